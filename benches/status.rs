@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use testbed::ObjectRef;
+use testbed::{ObjectRef, tracked_work};
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 2] = [(2000, 2000), (100, 2000)];
@@ -219,10 +219,5 @@ fn work(at: usize, cluster: &str) -> Value {
     let name = name(at);
     let object =
         |kind: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "shop", "namespace": name}});
-    ObjectRef::manifest_work(cluster, &name).with(json!({
-        "metadata": {"annotations": {
-                "argocd.argoproj.io/tracking-id": format!("{name}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}"),
-            }},
-        "spec": {"workload": {"manifests": [object("ConfigMap"), object("ServiceAccount")]}},
-    }))
+    tracked_work(&name, cluster, &name, &[object("ConfigMap"), object("ServiceAccount")])
 }

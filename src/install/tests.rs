@@ -102,6 +102,24 @@ fn controller_runs_every_requested_feature() {
 }
 
 #[test]
+fn features_that_are_not_named_stay_with_their_dialect() {
+    let mut earlier = expected(&[Plugin, Pull, Ui, ArgocdAgent]);
+    earlier.pull_dialect = Dialect::Acm;
+    let installed = objects(&earlier);
+    let deployments = installed.iter().filter(|object| object.kind() == "Deployment");
+    let workloads: Vec<Json> = deployments
+        .map(|object| serde_json::from_str(&object.json()).expect("JSON"))
+        .collect();
+    let text = format_objects(&installed, OutputFormat::Yaml);
+    for feature in [Ui, Plugin, Controller, Report, ArgocdAgent] {
+        let mut options = expected(&[feature]);
+        options.adopt(&workloads, None).expect("every target is known");
+        let now = format_objects(&objects(&options), OutputFormat::Yaml);
+        assert!(now == text, "{feature:?}: {now}");
+    }
+}
+
+#[test]
 fn agents_run_the_configured_images() {
     let mut expected = expected(&[ArgocdAgent]);
     for image in [&mut expected.images.controller, &mut expected.images.sidecar] {
@@ -141,6 +159,8 @@ fn flags_set_replicas_dialect_and_policy() {
     );
     expected.policy = PolicySource::Text("projects: []\n".to_owned());
     let objects = objects(&expected);
+    // The flag implies the plugin.
+    find(&objects, "Deployment", "argocd-repo-server");
     let policy = find(&objects, "ConfigMap", "argocd-ocm-cmp-policy").as_value();
     let data = at(policy, "data").and_then(Value::as_map).expect("data");
     assert_eq!(data.get("policy.yaml").and_then(Value::as_str), Some("projects: []\n"));

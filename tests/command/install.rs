@@ -5,9 +5,7 @@ use crate::shipped_files::{documents_of, read_file};
 use manifest::yaml;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
-use tempfile::TempDir;
 
 /// The image in our files, which is not published.
 const IMAGE: &str = concat!(
@@ -138,56 +136,6 @@ fn each_feature_prints_its_files() {
         }
         assert_same(&printed, &shipped(&files(lists)));
     }
-}
-
-#[test]
-fn policy_file_is_validated_and_printed_unchanged() {
-    let folder = TempDir::new().expect("a scratch folder");
-    let run = |policy: &str| {
-        fs::write(folder.path().join("policy.yaml"), policy).expect("a file");
-        let mut command = program(folder.path());
-        command.args([
-            "install",
-            "--print",
-            IMAGE,
-            "--features=project",
-            "--policy=policy.yaml",
-        ]);
-        command.output().expect("the program runs")
-    };
-    let policy = "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects:\n- names: [shop] # ours\n";
-    let output = run(policy);
-    let objects = objects(&String::from_utf8_lossy(&output.stdout));
-    let config = objects
-        .iter()
-        .find(|it| it["metadata"]["name"] == "argocd-ocm-cmp-policy");
-    assert_eq!(config.expect("a ConfigMap")["data"], json!({"policy.yaml": policy}));
-    let repo_server = objects.iter().find(|it| it["metadata"]["name"] == "argocd-repo-server");
-    let sidecar = &repo_server.expect("a Deployment")["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(sidecar["env"][1]["name"], "ARGOCD_OCM_CMP_POLICY_FILE");
-    assert_eq!(
-        sidecar["command"],
-        json!(["/var/run/argocd/argocd-cmp-server"]),
-        "all files of the sidecar"
-    );
-    insta::assert_snapshot!("install-error-policy", transcript(&run("kind: Policy\nprojects: {}\n")));
-}
-
-#[test]
-fn mounts_a_config_map_of_the_user() {
-    let ours = objects(&printed("--features plugin"));
-    let theirs = objects(&printed("--features plugin --policy-configmap theirs"));
-    let is_policy = |it: &&Value| it["metadata"]["name"] == "argocd-ocm-cmp-policy";
-    assert!(ours.iter().any(|it| is_policy(&it)) && !theirs.iter().any(|it| is_policy(&it)));
-    let mut ours: Vec<_> = ours.into_iter().filter(|it| !is_policy(&it)).collect();
-    let repo_server = ours
-        .iter_mut()
-        .find(|it| it["metadata"]["name"] == "argocd-repo-server");
-    let volumes = &mut repo_server.expect("a Deployment")["spec"]["template"]["spec"]["volumes"];
-    let volumes = volumes.as_array_mut().expect("volumes");
-    let volume = volumes.iter_mut().find(|it| it["name"] == "argocd-ocm-cmp-policy");
-    volume.expect("a volume")["configMap"]["name"] = json!("theirs");
-    assert_same(&theirs, &ours);
 }
 
 #[test]

@@ -22,37 +22,9 @@ use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef};
 
 const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
-const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
 
 fn fleet() -> ObjectRef {
-    ObjectRef::namespaced(
-        "apps.open-cluster-management.io/v1alpha1",
-        "GitOpsCluster",
-        "argocd",
-        "fleet",
-    )
-}
-
-/// Creates a Placement and its decisions, as OCM's controller writes them.
-async fn select(hub: &Hub, clusters: &[&str]) -> Result<()> {
-    let object = |kind: &str, name: &str| json!({"apiVersion": PLACEMENTS, "kind": kind, "metadata": {"name": name, "namespace": "argocd"}});
-    let mut placement = object("Placement", "fleet");
-    placement["spec"] = json!({});
-    let mut decision = object("PlacementDecision", "fleet-decision-1");
-    decision["metadata"]["labels"] = json!({"cluster.open-cluster-management.io/placement": "fleet"});
-    let decided: Vec<_> = clusters
-        .iter()
-        .map(|it| json!({"clusterName": it, "reason": ""}))
-        .collect();
-    let selected = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
-    for (object, status) in [
-        (decision, json!({"status": {"decisions": decided}})),
-        (placement, selected),
-    ] {
-        let object = ObjectRef::of(&hub.apply(&object).await?);
-        hub.patch_status(&object, &status).await?;
-    }
-    Ok(())
+    ObjectRef::gitops_cluster("fleet")
 }
 
 /// Returns the status and the message of a condition.
@@ -70,7 +42,7 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
         hub.declare_managed_cluster(cluster).await?;
     }
     peer::install(&hub, &CLUSTERS).await?;
-    select(&hub, &["eu1", "eu2"]).await?;
+    hub.select("fleet", &["eu1", "eu2"]).await?;
     let read = async |object: &ObjectRef| hub.get(object).await?.with_context(|| format!("{object:?} is there"));
     let mut kept_objects = Vec::new();
     for name in ["argocd-agent-ca", "argocd-agent-jwt"] {
@@ -113,13 +85,7 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     }
 
     let running = controller::start(&hub, &["--leader-elect=false"]).await?;
-    let gitops = ObjectRef::namespaced(
-        "apps.open-cluster-management.io/v1alpha1",
-        "GitOpsCluster",
-        "argocd",
-        "fleet",
-    )
-    .with(json!({"spec": {
+    let gitops = fleet().with(json!({"spec": {
         "placementRef": {"kind": "Placement", "name": "fleet"},
         "argoCDAgentAddon": {"principalServerAddress": "192.0.2.7", "principalServerPort": "443", "mode": "managed"},
     }}));
@@ -139,7 +105,7 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     }
     untouched(&waiting).await?;
 
-    select(&hub, &CLUSTERS).await?;
+    hub.select("fleet", &CLUSTERS).await?;
     let is_ours = |it: &Value| it["spec"]["installStrategy"]["placements"][0]["name"] == "fleet-argocd-agent";
     let adopted = hub.wait_for(&management(), is_ours).await?;
     assert_eq!(adopted["metadata"]["uid"], waiting[0].1["metadata"]["uid"]);

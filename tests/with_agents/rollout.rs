@@ -123,7 +123,7 @@ async fn entries(stage: &Stage) -> Result<Vec<String>> {
 /// Returns the clusters in the decisions of one of our Placements.
 async fn decided(stage: &Stage, placement: &str) -> Result<Vec<String>> {
     let name = format!("{placement}-decision-1");
-    let decision = ObjectRef::namespaced(PLACEMENTS, "PlacementDecision", "argocd", &name);
+    let decision = ObjectRef::placement_decision(&name);
     let decision = stage.hub.get(&decision).await?.context(name)?;
     let all = decision["status"]["decisions"].as_array().context("decisions")?;
     let names = all.iter().filter_map(|it| it["clusterName"].as_str());

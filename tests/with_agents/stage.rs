@@ -241,22 +241,11 @@ pub(crate) fn gitops_cluster(more: &Value) -> Value {
     for (key, value) in more.as_object().into_iter().flatten() {
         spec[key] = value.clone();
     }
-    ObjectRef::namespaced(
-        "apps.open-cluster-management.io/v1alpha1",
-        "GitOpsCluster",
-        "argocd",
-        "fleet",
-    )
-    .with(json!({"spec": spec}))
+    fleet().with(json!({"spec": spec}))
 }
 
 pub(crate) fn fleet() -> ObjectRef {
-    ObjectRef::namespaced(
-        "apps.open-cluster-management.io/v1alpha1",
-        "GitOpsCluster",
-        "argocd",
-        "fleet",
-    )
+    ObjectRef::gitops_cluster("fleet")
 }
 
 pub(crate) fn placement() -> ObjectRef {

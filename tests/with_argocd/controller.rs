@@ -15,14 +15,13 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testbed::process::{self, Process};
-use testbed::{Hub, ObjectRef, new_condition, ports, wait};
+use testbed::{Hub, ObjectRef, ports, wait};
 
 /// Its ServiceAccount, which is in Argo CD's namespace.
 pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
 
 pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
 pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
-const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
 pub(crate) const INFO: &str = "ManifestWorkInfo";
 
 /// The running controller of a hub.
@@ -250,34 +249,5 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
         )
         .await?;
     }
-    app.end().await
-}
-
-/// Sets the availability of a managed cluster in OCM.
-async fn set_availability(hub: &Hub, cluster: &str, status: &str) -> Result<()> {
-    let condition = new_condition("ManagedClusterConditionAvailable", status, "", &json!(1));
-    let cluster = ObjectRef::managed_cluster(cluster);
-    let conditions = json!({"status": {"conditions": [condition]}});
-    hub.patch_status(&cluster, &conditions).await.map(drop)
-}
-
-#[tokio::test]
-async fn unreachable_cluster_sets_a_condition() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, name, cluster) = (&stage.hub, "controller-silent", "silent-to-controller");
-    hub.declare_managed_cluster(cluster).await?;
-    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
-    let settings: [(&str, &[&str]); 1] = [("clusters", &[cluster])];
-    let app = App::start_on(hub, name, &settings, &[("a.json", &config_map)], false).await?;
-    let is_quiet = |app: &Value| messages(app, UNREACHABLE).is_empty() && messages(app, INFO).len() == 1;
-    let application = hub.wait_for(&app.application(), is_quiet).await?;
-
-    set_availability(hub, cluster, "Unknown").await?;
-    let message = format!("{cluster}: its agent does not report to the hub; showing the last reported state");
-    let is_reported = |app: &Value| messages(app, UNREACHABLE) == [message.as_str()];
-    hub.wait_for(&app.application(), is_reported).await?;
-    wait_for_event(hub, &application, ("Warning", "ManagedClusterUnreachable"), 1, cluster).await?;
-    set_availability(hub, cluster, "True").await?;
-    hub.wait_for(&app.application(), is_quiet).await?;
     app.end().await
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
-use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, new_condition, wait};
+use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, new_condition, tracked_work, wait};
 
 /// The findings where no Pods run.
 const WITHOUT_PODS: [&str; 2] = ["socket-no-pods", "controller-no-pods"];
@@ -78,12 +78,8 @@ async fn installed() -> Result<(Hub, Controller)> {
 
 /// Returns a work as Argo CD writes it for its Application `shop`.
 fn work(cluster: &str, name: &str, data: &str) -> Value {
-    let id = format!("shop:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
     let config_map = ObjectRef::config_map("b", "a").with(json!({"data": {"a": data}}));
-    ObjectRef::manifest_work(cluster, name).with(json!({
-        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
-        "spec": {"workload": {"manifests": [config_map]}},
-    }))
+    tracked_work("shop", cluster, name, &[config_map])
 }
 
 /// Writes the status of an agent that has applied a work.

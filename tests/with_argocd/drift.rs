@@ -78,20 +78,10 @@ async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
             };
             let manifests: Option<Vec<_>> = manifests.iter().enumerate().map(of_object).collect();
             let resources = json!({"manifests": manifests.context("an apiVersion")?});
-            let status = json!({"status": {"conditions": [applied], "resourceStatus": resources}}).to_string();
+            let status = json!({"status": {"conditions": [applied], "resourceStatus": resources}});
             let name = work["metadata"]["name"].as_str().context("a name")?;
-            let patch = [
-                "patch",
-                "manifestwork",
-                name,
-                "-n",
-                cluster,
-                "--subresource=status",
-                "--type=merge",
-                "-p",
-                &status,
-            ];
-            hub.kubectl(&patch)?;
+            hub.patch_status(&ObjectRef::manifest_work(cluster, name), &status)
+                .await?;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

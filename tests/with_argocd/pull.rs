@@ -6,7 +6,6 @@
 mod acm;
 mod deletion;
 mod delivery;
-mod holds;
 mod moving;
 mod names;
 mod quiet;
@@ -194,6 +193,18 @@ fn application(name: &str, git: &GitRepository) -> Value {
             "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
         },
     })
+}
+
+/// Creates an ApplicationSet without Applications, and makes it the owner of this one.
+async fn own_by_set(hub: &Hub, application: &mut Value) -> Result<()> {
+    let set = ObjectRef::application_set("appset-1").with(json!({
+        "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
+    }));
+    let uid = hub.create(&set).await?["metadata"]["uid"].take();
+    application["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": set["apiVersion"], "kind": set["kind"], "name": "appset-1", "uid": uid, "controller": true,
+    }]);
+    Ok(())
 }
 
 /// An Application of the hub with its own repository, which has the guestbook.

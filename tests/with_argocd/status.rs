@@ -5,11 +5,9 @@ use crate::app::App;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use tempfile::TempDir;
-use testbed::{ObjectRef, wait};
+use testbed::wait;
 
 const NAME: &str = "well-or-not";
 
@@ -247,54 +245,4 @@ fn check_errors(stage: &Stage) -> Result<()> {
         "{stderr}"
     );
     Ok(())
-}
-
-#[tokio::test]
-async fn shows_works_that_ocm_creates_from_a_replica_set() -> Result<()> {
-    let stage = stage().await?;
-    let hub = &stage.hub;
-    let (cluster, name) = ("status-of-set", "status-set");
-    hub.declare_managed_cluster(cluster).await?;
-    let folder = TempDir::new()?;
-    fs::write(folder.path().join("settings.yaml"), SETTINGS)?;
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args([
-            "generate",
-            ".",
-            "--namespace=shop",
-            "--placement=default/all",
-            "--name",
-            name,
-        ])
-        .args(["--output", "json"])
-        .current_dir(folder.path())
-        .env_clear()
-        .output()?;
-    let set: Value = serde_json::from_slice(&output.stdout)?;
-    hub.apply(&set).await?;
-    let set_name = set["metadata"]["name"].as_str().context("a name")?;
-    // OCM's work manager, which does not run here, sets this label.
-    let label = json!({"work.open-cluster-management.io/manifestworkreplicaset": format!("default.{set_name}")});
-    let work = ObjectRef::manifest_work(cluster, "any-name")
-        .with(json!({"metadata": {"labels": label}, "spec": set["spec"]["manifestWorkTemplate"]}));
-    hub.apply(&work).await?;
-    let (code, stdout, stderr) = printed(hub.kubeconfig_path(), &[name])?;
-    assert_eq!((code, stderr.as_str()), (Some(1), ""), "{stdout}");
-    let place = format!("default/{set_name}");
-    let shown: Vec<Vec<&str>> = cells(&stdout).iter().map(|cells| cells[..3].to_vec()).collect();
-    let expected = [
-        ["CLUSTER", "WORK", "OBJECT"],
-        ["-", &place, "-"],
-        [cluster, "any-name", "1 object"],
-    ];
-    assert_eq!(shown, expected, "{stdout}");
-    assert!(
-        stdout.ends_with("0 of 1 cluster healthy; objects: 1 Waiting\n"),
-        "{stdout}"
-    );
-    // Also without the set, for a user with access to one cluster only.
-    let (_, stdout, _) = printed(hub.kubeconfig_path(), &[name, "--cluster", cluster])?;
-    assert_eq!(cells(&stdout).len(), 2, "{stdout}");
-    hub.delete(&ObjectRef::of(&work)).await?;
-    hub.delete(&ObjectRef::of(&set)).await
 }

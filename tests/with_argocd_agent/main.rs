@@ -374,8 +374,7 @@ async fn deleted_application(stage: &Stage) -> Result<()> {
 async fn revoked_cluster(stage: &Stage) -> Result<()> {
     let hub = &stage.hub;
     let connections = stage.connections("cluster1")?;
-    let gitops_cluster = ("apps.open-cluster-management.io/v1alpha1", "GitOpsCluster");
-    let gitops_cluster = ObjectRef::namespaced(gitops_cluster.0, gitops_cluster.1, "argocd", "managed");
+    let gitops_cluster = ObjectRef::gitops_cluster("managed");
     let revoked = json!({"spec": {"agent": {"revokedClusters": ["cluster1"]}}});
     hub.patch(&gitops_cluster, &revoked).await?;
     hub.wait_gone(&ObjectRef::secret("argocd", "cluster-cluster1")).await?;

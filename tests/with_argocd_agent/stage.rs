@@ -262,22 +262,14 @@ async fn prepare(hub: &Hub, port: u16) -> Result<()> {
             &ObjectRef::placement(mode).with(json!({"spec": {"predicates": [{"requiredClusterSelector": selector}]}})),
         )
         .await?;
-        hub.create(
-            &ObjectRef::namespaced(
-                "apps.open-cluster-management.io/v1alpha1",
-                "GitOpsCluster",
-                "argocd",
-                mode,
-            )
-            .with(json!({"spec": {
-                "placementRef": {"kind": "Placement", "name": mode},
-                "argoCDAgentAddon": {
-                    "mode": mode,
-                    "principalServerAddress": "127.0.0.1",
-                    "principalServerPort": port.to_string(),
-                },
-            }})),
-        )
+        hub.create(&ObjectRef::gitops_cluster(mode).with(json!({"spec": {
+            "placementRef": {"kind": "Placement", "name": mode},
+            "argoCDAgentAddon": {
+                "mode": mode,
+                "principalServerAddress": "127.0.0.1",
+                "principalServerPort": port.to_string(),
+            },
+        }})))
         .await?;
     }
     Ok(())

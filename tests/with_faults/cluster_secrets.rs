@@ -2,10 +2,10 @@
 //! patches as the controller expects, and rejects duplicate names.
 
 use crate::stage::{Replica, Stage, stage, writes};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
+use testbed::ObjectRef;
 use testbed::proxy::{Proxy, RecordedRequest};
-use testbed::{ObjectRef, wait};
 
 const CONTROLLER: &str = "cluster-secrets";
 
@@ -71,93 +71,6 @@ async fn written(proxy: &Proxy) -> Result<Vec<String>> {
     Ok(writes(&proxy.requests()))
 }
 
-/// Returns the Events on a managed cluster, as `kubectl describe` shows them.
-fn events(stage: &Stage, cluster: &str) -> Result<Vec<(String, String, u64)>> {
-    let fields = format!("involvedObject.kind=ManagedCluster,involvedObject.name={cluster}");
-    let list = stage
-        .hub
-        .kubectl(&["-n", "default", "get", "events", "--field-selector", &fields, "-o=json"])?;
-    let list: Value = serde_json::from_str(&list)?;
-    let text = |event: &Value, key| event[key].as_str().unwrap_or_default().to_owned();
-    let events = list["items"].as_array().context("a list")?.iter();
-    let events = events.map(|event| {
-        (
-            text(event, "reason"),
-            text(event, "message"),
-            event["count"].as_u64().unwrap_or(0),
-        )
-    });
-    Ok(events.collect())
-}
-
-async fn wait_for_condition(stage: &Stage, cluster: &str, words: &str) -> Result<()> {
-    let event_exists = async || {
-        events(stage, cluster)
-            .ok()?
-            .iter()
-            .any(|(_, message, _)| message.contains(words))
-            .then_some(())
-    };
-    wait::eventually(words, wait::DEADLINE, event_exists).await
-}
-
-#[tokio::test]
-async fn secret_follows_its_cluster_until_deletion() -> Result<()> {
-    let stage = hub("secret-life").await?;
-    let (hub, own) = (&stage.hub, secret("secret-life-secret"));
-    label(&stage, "secret-life", &json!({"env": "test", "tier": "a"})).await?;
-    let proxy = stage.proxy().await?;
-    let running = controller(&stage, &proxy).await?;
-    let made = hub.wait_for(&own, |_| true).await?;
-    assert_eq!(decoded(&made, "name"), "secret-life");
-    assert_eq!(decoded(&made, "server"), "https://secret-life-control-plane:6443");
-    let labels = json!({
-        "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
-        "argocd.argoproj.io/secret-type": "cluster",
-        "cluster.open-cluster-management.io/clusterset": "default",
-        "env": "test",
-        "tier": "a",
-    });
-    assert_eq!(made["metadata"]["labels"], labels);
-    assert_eq!(
-        made["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"],
-        "true"
-    );
-
-    // Additions of others stay; values from the cluster follow it.
-    let theirs = json!({
-        "metadata": {"labels": {"team": "web", "env": "mine"}, "annotations": {"note": "mine"}},
-        "stringData": {"project": "web", "config": format!(r#"{{"password":"{}"}}"#, CREDENTIAL[0]), "server": "https://elsewhere"},
-    });
-    hub.patch(&own, &theirs).await?;
-    label(&stage, "secret-life", &json!({"tier": null, "zone": "1"})).await?;
-    let follows = |secret: &Value| {
-        let labels = &secret["metadata"]["labels"];
-        labels["env"] == "test" && labels["tier"].is_null() && labels["zone"] == "1"
-    };
-    let now = hub.wait_for(&own, follows).await?;
-    assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
-    assert_eq!(now["metadata"]["labels"]["team"], "web");
-    assert_eq!(now["metadata"]["annotations"]["note"], "mine");
-    assert_eq!(decoded(&now, "project"), "web");
-    assert!(decoded(&now, "config").contains(CREDENTIAL[0]));
-    assert_eq!(decoded(&now, "server"), "https://secret-life-control-plane:6443");
-
-    let log = running.log()?;
-    for word in CREDENTIAL {
-        assert!(!log.contains(word), "{word} is in the log");
-    }
-    assert!(
-        log.contains("(not shown)"),
-        "the log has the writes without their content"
-    );
-
-    hub.delete(&ObjectRef::managed_cluster("secret-life")).await?;
-    hub.wait_gone(&own).await?;
-    assert_eq!(running.metric("argocd_ocm_cmp_reconcile_errors_total").await?, 0);
-    Ok(())
-}
-
 #[tokio::test]
 async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let stage = hub("secret-peer").await?;
@@ -173,16 +86,11 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
         "argocd.argoproj.io/secret-type": "cluster",
         "apps.open-cluster-management.io/acm-cluster": "true",
     });
-    let data = json!({"name": "secret-acm", "server": "https://secret-acm-control-plane"});
+    let data = json!({"name": "secret-acm", "server": "https://secret-acm-control-plane", "config": CREDENTIAL[0]});
     let acms = write(&stage, "secret-acm-application-manager-cluster-secret", &of_acm, &data).await?;
     // A Secret without Argo CD's label, which no watch includes.
-    let other = write(
-        &stage,
-        "secret-taken-secret",
-        &json!({}),
-        &json!({"password": CREDENTIAL[0]}),
-    )
-    .await?;
+    let password = json!({"password": CREDENTIAL[0]});
+    let other = write(&stage, "secret-taken-secret", &json!({}), &password).await?;
 
     let proxy = stage.proxy().await?;
     let running = controller(&stage, &proxy).await?;
@@ -192,10 +100,12 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
         taken_over["metadata"]["labels"]["app.kubernetes.io/managed-by"],
         "argocd-ocm-cmp"
     );
-    let by_acm = "Secret argocd/secret-acm-application-manager-cluster-secret, which stays unchanged";
-    wait_for_condition(&stage, "secret-acm", by_acm).await?;
+    let by_acm = "Argo CD knows this cluster by Secret argocd/secret-acm-application-manager-cluster-secret, which stays \
+                  unchanged, so the controller creates no other";
     let name_conflict = "Secret argocd/secret-taken-secret cannot be created: another object has that name";
-    wait_for_condition(&stage, "secret-taken", name_conflict).await?;
+    let [acm, taken] = clusters.map(ObjectRef::managed_cluster);
+    stage.wait_for_warning(&acm, "ClusterSecretConflict", by_acm).await?;
+    stage.wait_for_warning(&taken, "NameTaken", name_conflict).await?;
     let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
     assert!(described.contains("ClusterSecretConflict"), "{described}");
 
@@ -218,9 +128,9 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     second_replica
         .until("both clusters are reconciled", both_reconciled)
         .await?;
-    for cluster in clusters {
-        let events = events(&stage, cluster)?;
-        assert!(matches!(&events[..], [(_, _, 1)]), "{events:?}");
+    for cluster in [acm, taken] {
+        let events = stage.events(&cluster).await?;
+        assert!(events.len() == 1 && events[0]["count"] == 1, "{events:#?}");
     }
     let mut written = written(&second_replica).await?;
     written.retain(|written| written != "create /api/v1/namespaces/argocd/secrets: 409");
@@ -260,5 +170,9 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
             "{word} is in a log"
         );
     }
+    assert!(
+        log.contains("(not shown)"),
+        "the writes are logged without their content"
+    );
     Ok(())
 }

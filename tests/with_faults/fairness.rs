@@ -1,14 +1,14 @@
 //! Tests that hanging writes of two hundred Applications do not delay other writes.
 
-use crate::gitopscluster::{hub, select};
-use crate::gitopscluster_crd::{named, object};
-use crate::stage::{DEGRADED, Stage, WorkHealth};
+use crate::gitopscluster::hub;
+use crate::gitopscluster_crd::object;
+use crate::stage::{DEGRADED, Stage, WorkHealth, messages};
 use anyhow::{Result, ensure};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use testbed::proxy::{Fault, Proxy, RecordedRequest, Times};
-use testbed::{ObjectRef, certificate_request, wait};
+use testbed::{ObjectRef, certificate_request};
 
 const CLUSTER: &str = "fair";
 const HANGING_WRITES: usize = 200;
@@ -61,26 +61,13 @@ fn request_certificate(stage: &Stage) -> Result<ObjectRef> {
 
 /// Installs argocd-agent on the cluster, so that its agent gets certificates.
 async fn install_agents(stage: &Stage) -> Result<()> {
-    select(stage, "fair", &[CLUSTER]).await?;
+    stage.hub.select("fair", &[CLUSTER]).await?;
     let spec = json!({
         "placementRef": {"kind": "Placement", "name": "fair"},
         "argoCDAgentAddon": {"principalServerAddress": "192.0.2.7", "principalServerPort": "443"},
     });
     stage.hub.create(&object("v1alpha1", "fair", &spec)).await?;
     Ok(())
-}
-
-/// Waits until an Event with this reason is recorded for an Application.
-async fn wait_for_recorded_event(stage: &Stage, application: &str, reason: &str) -> Result<()> {
-    let fields = format!("--field-selector=involvedObject.name={application},reason={reason}");
-    let recorded = async || {
-        let events = stage
-            .hub
-            .kubectl(&["-n", "argocd", "get", "events", &fields, "-o=name"])
-            .ok()?;
-        (!events.trim().is_empty()).then_some(())
-    };
-    wait::eventually("the Event is recorded", wait::DEADLINE, recorded).await
 }
 
 async fn check_other_writes(stage: &Stage, proxy: &Proxy) -> Result<()> {
@@ -90,8 +77,9 @@ async fn check_other_writes(stage: &Stage, proxy: &Proxy) -> Result<()> {
     stage.hub.wait_for(&request, is_signed).await?;
     // The same controller writes a status and an Event for the same namespace and cluster.
     let fine = stage.application("fine", WorkHealth::Degraded("it is broken")).await?;
-    stage.wait_for_condition(&fine, DEGRADED, "it is broken").await?;
-    wait_for_recorded_event(stage, "fine", "ManifestWorkDegraded").await?;
+    let degraded = stage.wait_for_condition(&fine, DEGRADED, "it is broken").await?;
+    let message = messages(&degraded, DEGRADED)[0];
+    stage.wait_for_warning(&fine, "ManifestWorkDegraded", message).await?;
     let requests = proxy.requests();
     let hanging: Vec<_> = requests.iter().filter(|request| is_hanging(request)).collect();
     let answered = hanging.iter().filter(|request| request.answer.is_some()).count();
@@ -110,12 +98,7 @@ async fn hanging_writes_of_200_applications_delay_nothing_else() -> Result<()> {
     let proxy = stage.proxy().await?;
     let controllers = "application-status,gitopscluster,argocd-agent";
     let controller = stage.controller_for(controllers, &proxy).await?;
-    let listed = ObjectRef::namespaced(
-        "cluster.open-cluster-management.io/v1beta1",
-        "PlacementDecision",
-        "argocd",
-        "fair-argocd-agent-decision-1",
-    );
+    let listed = ObjectRef::placement_decision("fair-argocd-agent-decision-1");
     stage
         .hub
         .wait_for(&listed, |it| it["status"]["decisions"][0]["clusterName"] == CLUSTER)
@@ -142,8 +125,8 @@ async fn hanging_writes_of_200_applications_delay_nothing_else() -> Result<()> {
 
     // Also after a failure: other tests use the hub.
     proxy.heal();
-    stage.hub.delete(&named("v1alpha1", "fair")).await?;
-    stage.hub.wait_gone(&named("v1alpha1", "fair")).await?;
+    stage.hub.delete(&ObjectRef::gitops_cluster("fair")).await?;
+    stage.hub.wait_gone(&ObjectRef::gitops_cluster("fair")).await?;
     controller.stop().await?;
     for gone in [
         "delete csr addon-fair-argocd-agent-addon-1 --ignore-not-found",

@@ -1,6 +1,6 @@
 //! Tests of two controllers for two Argo CDs on one hub: each registers, maintains and deletes only its own clusters.
 
-use crate::gitopscluster::{condition, goc, hub, secret, select, spec, until};
+use crate::gitopscluster::{condition, goc, hub, secret, spec, until};
 use crate::gitopscluster_crd::object;
 use crate::stage::{Replica, Stage};
 use anyhow::{Result, ensure};
@@ -69,8 +69,8 @@ async fn two_controllers_keep_and_remove_only_their_own_objects() -> Result<()> 
     hub.create_namespace(SECOND).await?;
     let open = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
     hub.patch(&ObjectRef::namespace(SECOND), &open).await?;
-    select(&stage, "first", &["own-one"]).await?;
-    select(&stage, "second", &["own-two"]).await?;
+    hub.select("first", &["own-one"]).await?;
+    hub.select("second", &["own-two"]).await?;
     let [proxy, second_proxy] = [stage.proxy().await?, stage.proxy().await?];
     let first = controller(&stage, "argocd", &proxy).await?;
     let second = controller(&stage, SECOND, &second_proxy).await?;

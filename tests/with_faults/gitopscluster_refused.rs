@@ -1,7 +1,7 @@
 //! Tests that writes for a GitOpsCluster that the API server denies are reported as a condition and an Event on it, until they
 //! are accepted.
 
-use crate::gitopscluster::{condition, goc, hub, secret, select, spec, until};
+use crate::gitopscluster::{condition, goc, hub, secret, spec, until};
 use crate::gitopscluster_crd::object;
 use crate::stage::Stage;
 use anyhow::{Result, ensure};
@@ -55,34 +55,14 @@ async fn wait_until_denied(stage: &Stage) -> Result<()> {
     wait::eventually("the Secret is denied", wait::DEADLINE, denied).await
 }
 
-/// Returns the messages of the Events with this reason on a GitOpsCluster.
-async fn events(stage: &Stage, name: &str, reason: &str) -> Result<Vec<String>> {
-    let events = stage.hub.list("v1", "Event").await?;
-    let of_it = events.iter().filter(|event| {
-        let of = &event["involvedObject"];
-        event["reason"] == reason && event["type"] == "Warning" && of["kind"] == "GitOpsCluster" && of["name"] == name
-    });
-    Ok(of_it
-        .map(|event| event["message"].as_str().unwrap_or_default().to_owned())
-        .collect())
-}
-
-async fn wait_for_event(stage: &Stage, name: &str, reason: &str, message: &str) -> Result<()> {
-    let event_exists = async || {
-        let all = events(stage, name, reason).await.ok()?;
-        all.iter().any(|it| it == message).then_some(())
-    };
-    wait::eventually(message, wait::DEADLINE, event_exists).await
-}
-
 #[tokio::test]
 async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> {
     let stage = hub(&["refused-one", "refused-two"]).await?;
     let hub = &stage.hub;
     hub.apply_yaml(DENY)?;
     wait_until_denied(&stage).await?;
-    select(&stage, "both", &["refused-one", "refused-two"]).await?;
-    select(&stage, "two", &["refused-two"]).await?;
+    hub.select("both", &["refused-one", "refused-two"]).await?;
+    hub.select("two", &["refused-two"]).await?;
     hub.create(&object("v1beta1", "both", &spec("both"))).await?;
     hub.create(&object("v1beta1", "bare", &spec("two"))).await?;
     let proxy = stage.proxy().await?;
@@ -119,7 +99,7 @@ async fn refused(stage: &Stage) -> Result<()> {
         "{message}"
     );
     ensure!(condition(&now, "Ready")[2].contains(message), "{now:#}");
-    wait_for_event(stage, "both", "WriteRefused", message).await?;
+    stage.wait_for_warning(&goc("both"), "WriteRefused", message).await?;
     ensure!(
         stage.hub.get(&secret("refused-two")).await?.is_some(),
         "the Secret of the other cluster is written"
@@ -131,12 +111,11 @@ async fn refused(stage: &Stage) -> Result<()> {
         message.starts_with("GitOpsCluster argocd/bare cannot be changed: "),
         "{message}"
     );
-    wait_for_event(stage, "bare", "WriteRefused", message).await?;
+    stage.wait_for_warning(&goc("bare"), "WriteRefused", message).await?;
     ensure!(now["metadata"]["finalizers"].is_null(), "{now:#}");
-    ensure!(
-        events(stage, "bare", "WriteRefused").await?.len() == 1,
-        "retries are counted in one Event"
-    );
+    let mut events = stage.events(&goc("bare")).await?;
+    events.retain(|event| event["reason"] == "WriteRefused");
+    ensure!(events.len() == 1, "retries are counted in one Event: {events:#?}");
     Ok(())
 }
 
@@ -168,7 +147,8 @@ async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result
         (status, reason) == ("False", "NotPermitted") && message.contains("can set agent.images")
     };
     let now = hub.wait_for(&tenant, refused).await?;
-    wait_for_event(&stage, "fields", "FieldRefused", condition(&now, "SpecPermitted")[2]).await?;
+    let [_, _, message] = condition(&now, "SpecPermitted");
+    stage.wait_for_warning(&tenant, "FieldRefused", message).await?;
     let counted = r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="FieldRefused"}"#;
     assert_eq!(controller.metric(counted).await?, 1);
     hub.delete(&tenant).await?;

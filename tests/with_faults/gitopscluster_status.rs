@@ -60,7 +60,7 @@ async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Res
 
 /// Creates a PlacementDecision as the controller writes it for OCM, for a GitOpsCluster.
 async fn decide(stage: &Stage, name: &str, owner: &str, clusters: &[&str]) -> Result<()> {
-    let decision = ObjectRef::namespaced(&format!("{OCM}/v1beta1"), "PlacementDecision", "argocd", name).with(json!({
+    let decision = ObjectRef::placement_decision(name).with(json!({
         "metadata": {"labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"}, "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": owner}},
     }));
     stage.hub.create(&decision).await?;

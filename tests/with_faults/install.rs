@@ -304,42 +304,6 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
 }
 
 #[tokio::test]
-async fn features_that_are_not_named_stay() -> Result<()> {
-    let installation = installation().await?;
-    installation.run_ok(&[
-        "install",
-        "--features",
-        "plugin,pull,ui,argocd-agent",
-        "--pull-dialect",
-        "acm",
-    ])?;
-    let before = installation.all()?;
-    for feature in ["ui", "plugin", "controller", "report", "argocd-agent"] {
-        let lines = installation.run_ok(&["install", "--features", feature])?;
-        let is_unchanged = |line: &str| line.ends_with(" unchanged") || line.contains(" kept");
-        assert!(lines.lines().all(is_unchanged), "{feature}: {lines}");
-    }
-    for ((name, was), (_, is)) in before.iter().zip(installation.all()?) {
-        assert_eq!(version(was), version(&is), "{name}");
-    }
-    installation.run_ok(&["install", "--features", "cluster-secrets"])?;
-    let path = "jsonpath={.spec.template.spec.containers[0].env[?(@.name=='ARGOCD_OCM_CMP_CONTROLLERS')].value}";
-    let controllers = installation.hub.kubectl(&[
-        "get",
-        "deployment",
-        "argocd-ocm-cmp-controller",
-        "-n",
-        "argocd",
-        "-o",
-        path,
-    ])?;
-    for name in ["pull", "argocd-agent", "cluster-secrets"] {
-        assert!(controllers.split(',').any(|it| it == name), "{controllers}");
-    }
-    installation.run_ok(&["uninstall"]).map(drop)
-}
-
-#[tokio::test]
 async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> {
     let installation = installation().await?;
     installation.run_ok(&["install"])?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use testbed::process::{self, Process};
 use testbed::proxy::{Proxy, RecordedRequest};
-use testbed::{Hub, ObjectRef, new_condition, wait};
+use testbed::{Hub, ObjectRef, new_condition, tracked_work, wait};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// The kinds of the objects that tests leave behind.
@@ -88,14 +88,7 @@ impl Stage {
     }
 
     async fn work(&self, application: &str, health: WorkHealth) -> Result<()> {
-        let tracking = format!(
-            "{application}:work.open-cluster-management.io/ManifestWork:{}/{application}",
-            self.cluster
-        );
-        let work = ObjectRef::manifest_work(&self.cluster, application).with(json!({
-            "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": tracking}},
-            "spec": {"workload": {"manifests": [config_map(application)]}},
-        }));
+        let work = tracked_work(application, &self.cluster, application, &[config_map(application)]);
         self.hub.create(&work).await?;
         self.report_health(application, health).await
     }
@@ -107,19 +100,16 @@ impl Stage {
             WorkHealth::Degraded(why) => [("True", ""), ("False", why)],
             WorkHealth::ApplyFailed(why) => [("False", why), ("True", "")],
         };
-        let condition = |kind: &str, (status, message): (&str, &str)| new_condition(kind, status, message, &json!(1));
+        let conditions = [("Applied", applied), ("Available", ("True", "")), ("Healthy", healthy)]
+            .map(|(kind, (status, message))| new_condition(kind, status, message, &json!(1)));
         let status = json!({
-            "conditions": [condition("Applied", applied), condition("Available", ("True", ""))],
+            "conditions": conditions[..2],
             "resourceStatus": {"manifests": [{
                 "resourceMeta": {
                     "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
                     "namespace": "shop", "name": application,
                 },
-                "conditions": [
-                    condition("Applied", applied),
-                    condition("Available", ("True", "")),
-                    condition("Healthy", healthy),
-                ],
+                "conditions": conditions,
             }]},
         });
         self.write_status(application, &status).await
@@ -142,6 +132,26 @@ impl Stage {
     pub(crate) async fn wait_for_condition(&self, application: &ObjectRef, kind: &str, text: &str) -> Result<Value> {
         let has_message = |it: &Value| messages(it, kind).iter().any(|message| message.contains(text));
         self.hub.wait_for(application, has_message).await
+    }
+
+    /// Returns the Events of an object.
+    pub(crate) async fn events(&self, object: &ObjectRef) -> Result<Vec<Value>> {
+        let mut events = self.hub.list("v1", "Event").await?;
+        events.retain(|event| {
+            let involved = &event["involvedObject"];
+            involved["kind"] == *object.kind && involved["name"] == *object.name
+        });
+        Ok(events)
+    }
+
+    /// Waits for an Event of an object that warns with this reason and message.
+    pub(crate) async fn wait_for_warning(&self, object: &ObjectRef, reason: &str, message: &str) -> Result<()> {
+        let recorded = async || {
+            let events = self.events(object).await.ok()?;
+            let is_it = |it: &Value| it["type"] == "Warning" && it["reason"] == reason && it["message"] == message;
+            events.iter().any(is_it).then_some(())
+        };
+        wait::eventually(message, wait::DEADLINE, recorded).await
     }
 
     pub(crate) async fn wait_until_healthy(&self, application: &ObjectRef) -> Result<Value> {

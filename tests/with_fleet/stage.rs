@@ -13,10 +13,6 @@ pub(crate) const ADDON: &str = "argocd-agent-addon";
 const CA_WORK: &str = "argocd-agent-ca-mw";
 const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
 const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
-const GITOPS: &str = "apps.open-cluster-management.io/v1alpha1";
-
-/// The maximum number of clusters in one of OCM's PlacementDecisions.
-const DECIDED: usize = 100;
 
 /// The number of concurrent requests of the load.
 const AT_ONCE: usize = 8;
@@ -33,7 +29,7 @@ pub(crate) fn secret(cluster: &str) -> ObjectRef {
 }
 
 pub(crate) fn goc() -> ObjectRef {
-    ObjectRef::namespaced(GITOPS, "GitOpsCluster", "argocd", GOC)
+    ObjectRef::gitops_cluster(GOC)
 }
 
 pub(crate) fn addon(cluster: &str) -> ObjectRef {
@@ -51,26 +47,13 @@ pub(crate) async fn start(clusters: &[String]) -> Result<Hub> {
     hub.kubectl(&["apply", "--server-side", "-f", crd])?;
     hub.wait_for_crds().await?;
     each(clusters, async |cluster| hub.declare_managed_cluster(cluster).await).await?;
-    let object = |kind: &str, name: &str| json!({"apiVersion": PLACEMENTS, "kind": kind, "metadata": {"name": name, "namespace": "argocd"}});
-    let mut placement = object("Placement", GOC);
-    placement["spec"] = json!({});
-    let placement = ObjectRef::of(&hub.create(&placement).await?);
-    for (number, part) in clusters.chunks(DECIDED).enumerate() {
-        let mut decision = object("PlacementDecision", &format!("{GOC}-decision-{}", number + 1));
-        decision["metadata"]["labels"] = json!({PLACEMENT: GOC});
-        let decision = ObjectRef::of(&hub.create(&decision).await?);
-        let all: Vec<_> = part.iter().map(|it| json!({"clusterName": it, "reason": ""})).collect();
-        hub.patch_status(&decision, &json!({"status": {"decisions": all}}))
-            .await?;
-    }
-    let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
-    hub.patch_status(&placement, &status).await?;
+    hub.select(GOC, clusters).await?;
     Ok(hub)
 }
 
 /// Returns the GitOpsCluster that installs agents on the clusters of that Placement.
 pub(crate) fn gitops_cluster() -> Value {
-    ObjectRef::namespaced(GITOPS, "GitOpsCluster", "argocd", GOC).with(json!({"spec": {
+    goc().with(json!({"spec": {
         "placementRef": {"kind": "Placement", "name": GOC},
         "argoCDAgentAddon": {"principalServerAddress": "principal.example.com", "principalServerPort": "443"},
         "agent": {"images": {"supervisor": "example.com/argocd-ocm-cmp:v1"}},

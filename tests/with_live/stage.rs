@@ -12,6 +12,7 @@ use testbed::process::{self, Process};
 use testbed::wait::{self, DEADLINE};
 use testbed::{
     ArgoCd, ClusterProxy, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, is_applied, is_true, ports,
+    tracked_work,
 };
 use tokio::sync::OnceCell;
 
@@ -277,15 +278,11 @@ fn work(name: &str, application: &str, manifests: &[Value]) -> Value {
 
 /// Returns a work as Argo CD marks it for an Application. Changes on the cluster stay.
 fn work_for(cluster: &str, name: &str, application: &str, manifests: &[Value]) -> Value {
-    let id = format!("{application}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
+    let mut work = tracked_work(application, cluster, name, manifests);
     let deployments = json!({"group": "apps", "resource": "deployments", "namespace": "shop", "name": "*"});
-    ObjectRef::manifest_work(cluster, name).with(json!({
-        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
-        "spec": {
-            "workload": {"manifests": manifests},
-            "manifestConfigs": [{"resourceIdentifier": deployments, "updateStrategy": {"type": "CreateOnly"}}],
-        },
-    }))
+    work["spec"]["manifestConfigs"] =
+        json!([{"resourceIdentifier": deployments, "updateStrategy": {"type": "CreateOnly"}}]);
+    work
 }
 
 fn shipped(file: &str) -> PathBuf {

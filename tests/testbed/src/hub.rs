@@ -175,6 +175,27 @@ impl Hub {
         managed_cluster::register(self, name, false).await
     }
 
+    /// Makes a Placement in Argo CD's namespace select these clusters, as OCM's placement controller does.
+    pub async fn select(&self, placement: &str, clusters: &[impl AsRef<str>]) -> Result<()> {
+        /// The maximum number of clusters in one of OCM's decisions.
+        const DECIDED: usize = 100;
+        let write = async |object: Value, status: Value| {
+            let object = ObjectRef::of(&self.apply(&object).await?);
+            self.patch_status(&object, &json!({"status": status})).await
+        };
+        let labels = json!({"cluster.open-cluster-management.io/placement": placement});
+        for (at, part) in clusters.chunks(DECIDED).enumerate() {
+            let decision = ObjectRef::placement_decision(&format!("{placement}-decision-{}", at + 1));
+            let decided = part.iter().map(|it| json!({"clusterName": it.as_ref(), "reason": ""}));
+            let status = json!({"decisions": decided.collect::<Vec<_>>()});
+            write(decision.with(json!({"metadata": {"labels": labels}})), status).await?;
+        }
+        let status = json!({"conditions": [], "numberOfSelectedClusters": clusters.len()});
+        write(ObjectRef::placement(placement).with(json!({"spec": {}})), status)
+            .await
+            .map(drop)
+    }
+
     /// Starts OCM's registration, placement, add-on and work controllers, and waits until they answer.
     pub async fn start_ocm_controllers(&self) -> Result<()> {
         ocm_controllers::start(self).await.inspect_err(|_| self.bench.fail())

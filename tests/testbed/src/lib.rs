@@ -102,7 +102,7 @@ pub use git::GitRepository;
 pub use hub::Hub;
 pub use kubelet::Kubelet;
 pub use managed_cluster::{ManagedCluster, ManagedClusterOptions};
-pub use object::{ObjectRef, condition, is_applied, is_synced, is_true, new_condition};
+pub use object::{ObjectRef, condition, is_applied, is_synced, is_true, new_condition, tracked_work};
 pub use parts::{ARGOCD_AGENT_VERSION, Part, Parts, Tools, argocd_agent, argocd_version, image_updater, missing};
 pub use proxy::Proxy;
 pub use recording::Recording;

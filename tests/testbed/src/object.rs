@@ -112,12 +112,14 @@ kinds! {
     config_map: namespaced "v1" "ConfigMap";
     crd: cluster "apiextensions.k8s.io/v1" "CustomResourceDefinition";
     deployment: namespaced "apps/v1" "Deployment";
+    gitops_cluster: argocd "apps.open-cluster-management.io/v1alpha1" "GitOpsCluster";
     managed_cluster: cluster "cluster.open-cluster-management.io/v1" "ManagedCluster";
     managed_cluster_addon: namespaced "addon.open-cluster-management.io/v1alpha1" "ManagedClusterAddOn";
     manifest_work: namespaced "work.open-cluster-management.io/v1" "ManifestWork";
     namespace: cluster "v1" "Namespace";
     node: cluster "v1" "Node";
     placement: argocd "cluster.open-cluster-management.io/v1beta1" "Placement";
+    placement_decision: argocd "cluster.open-cluster-management.io/v1beta1" "PlacementDecision";
     report: argocd "apps.open-cluster-management.io/v1alpha1" "MulticlusterApplicationSetReport";
     role_binding: namespaced "rbac.authorization.k8s.io/v1" "RoleBinding";
     secret: namespaced "v1" "Secret";
@@ -131,6 +133,16 @@ impl fmt::Display for ObjectRef {
             None => write!(f, "{} {}", self.kind, self.name),
         }
     }
+}
+
+/// Returns a work as Argo CD applies it for an Application in its own namespace.
+#[must_use]
+pub fn tracked_work(application: &str, cluster: &str, name: &str, manifests: &[Value]) -> Value {
+    let id = format!("{application}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
+    ObjectRef::manifest_work(cluster, name).with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
+        "spec": {"workload": {"manifests": manifests}},
+    }))
 }
 
 /// Returns a condition as a controller or an agent writes it, about this generation.

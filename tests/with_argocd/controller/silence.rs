@@ -1,25 +1,34 @@
 //! Tests that an agent that does nothing, and an object of two Applications, are conditions on the Application.
 
-use super::{INFO, UNREACHABLE, messages, set_availability, wait_for_event};
+use super::{INFO, messages, wait_for_event};
 use crate::app::App;
 use crate::stage::stage;
 use crate::status;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testbed::{ObjectRef, is_applied, wait};
+use testbed::{Hub, ObjectRef, is_applied, new_condition, wait};
 
+const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
 const OVERDUE: &str = "ManifestWorkOverdueWarning";
 const SHARED: &str = "ManifestWorkSharedObjectWarning";
 
 /// A cluster that OCM calls available, and whose work agent does not run.
 const CLUSTER: &str = "cluster-of-the-silent";
 
+/// Sets the availability of the managed cluster in OCM.
+async fn set_availability(hub: &Hub, status: &str) -> Result<()> {
+    let condition = new_condition("ManagedClusterConditionAvailable", status, "", &json!(1));
+    let conditions = json!({"status": {"conditions": [condition]}});
+    let cluster = ObjectRef::managed_cluster(CLUSTER);
+    hub.patch_status(&cluster, &conditions).await.map(drop)
+}
+
 #[tokio::test]
 async fn stopped_work_agent_is_named_after_two_minutes_and_during_the_deletion() -> Result<()> {
     let stage = stage().await?;
     let (hub, name) = (&stage.hub, "controller-stopped");
     hub.declare_managed_cluster(CLUSTER).await?;
-    set_availability(hub, CLUSTER, "True").await?;
+    set_availability(hub, "True").await?;
     let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string();
     let settings: [(&str, &[&str]); 1] = [("clusters", &[CLUSTER])];
     let app = App::start_on(hub, name, &settings, &[("a.json", &config_map)], false).await?;
@@ -35,6 +44,15 @@ async fn stopped_work_agent_is_named_after_two_minutes_and_during_the_deletion()
     let (code, stdout, _) = status::printed(hub.kubeconfig_path(), &[name])?;
     let line = format!("{name} waits: {message}: check that klusterlet-work-agent runs there, and read its log");
     assert!(code == Some(1) && stdout.lines().any(|it| it == line), "{stdout}");
+
+    // The registration agent stops too, and OCM no longer knows whether the cluster is available.
+    set_availability(hub, "Unknown").await?;
+    let unreachable = format!("{CLUSTER}: its agent does not report to the hub; showing the last reported state");
+    let is_unreachable =
+        |app: &Value| messages(app, UNREACHABLE) == [&*unreachable] && messages(app, OVERDUE).is_empty();
+    hub.wait_for(&app.application(), is_unreachable).await?;
+    wait_for_event(hub, &application, ("Warning", "ManagedClusterUnreachable"), 1, CLUSTER).await?;
+    set_availability(hub, "True").await?;
 
     // The agent adds this finalizer, and removes it when it has removed the objects.
     let work = ObjectRef::manifest_work(CLUSTER, name);

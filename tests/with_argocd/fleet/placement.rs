@@ -294,12 +294,22 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     second.wait_for(&web, |it| is_true(it, "Available")).await?;
     placed.is("Healthy").await?;
 
-    // The work that OCM has created leads to the Application.
-    let (_, stdout, stderr) = status::printed(fleet.hub.kubeconfig_path(), &["--clusters=second", "-o", "name"])?;
+    // The works that OCM has created lead to the Application, and the Application to them.
+    let kubeconfig = fleet.hub.kubeconfig_path();
+    let (_, stdout, stderr) = status::printed(kubeconfig, &["--clusters=second", "-o", "name"])?;
     assert!(
         stdout.lines().any(|it| it == format!("second/{name}")),
         "{stdout}{stderr}"
     );
+    let (code, stdout, stderr) = status::printed(kubeconfig, &[name, "--wait"])?;
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    let set = format!("argocd/{}", placed.set().await?.name);
+    let rows: Vec<_> = status::cells(&stdout).iter().map(|cells| cells[0]).collect();
+    assert_eq!(rows, ["CLUSTER", "-", "cluster1", "second", "third"], "{stdout}");
+    assert_eq!(status::cells(&stdout)[1][1], set, "{stdout}");
+    // Also without the set, for a user with access to one cluster only.
+    let (_, stdout, _) = status::printed(kubeconfig, &[name, "--clusters=second"])?;
+    assert_eq!(status::cells(&stdout).len(), 2, "{stdout}");
 
     // A cluster that leaves loses its work and its objects, one that joins gets them, and the others are unaffected.
     let [_, of_second, _] = placed.names_of_works().await?;
@@ -327,7 +337,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
             .any(|it| it.ends_with(&nowhere))
     };
     fleet.hub.wait_for(&placed.app.application(), is_warned).await?;
-    let (code, stdout, _) = status::printed(fleet.hub.kubeconfig_path(), &[name])?;
+    let (code, stdout, _) = status::printed(kubeconfig, &[name])?;
     let reason = format!("{name} waits: Placement argocd/{name} selects no managed cluster: ");
     let is_explained = stdout
         .lines()

@@ -1,8 +1,8 @@
 //! Tests of the Red Hat ACM dialect.
 
 use super::{
-    FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, runs, serve_all_namespaces, serves,
-    works_of,
+    FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, own_by_set, runs, serve_all_namespaces,
+    serves, works_of,
 };
 use crate::controller::{messages, wait_for_event};
 use crate::stage::shipped;
@@ -28,18 +28,8 @@ fn project() -> Value {
 
 /// Delivers an Application of an ApplicationSet in Argo CD's namespace, and waits until it has ACM's labels.
 async fn check_set_hash(hub: &Hub, git: &GitRepository) -> Result<()> {
-    let set = ObjectRef::application_set("appset-1").with(json!({
-        "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
-    }));
-    let set = hub.create(&set).await?;
     let mut of_set = application("acm-of-set", git);
-    of_set["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": set["apiVersion"],
-        "kind": set["kind"],
-        "name": set["metadata"]["name"],
-        "uid": set["metadata"]["uid"],
-        "controller": true,
-    }]);
+    own_by_set(hub, &mut of_set).await?;
     let of_set = ObjectRef::of(&hub.create(&of_set).await?);
     hub.apply_yaml(PLACEMENT)?;
     let delivered = |app: &Value| app["status"]["sync"]["status"] == "Synced";

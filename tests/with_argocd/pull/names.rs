@@ -1,9 +1,8 @@
 //! Tests of Applications with equal names in two namespaces, and of names at the length limits.
 
-use super::{CLUSTER_NAMESPACE, PulledApplication, serves, stage};
+use super::{PulledApplication, serves, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::ObjectRef;
 
 #[tokio::test]
 async fn applications_of_one_name_in_two_namespaces_are_separate() -> Result<()> {
@@ -54,21 +53,4 @@ async fn longest_name_that_argo_cd_supports_works() -> Result<()> {
     serves(&stage.cluster1, &app.guestbook(), 2).await?;
     app.end().await?;
     stage.hub.wait_gone(&work).await
-}
-
-#[tokio::test]
-async fn application_may_use_another_namespace_on_the_cluster() -> Result<()> {
-    let stage = stage().await?;
-    stage.cluster1.create_namespace("pull-of-cluster").await?;
-    let mut app = PulledApplication::new(&stage, "pull-elsewhere")?;
-    app.object["metadata"]["annotations"][CLUSTER_NAMESPACE] = json!("pull-of-cluster");
-    let app = app.start().await?;
-    let on_cluster = ObjectRef {
-        namespace: Some("pull-of-cluster".to_owned()),
-        ..app.application()
-    };
-    stage.cluster1.wait_for(&on_cluster, |_| true).await?;
-    assert!(stage.cluster1.get(&app.application()).await?.is_none());
-    app.end().await?;
-    stage.cluster1.wait_gone(&on_cluster).await
 }

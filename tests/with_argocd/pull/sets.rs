@@ -1,7 +1,7 @@
 //! Tests of ApplicationSets: their steps, and the objects that stay when they are deleted.
 
 use super::delivery::{application_of, application_set, set_named};
-use super::{REFRESH, Stage, health, runs, scale, serves, stage, works_of};
+use super::{REFRESH, health, runs, scale, serves, stage, works_of};
 use crate::fleet::placement::open;
 use crate::stage::shipped;
 use anyhow::Result;
@@ -11,12 +11,7 @@ use testbed::{GitRepository, ObjectRef};
 #[tokio::test]
 async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
     let stage = stage().await?;
-    let Stage {
-        hub,
-        cluster1,
-        cluster2,
-        ..
-    } = &*stage;
+    let (hub, cluster1, cluster2) = (&stage.hub, &stage.cluster1, &stage.cluster2);
     let name = "pull-preserved";
     let git = GitRepository::new()?;
     let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
@@ -74,12 +69,7 @@ fn deployment(only_on: &str) -> Result<String> {
 #[tokio::test]
 async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
     let stage = stage().await?;
-    let Stage {
-        hub,
-        cluster1,
-        cluster2,
-        ..
-    } = &*stage;
+    let (hub, cluster1, cluster2) = (&stage.hub, &stage.cluster1, &stage.cluster2);
     let name = "pull-rolling";
     let git = GitRepository::new()?;
     let first = git.commit_folder(&shipped("guestbook"), "guestbook")?;

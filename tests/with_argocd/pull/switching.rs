@@ -1,7 +1,7 @@
 //! Tests of the migration from argocd-pull-integration to the controller, and from the controller to other software, while
 //! deployed objects keep running.
 
-use super::{PLACEMENT, PULL, add_cluster, application, controller, runs, scale, serves, works_of};
+use super::{PLACEMENT, PULL, add_cluster, application, controller, own_by_set, runs, scale, serves, works_of};
 use crate::controller::{ACCOUNT, Controller};
 use crate::peers::{acms_secret, acms_work, peers_secret, peers_work};
 use crate::stage::shipped;
@@ -232,12 +232,8 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     let name = "switch-acm";
     let git = GitRepository::new()?;
     let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    let set = hub.create(&application_set()).await?;
     let mut object = application(name, &git);
-    let owner = ["apiVersion", "kind"].map(|key| set[key].clone());
-    object["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": owner[0], "kind": owner[1], "name": "appset-1", "uid": set["metadata"]["uid"], "controller": true,
-    }]);
+    own_by_set(&hub, &mut object).await?;
     let object = hub.create(&object).await?;
     let project = ObjectRef::app_project("default");
     let project = cluster.read(&project).await?;
@@ -323,12 +319,6 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     let commit = scale(&git, 2)?;
     hub.wait_for(&application, |app| runs(app, &commit)).await?;
     serves(&cluster, &guestbook, 2).await.map(drop)
-}
-
-fn application_set() -> Value {
-    ObjectRef::application_set("appset-1").with(json!({
-        "spec": {"generators": [], "template": {"metadata": {}, "spec": {"project": "", "destination": {}}}},
-    }))
 }
 
 /// Returns a GitOpsCluster as users of ACM's pull model have.

@@ -66,7 +66,9 @@ fn deselected_cluster_loses_its_secret_once_counts_agree() {
     hub.decide("some-decision-1", Some(&["eu1"]));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"], "the Placement still says two");
-    assert_eq!(hub.is("PlacementResolved"), ["Unknown", "Reconciling"]);
+    let [status, reason, message] = hub.condition_of(&all(), "PlacementResolved");
+    assert_eq!([status, reason], ["Unknown", "Reconciling"]);
+    assert!(message.contains("no cluster is removed"), "{message}");
     hub.set_placement_status(Some(1));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1"]);
@@ -301,7 +303,9 @@ fn reports_a_foreign_secret_once_and_leaves_it_alone() {
     hub.settle();
     assert_eq!(hub.registered(), ["eu2"]);
     assert_eq!(hub.is("Ready"), ["False", "ClusterRegistrationFailed"]);
-    assert_eq!(hub.objects[&all()]["status"]["phase"], "failed");
+    let status = &hub.objects[&all()]["status"];
+    assert_eq!(status["phase"], "failed");
+    assert_eq!(status["clusters"], json!({"selected": 2, "registered": 1}));
     assert_eq!(hub.events.len(), 1, "{:?}", hub.events);
     assert!(hub.events[0].contains("eu1: Argo CD knows this cluster by Secret argocd/push"));
     hub.cluster("eu2", &json!({"env": "prod"}));
@@ -584,7 +588,11 @@ fn v1alpha1_gitopscluster_gets_its_own_condition_types() {
     assert_eq!(hub.is("PlacementResolved"), ["", ""]);
     hub.select(&[]);
     hub.settle();
-    assert_eq!(hub.is("PlacementEvaluated"), ["True", "NoClusters"]);
+    let message = "Placement argocd/some selects no cluster; registered clusters stay registered";
+    assert_eq!(
+        hub.condition_of(&all(), "PlacementEvaluated"),
+        ["True", "NoClusters", message]
+    );
 }
 
 #[test]

@@ -379,6 +379,11 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
     assert_eq!(hub.settle(&shop()), [format!("delete {WORK}")]);
 
     hub.application(&shop(), "0a1b2c3d-0000", |_| ());
+    let end = "2026-06-01T12:00:05Z";
+    hub.cache.apply(hold("eu1", Some(end)));
+    let context = hub_state::testing::context(NOW.parse().expect("a time"), &hub.settings);
+    let next = (CONTROLLER.requeue_after)(&hub.cache, &shop(), &context);
+    assert_eq!(next, Some(end.parse().expect("a time")));
     hub.cache.apply(hold("eu1", Some("2026-06-01T11:59:00Z")));
     assert_eq!(hub.settle(&shop()).len(), 2, "the hold is over");
 }
