@@ -160,10 +160,10 @@ fn added_and_removed_objects_are_printed_in_full() {
         "account.yaml",
         "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web}}",
     );
-    insta::assert_snapshot!(diff(&folder, &["--cluster=eu1"]), @r"
+    insta::assert_snapshot!(diff(&folder, &[BOTH]), @r"
     exit code: 1
     ----- stdout -----
-    eu1 ServiceAccount shop/web
+    eu1,us1 ServiceAccount shop/web
     --- /dev/null
     +++ generated: shop
     @@ -0,0 +1,5 @@
@@ -185,29 +185,6 @@ fn added_and_removed_objects_are_printed_in_full() {
     -metadata:
     -  name: settings
     -  namespace: shop
-    us1 ManifestWork shop is deleted
-    us1 Deployment.apps shop/web
-    --- works.yaml: shop
-    +++ /dev/null
-    @@ -1,18 +0,0 @@
-    -apiVersion: apps/v1
-    -kind: Deployment
-    -metadata:
-    -  name: web
-    -  namespace: shop
-    -spec:
-    -  replicas: 1
-    -  selector:
-    -    matchLabels:
-    -      app: web
-    -  template:
-    -    metadata:
-    -      labels:
-    -        app: web
-    -    spec:
-    -      containers:
-    -      - image: web:1
-    -        name: web
     ----- stderr -----
     ");
 }

@@ -8,6 +8,7 @@
     reason = "the walls are around the program; tests read what they like"
 )]
 
+mod differences;
 #[path = "../common/expected.rs"]
 mod expected;
 #[path = "../common/folder.rs"]
@@ -18,6 +19,7 @@ mod program;
 mod works;
 
 use anyhow::{Context, Result, ensure};
+use differences::print_differences;
 use expected::compare;
 use folder::entries;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -65,12 +67,13 @@ fn run(case: &Path) -> Result<()> {
         "an error must leave standard output empty:\n{stdout}"
     );
 
-    let is_json = command.lines().any(|word| word == "json");
-    let stdout_file = if is_json { "expected.jsonl" } else { "expected.yaml" };
-    let stdout = if name.starts_with("configs-") {
-        stdout
+    let (stdout_file, stdout) = if command.lines().any(|word| word == "json") {
+        ("expected.jsonl", without_configs(&stdout))
+    } else if name.starts_with("yaml-") {
+        ("expected.yaml", without_configs(&stdout))
     } else {
-        without_configs(&stdout)
+        let differences = print_differences(&stdout, &input, name.starts_with("configs-"))?;
+        ("expected.txt", differences)
     };
     let errors = compare(&case.join("expected.err"), &stderr);
     compare(&case.join(stdout_file), &stdout)?;

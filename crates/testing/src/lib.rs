@@ -18,7 +18,7 @@ pub mod works;
 pub use glob::glob_matches;
 pub use health_cases::{HealthCase, health_cases};
 pub use inputs::{hostile_json, hostile_text, is_plain_line, mutated, tampered};
-pub use patch::merge;
+pub use patch::{create_patch, merge};
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
