@@ -517,7 +517,11 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
             group: spec.get("group")?.as_str()?.into(),
             kind: names.get("kind")?.as_str()?.into(),
         },
-        plural: names.get("plural").and_then(Value::as_str).map(Box::from),
+        plural: names
+            .get("plural")
+            .and_then(Value::as_str)
+            .filter(|plural| ocm::names::is_dns_label(plural))
+            .map(Box::from),
         scope: match spec.get("scope")?.as_str()? {
             "Cluster" => Scope::Cluster,
             _ => Scope::Namespaced,
@@ -668,6 +672,26 @@ pub(crate) mod tests {
         assert!(secret("stringData: {b: \"f\u{ff}>\"}").contains(r#""data":{"b":"ZsO/Pg=="}"#));
         assert!(!secret("stringData: {b: foo}").contains("stringData"));
         assert!(secret("stringData: {b: 1}").contains(r#""stringData":{"b":1}"#));
+    }
+
+    #[test]
+    fn keeps_only_plurals_that_can_be_names_of_resources() {
+        for (plural, expected) in [
+            ("tanks", Some("tanks")),
+            ("tanks]\\nverbs: [\\\"*\\\"]", None),
+            ("Tanks", None),
+            ("a.b", None),
+        ] {
+            let crd = object(&format!(
+                "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: x}}, \
+                 spec: {{group: example.com, scope: Namespaced, names: {{kind: Tank, plural: \"{plural}\"}}}}}}"
+            ));
+            assert_eq!(
+                crd.defines.expect("a definition").plural.as_deref(),
+                expected,
+                "{plural}"
+            );
+        }
     }
 
     #[test]
