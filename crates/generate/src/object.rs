@@ -317,7 +317,8 @@ impl Object {
             .filter(|wave| wave.abs() <= order::WAVE_MAX)
             .ok_or(ObjectFault::Wave(wave))?;
         let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
-        let is_token_request = key.kind.is("", "Secret") && is_token && fields.get("data").is_none();
+        let has_values = ["data", "stringData"].iter().any(|field| fields.get(field).is_some());
+        let is_token_request = key.kind.is("", "Secret") && is_token && !has_values;
         let ObjectText {
             json,
             hash_insertion,
@@ -672,6 +673,23 @@ pub(crate) mod tests {
         assert!(secret("stringData: {b: \"f\u{ff}>\"}").contains(r#""data":{"b":"ZsO/Pg=="}"#));
         assert!(!secret("stringData: {b: foo}").contains("stringData"));
         assert!(secret("stringData: {b: 1}").contains(r#""stringData":{"b":1}"#));
+    }
+
+    #[test]
+    fn a_secret_with_values_is_no_request_for_a_token() {
+        for (fields, expected) in [
+            ("", true),
+            ("data: null", true),
+            ("data: {}", false),
+            ("data: {a: eA==}", false),
+            ("stringData: {a: b}", false),
+            ("stringData: {a: b, port: 1}", false),
+        ] {
+            let yaml = format!(
+                "{{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {{name: a}}, {fields}}}"
+            );
+            assert_eq!(object(&yaml).is_token_request, expected, "{fields}");
+        }
     }
 
     #[test]
