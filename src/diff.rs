@@ -360,6 +360,25 @@ mod tests {
         changes.into_iter().map(summary).collect()
     }
 
+    /// Everything after `.part-` in the name of a work belongs to the Application.
+    #[test]
+    fn names_and_values_of_others_change_nothing_on_a_terminal() {
+        let hostile = "shop.part-\\u001b[2J\\u202e";
+        let live = [work("c", hostile, "", &["a=1\\u202e"])];
+        let changes = compare(&parsed(&live), &parsed(&[work("c", "shop", "", &["a=2"])]), false);
+        let style = DiffStyle {
+            colours: false,
+            live: "live".to_owned(),
+        };
+        let text = format_changes(&changes, &style);
+        assert!(text.contains("--- live: shop.part-\u{fffd}[2J\u{fffd}\n"), "{text}");
+        assert!(text.contains("-  k: \"1\\u202e\"\n"), "{text}");
+        assert!(
+            !text.replace('\n', "").contains(manifest::text::is_unprintable),
+            "{text}"
+        );
+    }
+
     #[test]
     fn object_moving_between_works_is_unchanged() {
         let live = [work("c", "shop", "", &["a=1", "b=1", "c=1", "d=1", "e=1"])];

@@ -3,7 +3,7 @@
 //! Each address is checked before it is read: the first one, those of redirects, and that of the tokens of a registry.
 
 use crate::runtime::runtime;
-use generate::fetched::DOWNLOAD;
+use generate::fetched::{DOWNLOAD, SERVER_ANSWERS};
 use generate::source::Remotes;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, LINK, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode, Uri};
@@ -97,7 +97,7 @@ impl ServerAnswer {
         if self.status.is_success() {
             Ok(self.body)
         } else {
-            Err(format!("{url} cannot be fetched: the server answers {}", self.status))
+            Err(format!("{url} cannot be fetched: {SERVER_ANSWERS} {}", self.status))
         }
     }
 

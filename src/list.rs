@@ -27,7 +27,7 @@ pub fn format_list(list: &impl List, format: ListFormat) -> Result<String, Strin
         ListFormat::Json => {
             let mut text = String::new();
             json::write(&list.to_value(), &mut text).map_err(|error| error.to_string())?;
-            Ok(text + "\n")
+            Ok(json::escape_unprintable(&text) + "\n")
         }
         ListFormat::Yaml => Ok(yaml::write(&list.to_value())),
         ListFormat::Name => Ok(list.names().into_iter().map(|name| name + "\n").collect()),

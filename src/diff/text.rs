@@ -32,8 +32,7 @@ pub fn format_changes(changes: &[ObjectChange], style: &DiffStyle) -> String {
     for group in grouped(changes) {
         let change = group.change;
         let header = format!("{} {}", group.targets(), change.what);
-        // A name on the hub or in a file may contain any character.
-        style.line(BOLD, &header.replace(is_unprintable, "\u{fffd}"), &mut out);
+        style.line(BOLD, &printable(&header), &mut out);
         if change.before.is_some() || change.after.is_some() {
             unified(change, style, &mut out);
         }
@@ -50,17 +49,23 @@ pub fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &Di
         return out;
     };
     if before != after {
-        style.line(BOLD, &format!("--- {}: {name}", style.live), &mut out);
-        style.line(BOLD, &format!("+++ changed: {name}"), &mut out);
+        style.line(BOLD, &printable(&format!("--- {}: {name}", style.live)), &mut out);
+        style.line(BOLD, &printable(&format!("+++ changed: {name}")), &mut out);
         hunks(&yaml::write(&before), &yaml::write(&after), style, &mut out);
     }
     out
 }
 
+/// Replaces what a terminal does not display as itself: a name on the hub or in a file may contain any character.
+fn printable(text: &str) -> String {
+    text.replace(is_unprintable, "\u{fffd}")
+}
+
 fn unified(change: &ObjectChange, style: &DiffStyle, out: &mut String) {
     let name = |side: &Option<Side>, whose: &str| {
-        side.as_ref()
-            .map_or("/dev/null".to_owned(), |side| format!("{whose}: {}", side.work))
+        side.as_ref().map_or("/dev/null".to_owned(), |side| {
+            printable(&format!("{whose}: {}", side.work))
+        })
     };
     style.line(BOLD, &format!("--- {}", name(&change.before, &style.live)), out);
     style.line(BOLD, &format!("+++ {}", name(&change.after, "generated")), out);

@@ -172,7 +172,8 @@ fn answer(
         )?;
         return stream.write_all(content);
     }
-    let Some(path) = path.strip_prefix("/git").filter(|path| path.contains(".git/")) else {
+    let is_of_git = |path: &&str| path.ends_with("/info/refs") || path.ends_with("/git-upload-pack");
+    let Some(path) = path.strip_prefix("/git").filter(is_of_git) else {
         return write!(
             stream,
             "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -369,6 +370,24 @@ fn renders_files_of_allowed_addresses() {
         "error: {url}/team/away.yaml redirects to {url}/other/secret.yaml: it would be fetched",
     );
     assert!(!stage.server.requests().contains(&"/other/secret.yaml".to_owned()));
+    stage.resources("{url}/team/none.yaml");
+    stage.refuses(
+        "{url}/team/",
+        "error: {url}/team/none.yaml cannot be fetched: the server answers 404 Not Found; {url}/team/none.yaml cannot be fetched: ",
+    );
+}
+
+/// kustomize takes what follows `//` for a path in a repository, and many servers for the same path as with `/`.
+#[test]
+fn stores_files_only_in_its_own_folder() {
+    let outside = TempDir::new().expect("a folder");
+    let path = outside.path().join("owned");
+    let address = format!("/team/base/{}", path.display());
+    let stage = Stage::new(&[(&address, map("web", "of-web").into_bytes())]);
+    stage.resources(&format!("{{url}}{address}"));
+    stage.renders("{url}/team/", &["of-web"]);
+    assert_eq!(stage.server.requests(), [address]);
+    assert!(!path.exists(), "the program has written {}", path.display());
 }
 
 #[test]
@@ -405,6 +424,17 @@ fn renders_bases_of_allowed_git_repositories_at_any_depth() {
     stage.refuses("{url}/git/", "error: {url}/git/base.git?ref=none cannot be fetched: ");
     stage.resources("{url}/git/deep.git//none?ref=main");
     stage.refuses("{url}/git/", "error: kustomize build: accumulating resources: ");
+
+    // Without a query, it is read as a file first.
+    stage.repository(
+        "plain",
+        &[
+            ("eu/kustomization.yaml", "resources: [map.yaml]\n"),
+            ("eu/map.yaml", &map("web", "of-plain")),
+        ],
+    );
+    stage.resources("{url}/git/plain//eu");
+    stage.renders("{url}/git/", &["of-plain"]);
 }
 
 const INDEX: &str = "apiVersion: v1

@@ -25,6 +25,18 @@ const OBJECTS: &str = "\
 {apiVersion: cert-manager.io/v1, kind: Issuer, metadata: {name: d, namespace: shop}}
 ---
 {apiVersion: example.com/v1, kind: Other, metadata: {name: e, namespace: shop}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: f, namespace: shop}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: g, namespace: shop}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: h, namespace: shop}}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: example.com/v1, kind: Widget, metadata: {name: i}, status: {phase: Ready}}
+- {apiVersion: example.com/v1, kind: Widget, metadata: {name: \"j\\e]0;x\\a\"}}
 ";
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -61,6 +73,11 @@ fn check_describes_the_rules_and_the_health_of_objects() {
     Certificate.cert-manager.io shop/c: Progressing, unless a CEL expression of line 7 holds, which only the agent evaluates
     Issuer.cert-manager.io shop/d: Progressing (no test of the built-in rule holds)
     Other.example.com shop/e: no rule: by its conditions Ready, Available, Stalled and Failed
+    Deployment.apps shop/f: its rule is built in, and cannot be tried here
+    Pod shop/g: its rule is built in, and cannot be tried here
+    ConfigMap shop/h: no rule: Healthy when it is applied
+    Widget.example.com i: Healthy (statement 3 of line 1)
+    Widget.example.com j�]0;x�: Progressing (no test of line 1 holds)
     ----- stderr -----
     "#);
 }

@@ -99,6 +99,43 @@ fn works_carry_their_objects_and_little_else() {
     }
 }
 
+/// The agent takes the condition rules of the first entry that has some. Without `Complete`, it would create a Job again that its time to
+/// live has deleted.
+#[test]
+fn hook_that_runs_completes_its_work_whatever_its_annotations() {
+    let annotations = json!({
+        "argocd.argoproj.io/hook": "PreSync",
+        "argocd.argoproj.io/ignore-healthcheck": "true",
+        "argocd-ocm-cmp.github.io/update-strategy": "Update",
+    });
+    let hook = job("migrate", &annotations).to_string();
+    let progressive = [
+        "--placement=fleet/all",
+        "--rollout=Progressive",
+        "--rollout-max-concurrency=1",
+    ];
+    for target in [&["--cluster=eu1"][..], &progressive[..1], &progressive] {
+        let works = works(&hook, target);
+        let entries = configs(&works[0]).as_array().expect("a list");
+        let mut rules = entries.iter().filter_map(|entry| entry["conditionRules"].as_array());
+        let conditions: Vec<&Value> = rules
+            .next()
+            .expect("rules")
+            .iter()
+            .map(|rule| &rule["condition"])
+            .collect();
+        assert!(conditions.contains(&&json!("Complete")), "{target:?}: {entries:#?}");
+        let is_constant =
+            |rule: &Value| rule["celExpressions"] == json!(["false"]) || rule["celExpressions"] == json!(["true"]);
+        assert!(
+            !entries.iter().any(|entry| entry["conditionRules"]
+                .as_array()
+                .is_some_and(|rules| rules.iter().any(is_constant))),
+            "{entries:#?}"
+        );
+    }
+}
+
 /// The hub evaluates these kinds, so a change of a verdict or a message changes no work.
 #[test]
 fn works_for_clusters_carry_no_rules_of_the_table() {

@@ -68,6 +68,42 @@ fn prints_a_role_for_the_agent() {
     "#);
 }
 
+/// The output is for `kubectl apply`: no text of a repository may add permissions to it.
+#[test]
+fn plural_of_a_crd_adds_no_permissions() {
+    let folder = TempDir::new().expect("a scratch folder");
+    fs::create_dir(folder.path().join("shop")).expect("a folder");
+    let plural = r#"tanks]\n  verbs: [\"*\"]\n- apiGroups: [\"*\"]\n  resources: [\"*\""#;
+    let objects = format!(
+        "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: x}}, \
+         spec: {{group: example.com, scope: Namespaced, names: {{kind: Tank, plural: \"{plural}\"}}}}}}\n---\n\
+         {{apiVersion: example.com/v1, kind: Tank, metadata: {{name: a}}}}\n---\n\
+         {{apiVersion: '1.5/v1', kind: Tank, metadata: {{name: a}}}}\n"
+    );
+    fs::write(folder.path().join("shop/all.yaml"), objects).expect("a file");
+    insta::assert_snapshot!(rights(folder.path(), &["shop"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata:
+      name: argocd-ocm-cmp:shop
+      labels:
+        open-cluster-management.io/aggregate-to-work: "true"
+    rules:
+    - apiGroups: ["1.5"]
+      resources: [tank, tanks]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [apiextensions.k8s.io]
+      resources: [customresourcedefinitions]
+      verbs: [create, delete, get, list, patch, update, watch]
+    - apiGroups: [example.com]
+      resources: [tank, tanks]
+      verbs: [create, delete, get, list, patch, update, watch]
+    ----- stderr -----
+    "#);
+}
+
 #[test]
 fn prints_a_role_and_its_binding_for_the_executor() {
     let arguments = [

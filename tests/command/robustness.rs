@@ -192,6 +192,83 @@ fn refuses_an_alias_bomb() {
     assert_eq!(printed.lines().count(), 4);
 }
 
+/// Each of these files took minutes when the time grew with the square of its size, or doubled with each star or link.
+#[test]
+fn time_does_not_grow_faster_than_the_input() {
+    let numbered =
+        |count: usize, line: &str| -> String { (0..count).map(|n| line.replace('#', &n.to_string())).collect() };
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec:\n  ports:\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n";
+    for (name, content) in [
+        (
+            "actions",
+            config_map("a", &format!("  k: '{}'\n", "{".repeat(1_000_000))),
+        ),
+        (
+            "documents",
+            config_map("a", "  k: v\n") + &"apiVersion: v1\n".repeat(70_000),
+        ),
+        (
+            "ports",
+            service.to_owned() + &numbered(200_000, "  - {port: #, name: p#}\n"),
+        ),
+        (
+            "Secret",
+            format!(
+                "{secret}data:\n{}stringData:\n{}",
+                numbered(200_000, "  z#: eA==\n"),
+                numbered(200_000, "  a#: v\n")
+            ),
+        ),
+    ] {
+        let folder = folder(&[("a.yaml", content.as_bytes())]);
+        ends_within_processor_time(
+            name,
+            folder.path(),
+            "--manifest-limit=1G --work-size=1G --allow-secrets",
+        );
+    }
+    let chart = "apiVersion: v2\nname: shop\nversion: 0.1.0\n";
+    let files = [
+        ("charts/shop/Chart.yaml", chart.to_owned()),
+        (&*format!("charts/shop/{}", "a".repeat(100)), String::new()),
+        ("loops/x.yaml", String::new()),
+        (".git/HEAD", String::new()),
+    ];
+    let folder = folder(&files);
+    for name in ["a", "b"] {
+        symlink(".", folder.path().join("loops").join(name)).expect("a link");
+    }
+    let chart = folder.path().join("charts/shop");
+    let stars = "*a".repeat(20);
+    let printed = ends_within_processor_time("stars", &chart, &format!("--helm-value-files={stars}b"));
+    assert!(printed.contains("there is no such file"), "{printed}");
+    let printed = ends_within_processor_time("links", &chart, "--helm-value-files=/**/none.yaml");
+    assert!(
+        printed.contains("links to folders lead to more than 10000 folders"),
+        "{printed}"
+    );
+}
+
+/// Runs the program with a limit on its processor time, which does not depend on the load of the machine. Returns its output.
+fn ends_within_processor_time(name: &str, folder: &Path, more: &str) -> String {
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(format!("set -f; ulimit -t 20; exec \"$0\" {} {more}", WORDS.join(" ")))
+        .arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+        .current_dir(folder)
+        .env_clear()
+        .output()
+        .expect("the program runs");
+    assert!(
+        output.status.code().is_some_and(|code| code < 2),
+        "{name}: {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 #[test]
 fn memory_stays_below_four_times_the_input() {
     const MIB: u64 = 1 << 20;

@@ -3,6 +3,7 @@
 use super::object::{ObjectFault, wrong_type};
 use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use manifest::value::{Map, Value};
+use std::borrow::Cow;
 
 /// The fields of `metadata` that the API server sets; exported manifests contain them.
 const SERVER_SET: [&str; 9] = [
@@ -102,20 +103,17 @@ pub(super) fn fold_string_data(fields: &mut Map<'_>) {
         Some(Value::Map(texts)) if texts.iter().all(|(_, text)| text.as_str().is_some()) => texts,
         _ => return,
     };
-    let encoded: Vec<(String, String)> = texts
+    let encoded: Vec<(Cow<'_, str>, Value<'_>)> = texts
         .iter()
-        .filter_map(|(key, text)| Some((key.to_owned(), BASE64.encode(text.as_str()?))))
+        .filter_map(|(key, text)| Some((key.to_owned().into(), Value::from_text(BASE64.encode(text.as_str()?)))))
         .collect();
-    match fields.get("data") {
-        None => fields.insert("data", Value::Map(Map::from_entries(Vec::new()))),
-        Some(Value::Map(_)) => {}
-        Some(_) => return,
-    }
-    if let Some(Value::Map(data)) = fields.get_mut("data") {
-        for (key, text) in encoded {
-            data.insert(key, Value::String(text.into()));
-        }
-    }
+    let mut data = match fields.remove("data") {
+        None => Map::default(),
+        Some(Value::Map(data)) => data,
+        Some(other) => return fields.insert("data", other),
+    };
+    data.extend(encoded);
+    fields.insert("data", Value::Map(data));
     fields.remove("stringData");
 }
 

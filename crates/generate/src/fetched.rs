@@ -72,6 +72,9 @@ downloaders: [{command: helm-downloader, protocols: [fetched]}]
 /// The first argument of this program as the process that reads an address. It is an internal command.
 pub const DOWNLOAD: &str = "download";
 
+/// The start of the reason of a download that fails because a server does not have the content.
+pub const SERVER_ANSWERS: &str = "the server answers";
+
 /// The environment variable with the folder of fetched content.
 pub(crate) const FOLDER: &str = "ARGOCD_OCM_CMP_FETCHED";
 

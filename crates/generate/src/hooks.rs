@@ -26,7 +26,7 @@ const NAME_MAX: usize = 63;
 
 /// The minimum `ttlSecondsAfterFinished` of a run, in seconds: the agent polls every minute or two, and must have observed
 /// completion.
-const LEAST_TTL: i64 = 900;
+const LEAST_TTL: i32 = 900;
 
 /// The custom kinds whose objects run to completion and never again.
 const RUNS: [(&str, &str); 20] = [
@@ -75,9 +75,16 @@ pub(super) fn prepare(
     }
     if kind.is("batch", "Job")
         && let Some(Value::Map(spec)) = fields.get_mut("spec")
-        && let Some(Value::Int(seconds)) = spec.get_mut("ttlSecondsAfterFinished")
+        && let Some(seconds) = spec.get_mut("ttlSecondsAfterFinished")
     {
-        *seconds = (*seconds).max(LEAST_TTL);
+        let is_short = match seconds {
+            Value::Int(seconds) => *seconds < i64::from(LEAST_TTL),
+            Value::Float(seconds) => *seconds < f64::from(LEAST_TTL),
+            _ => false,
+        };
+        if is_short {
+            *seconds = Value::Int(LEAST_TTL.into());
+        }
     }
     Ok(())
 }
@@ -279,8 +286,17 @@ mod tests {
 
     #[test]
     fn finished_hook_run_is_kept_for_at_least_900_seconds() {
-        let text = |spec| run("Job", "name: a", "PreSync", spec)[0].object.pieces().concat();
+        let text = |spec: &str| run("Job", "name: a", "PreSync", spec)[0].object.pieces().concat();
         assert!(text("{ttlSecondsAfterFinished: 0}").contains("\"ttlSecondsAfterFinished\":900"));
+        for short in ["0.0", "6e1", "-1", "899.5"] {
+            // In JSON, a number with a point or an exponent stays a float.
+            let job = object(&format!(
+                r#"{{"apiVersion": "batch/v1", "kind": "Job", "spec": {{"ttlSecondsAfterFinished": {short}}},
+                "metadata": {{"name": "a", "annotations": {{"argocd.argoproj.io/hook": "PreSync"}}}}}}"#
+            ));
+            let text = job.pieces().concat();
+            assert!(text.contains("\"ttlSecondsAfterFinished\":900"), "{short}: {text}");
+        }
         assert!(text("{ttlSecondsAfterFinished: 3600}").contains("\"ttlSecondsAfterFinished\":3600"));
         assert!(!text("{}").contains("ttlSecondsAfterFinished"));
     }

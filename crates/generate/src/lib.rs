@@ -62,6 +62,7 @@ use policy::Rules;
 use rights::Resources;
 use settings::{Recipient, Settings};
 use source::{Manifests, Variant};
+use std::mem;
 
 /// The result of `generate`.
 #[derive(Debug)]
@@ -144,8 +145,8 @@ pub fn rights(settings: &Settings) -> Result<String, Problems> {
     let options = settings.work_options(rules)?;
     let variants = source::variants(settings)?;
     let mut resources = Resources::default();
-    collect_all(variants.into_iter().map(|Variant { manifests, .. }| {
-        let (placed, created) = place(manifests, None, rules, settings)?;
+    collect_all(variants.into_iter().map(|Variant { mut manifests, .. }| {
+        let (placed, created) = place(&mut manifests, None, rules, settings)?;
         let plurals = Plurals::new(&placed, &settings.plurals);
         resources.add(&placed, &plurals);
         resources.add(created.as_slice(), &plurals);
@@ -154,35 +155,37 @@ pub fn rights(settings: &Settings) -> Result<String, Problems> {
     Ok(resources.cluster_role(settings.name.application(), options.executor.as_ref()))
 }
 
-/// Returns the objects of a folder, and the Namespace to create.
+/// Takes the objects of a folder, and returns them with the Namespace to create.
 fn place(
-    Manifests { objects, files, .. }: Manifests,
+    manifests: &mut Manifests,
     overlaid: Option<Recipient<'_>>,
     rules: Option<Rules<'_>>,
     settings: &Settings,
 ) -> Result<(Vec<Placed>, Option<Placed>), Problems> {
+    let objects = mem::take(&mut manifests.objects);
     let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
     validate::not_empty(&placed, overlaid, settings)?;
     let created = settings.created_namespace(&placed);
-    validate::objects(&placed, created.as_ref(), &files, rules, settings)?;
+    validate::objects(&placed, created.as_ref(), &manifests.files, rules, settings)?;
     Ok((placed, created))
 }
 
 /// Creates the ManifestWorks that carry the objects of a folder; `overlaid` is a cluster with them, if others have other ones.
 fn templates(
-    manifests: Manifests,
+    mut manifests: Manifests,
     overlaid: Option<Recipient<'_>>,
     rules: Option<Rules<'_>>,
     options: &WorkOptions,
     settings: &Settings,
     notices: &mut Vec<String>,
 ) -> Result<Vec<Template>, Problems> {
-    let (placed, created) = place(manifests, overlaid, rules, settings)?;
+    let (placed, created) = place(&mut manifests, overlaid, rules, settings)?;
     let plurals = Plurals::new(&placed, &settings.plurals);
     notices.extend(plurals.guesses(&placed, &settings.cluster_scoped));
     notices.extend(ignored_fields::warnings(&placed, options));
     let watched = Watched::new(options.feedback, &placed);
     let partitions = partition::partitions(placed, created, settings.capacity());
+    validate::work_names(&partitions, &manifests.files)?;
     let templates = manifestwork::templates(partitions, &plurals, &watched, options);
     validate::works(&templates, settings)?;
     Ok(templates)

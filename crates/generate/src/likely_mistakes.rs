@@ -26,22 +26,54 @@ const NOT_AN_OBJECT: &str = "it looks like an object, but has no apiVersion, kin
 /// The objects that only templates of charts have.
 const OF_CHARTS: [&str; 4] = [".Values.", ".Release.", ".Chart.", ".Capabilities."];
 
+/// The number of a line, counted from where it was counted last.
+struct LineCounter<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    line: usize,
+}
+
+impl LineCounter<'_> {
+    /// Returns the line of a position, from 1. Positions that ascend take one pass together.
+    fn line_of(&mut self, at: usize) -> usize {
+        if at < self.at {
+            (self.at, self.line) = (0, 1);
+        }
+        self.line += memchr::memchr_iter(b'\n', &self.bytes[self.at..at]).count();
+        self.at = at;
+        self.line
+    }
+}
+
+/// Returns the position of the first action of a template that has an object of charts. It is searched in one pass: what follows `{{` up
+/// to the next `}}` contains each `{{` between them.
+fn find_action_of_chart(text: &str) -> Option<usize> {
+    static ACTION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("{{"));
+    static END: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("}}"));
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    while let Some(at) = ACTION.find(&bytes[from..]).map(|at| from + at) {
+        let end = END.find(&bytes[at..]).map_or(text.len(), |end| at + end);
+        if OF_CHARTS.iter().any(|name| text[at..end].contains(name)) {
+            return Some(at);
+        }
+        from = end;
+    }
+    None
+}
+
 /// Returns the probable mistakes in the text of a file, from which this number of manifests was read.
 pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake> {
     static API_VERSION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\napiVersion:"));
-    static ACTION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("{{"));
     static SOPS: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\nsops:"));
     let bytes = text.as_bytes();
+    let mut lines = LineCounter { bytes, at: 0, line: 1 };
     let mut mistakes = Vec::new();
     let mut add = |at: usize, message| {
-        let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;
+        let line = lines.line_of(at);
         mistakes.push(LikelyMistake { line, message });
     };
-    let of_charts = |&at: &usize| {
-        let end = text[at..].find("}}").map_or(text.len(), |end| at + end);
-        OF_CHARTS.iter().any(|name| text[at..end].contains(name))
-    };
-    if let Some(at) = ACTION.find_iter(bytes).find(of_charts) {
+    if let Some(at) = find_action_of_chart(text) {
         add(at, if manifests == 0 { NO_TEMPLATE } else { TEMPLATE });
     } else if manifests == 0 {
         let marks = ["apiVersion:", "kind:", "metadata:"];
@@ -51,22 +83,21 @@ pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake
         }
     }
     if manifests > 0 {
+        let mut searched = 0;
+        let mut has_another = text.starts_with("apiVersion:");
         for at in API_VERSION.find_iter(bytes) {
-            let document = text[..at].rfind("\n---").map_or(0, |start| start + 1);
-            let before = &text[document..at];
-            let has_another = before.starts_with("apiVersion:") || before.contains("\napiVersion:");
+            let between = &text[searched..at];
+            has_another &= !between.contains("\n---");
             if has_another {
-                let last = before.trim_end();
-                let message = if last.ends_with("---") { GLUED } else { NOT_SEPARATED };
-                add(
-                    if message == GLUED {
-                        document + last.len() - 1
-                    } else {
-                        at + 1
-                    },
-                    message,
-                );
+                let last = between.trim_end();
+                if last.ends_with("---") {
+                    add(searched + last.len() - 1, GLUED);
+                } else {
+                    add(at + 1, NOT_SEPARATED);
+                }
             }
+            has_another = true;
+            searched = at;
         }
         if let Some(at) = SOPS.find(bytes).filter(|&at| text[..at].contains("ENC[")) {
             add(at + 1, ENCRYPTED);

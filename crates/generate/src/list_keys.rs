@@ -1,7 +1,9 @@
 //! Finds entries of a list that server-side apply takes for the same one, and so refuses on the cluster.
 
+use manifest::json;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
+use std::collections::HashSet;
 
 /// The lists of containers in the spec of a Pod.
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
@@ -60,17 +62,16 @@ fn entries<'v, 'a: 'v>(fields: &'v Map<'a>, list: &str) -> impl Iterator<Item = 
 }
 
 fn repeated_in(fields: &Map<'_>, list: &str, keys: &[&str], path: &str) -> Option<String> {
-    let mut known = Vec::new();
+    let mut known = HashSet::new();
     for entry in entries(fields, list) {
         let key: Vec<String> = keys.iter().filter_map(|key| key_of(entry, key)).collect();
         // An entry without a key is refused as such.
         if key.len() < keys.len() {
             continue;
         }
-        if known.contains(&key) {
+        if let Some(key) = known.replace(key) {
             return Some(format!("{path}.{list} has {}", key.join("/")));
         }
-        known.push(key);
     }
     None
 }
@@ -80,6 +81,11 @@ fn key_of(entry: &Map<'_>, key: &str) -> Option<String> {
     match entry.get(key) {
         Some(Value::String(text)) => Some(text.to_string()),
         Some(Value::Int(number)) => Some(number.to_string()),
+        Some(Value::Float(number)) => {
+            let mut text = String::new();
+            json::write_float(*number, &mut text);
+            Some(text)
+        }
         None if key == "protocol" => Some("TCP".to_owned()),
         _ => None,
     }
@@ -148,7 +154,7 @@ mod tests {
             let expected = format!("{path}.containers[web].env has A");
             assert_eq!(repeated_of(kind, &text), Some(expected), "{kind}");
         }
-        let service = "spec: {ports: [{port: 80}, {port: 443}, {port: 80, protocol: TCP}]}";
+        let service = r#"{"spec": {"ports": [{"port": 80}, {"port": 443}, {"port": 80.0, "protocol": "TCP"}]}}"#;
         assert_eq!(
             repeated_of("Service", service).as_deref(),
             Some("spec.ports has 80/TCP")

@@ -199,7 +199,10 @@ fn entries<'a>(
         for Embedded { placed, .. } in &objects {
             let own_strategy = UpdateStrategy::choose(placed, options.strategy);
             let annotations = placed.object.annotations.as_ref();
-            let ignores_health = has_health && annotations.is_some_and(|annotations| annotations.ignores_health);
+            // A run counts as healthy when it has ended: its phase waits for that, as in Argo CD.
+            let ignores_health = has_health
+                && placed.role != Role::Run
+                && annotations.is_some_and(|annotations| annotations.ignores_health);
             if own_strategy == strategy && !ignores_health && ignored_fields::own(&placed.object).is_empty() {
                 continue;
             }
@@ -214,6 +217,7 @@ fn entries<'a>(
             entries.extend(identifiers(&placed.object, plurals).map(|identifier| ConfigEntry {
                 strategy: own_strategy,
                 rules,
+                runs: placed.role == Role::Run && rules != ConditionRules::Inherited,
                 hash: rule_hash.filter(|_| own_strategy.applies()),
                 ignored: ignored_fields::config(&ignored_fields::find_ignored_fields(&placed.object, options)),
                 ..inheriting_entry(identifier)

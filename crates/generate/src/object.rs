@@ -317,7 +317,8 @@ impl Object {
             .filter(|wave| wave.abs() <= order::WAVE_MAX)
             .ok_or(ObjectFault::Wave(wave))?;
         let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
-        let is_token_request = key.kind.is("", "Secret") && is_token && fields.get("data").is_none();
+        let has_values = ["data", "stringData"].iter().any(|field| fields.get(field).is_some());
+        let is_token_request = key.kind.is("", "Secret") && is_token && !has_values;
         let ObjectText {
             json,
             hash_insertion,
@@ -517,7 +518,11 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
             group: spec.get("group")?.as_str()?.into(),
             kind: names.get("kind")?.as_str()?.into(),
         },
-        plural: names.get("plural").and_then(Value::as_str).map(Box::from),
+        plural: names
+            .get("plural")
+            .and_then(Value::as_str)
+            .filter(|plural| ocm::names::is_dns_label(plural))
+            .map(Box::from),
         scope: match spec.get("scope")?.as_str()? {
             "Cluster" => Scope::Cluster,
             _ => Scope::Namespaced,
@@ -668,6 +673,43 @@ pub(crate) mod tests {
         assert!(secret("stringData: {b: \"f\u{ff}>\"}").contains(r#""data":{"b":"ZsO/Pg=="}"#));
         assert!(!secret("stringData: {b: foo}").contains("stringData"));
         assert!(secret("stringData: {b: 1}").contains(r#""stringData":{"b":1}"#));
+    }
+
+    #[test]
+    fn a_secret_with_values_is_no_request_for_a_token() {
+        for (fields, expected) in [
+            ("", true),
+            ("data: null", true),
+            ("data: {}", false),
+            ("data: {a: eA==}", false),
+            ("stringData: {a: b}", false),
+            ("stringData: {a: b, port: 1}", false),
+        ] {
+            let yaml = format!(
+                "{{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {{name: a}}, {fields}}}"
+            );
+            assert_eq!(object(&yaml).is_token_request, expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn keeps_only_plurals_that_can_be_names_of_resources() {
+        for (plural, expected) in [
+            ("tanks", Some("tanks")),
+            ("tanks]\\nverbs: [\\\"*\\\"]", None),
+            ("Tanks", None),
+            ("a.b", None),
+        ] {
+            let crd = object(&format!(
+                "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: x}}, \
+                 spec: {{group: example.com, scope: Namespaced, names: {{kind: Tank, plural: \"{plural}\"}}}}}}"
+            ));
+            assert_eq!(
+                crd.defines.expect("a definition").plural.as_deref(),
+                expected,
+                "{plural}"
+            );
+        }
     }
 
     #[test]

@@ -171,6 +171,7 @@ fn suffix_words(placed: &Placed) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::placed::tests::placed;
+    use crate::validate;
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
         partitions(placed(yaml), None, capacity)
@@ -321,6 +322,35 @@ mod tests {
         let waves: Vec<_> = partitions.iter().map(|partition| partition.step.hub_wave()).collect();
         assert_eq!(waves, [-2, 0, 3, -3]);
         assert_eq!(last_step(&partitions).map(SyncStep::hub_wave), Some(3));
+    }
+
+    /// Argo CD would deliver only one of two ManifestWorks with the same name.
+    #[test]
+    fn refuses_objects_whose_works_would_have_the_same_name() {
+        let each_alone = |objects: &[String]| {
+            let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+            partitions(placed(&objects), None, 1)
+        };
+        let is_refused = |objects: &[String]| validate::work_names(&each_alone(objects), &[String::new()]).is_err();
+        let tank = |kind: &str| annotated(kind, "a", "");
+        let hook = annotated("g/v1 Tank", "a", "argocd.argoproj.io/hook: Sync");
+        assert!(is_refused(&[tank("g/v1 Tank"), tank("g/v1 tank")]));
+        assert!(is_refused(&[tank("v1 Tank"), tank("core/v1 Tank")]));
+        assert!(is_refused(&[hook.clone(), tank("g/v1 Sync-Tank")]));
+        assert!(!is_refused(&[
+            hook,
+            tank("g/v1 Tank"),
+            tank("g/v1 Tanks"),
+            tank("v1 Tank"),
+            tank("g-b0/v1 Tank")
+        ]));
+
+        let mut objects = ["a", "b", "c"].map(|name| annotated("g/v1 Tank", name, "")).to_vec();
+        assert!(!is_refused(&objects));
+        let bucket = each_alone(&objects)[0].suffix.clone();
+        let (_, group) = bucket.split_once('.').expect("a kind and a group");
+        objects.push(tank(&format!("{group}/v1 Tank")));
+        assert!(is_refused(&objects), "{bucket}");
     }
 
     #[test]

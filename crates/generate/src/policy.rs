@@ -715,7 +715,7 @@ mod tests {
     #[test]
     fn refuses_what_another_reader_could_take_for_another_object() {
         let policy = policy("- {names: [shop], clusterScoped: true}\n");
-        let against = |yaml| {
+        let against = |yaml: &str| {
             let object = object(yaml);
             let delivered = DeliveredObject {
                 key: &object.key,
@@ -744,6 +744,12 @@ mod tests {
         assert_eq!(against(tank), format!("a.yaml:1: tank.example.com b/a: {expected}"));
         let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {}, immutable: true}";
         assert_eq!(against(config), "");
+        let binding_of_no_version = binding.replace("apiVersion: v1", "apiVersion: v2");
+        assert_eq!(against(&binding_of_no_version), against(binding));
+        assert_eq!(against(&config.replace("apiVersion: v1", "apiVersion: v2")), "");
+        let ingress = "{apiVersion: extensions/v1beta1, kind: Ingress, metadata: {name: a, namespace: b}, spec: {}";
+        assert_eq!(against(&format!("{ingress}}}")), "");
+        assert!(against(&format!("{ingress}, roleRef: {{}}}}")).contains("with the field roleRef"));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::placed::Placed;
 use super::plurals::Plurals;
 use super::policy::Executor;
+use manifest::value::Value;
+use manifest::yaml;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The verbs that OCM's agent checks before it applies and deletes objects as an executor.
@@ -61,6 +63,7 @@ impl Resources {
             name: account,
         }) = executor
         {
+            let (namespace, account) = (scalar(namespace), scalar(account));
             let binding = format!(
                 "---\napiVersion: {RBAC}/v1\nkind: ClusterRoleBinding\nmetadata:\n  name: {name}\nroleRef:\n  apiGroup: {RBAC}\n  \
                  kind: ClusterRole\n  name: {name}\nsubjects:\n- kind: ServiceAccount\n  name: {account}\n  namespace: {namespace}\n"
@@ -71,12 +74,17 @@ impl Resources {
     }
 }
 
+/// Returns a name as YAML, in quotes if it would be another type.
+fn scalar(name: &str) -> String {
+    yaml::write(&Value::from_text(name)).trim_end().to_owned()
+}
+
 /// Returns a rule; nothing without resources.
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> String {
     if resources.is_empty() {
         return String::new();
     }
-    let group = if group.is_empty() { "\"\"" } else { group };
-    let (resources, verbs) = (resources.join(", "), verbs.join(", "));
+    let (group, resources, verbs) = (scalar(group), resources.iter().copied().map(scalar), verbs.join(", "));
+    let resources = resources.collect::<Vec<_>>().join(", ");
     format!("- apiGroups: [{group}]\n  resources: [{resources}]\n  verbs: [{verbs}]\n")
 }

@@ -20,7 +20,7 @@
 use super::object::wrong_type;
 use super::similar::similar;
 use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
-use manifest::kinds::BUILT_IN;
+use manifest::kinds::{BUILT_IN, built_in};
 use manifest::value::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
@@ -96,10 +96,24 @@ pub fn check(object: &Map<'_>) -> Vec<SchemaFinding> {
     findings.done()
 }
 
-/// Returns the names of the fields of a kind, with those of every object; `None` if the kind is not one of Kubernetes.
+/// Returns the names of the fields of a kind, with those of every object; `None` if the kind is not one of Kubernetes. A version that
+/// Kubernetes does not have is taken to have the fields of all others.
 pub(super) fn fields_of(api_version: &str, kind: &str) -> Option<Vec<&'static str>> {
-    let line = SCHEMA.kind(api_version, kind)?;
-    let own_fields = SCHEMA.parsed(line).iter().map(|field| field.name);
+    let group = group(api_version);
+    let lines: Vec<&SchemaLine> = match SCHEMA.kind(api_version, kind) {
+        Some(line) => vec![line],
+        None if built_in(group, kind).is_some() => {
+            let lines = SCHEMA.kinds.iter();
+            lines
+                .filter(|line| line.name == kind && line.group() == group)
+                .collect()
+        }
+        None => return None,
+    };
+    // Kinds of groups that Kubernetes has removed.
+    let spec = lines.is_empty().then_some("spec");
+    let own_fields = lines.into_iter().flat_map(|line| SCHEMA.parsed(line));
+    let own_fields = own_fields.map(|field| field.name).chain(spec);
     Some(own_fields.chain(["apiVersion", "kind", "metadata"]).collect())
 }
 

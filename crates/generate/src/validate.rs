@@ -5,6 +5,7 @@ use super::discover;
 use super::manifestwork::Template;
 use super::object::Object;
 use super::order;
+use super::partition::Partition;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
 use super::settings::{DeliveryTarget, Recipient, Settings, SourceOverrides};
@@ -12,6 +13,7 @@ use super::source::Input;
 use super::update_strategy::UpdateStrategy;
 use manifest::problem::Problems;
 use manifest::text::count;
+use std::collections::HashMap;
 
 /// Checks that there are objects; `overlaid` is a cluster with them, if others have other ones.
 ///
@@ -112,6 +114,31 @@ pub(super) fn objects(
         .chain(refused)
         .chain(created);
     Problems::or(problems.collect(), ())
+}
+
+/// Checks that the ManifestWorks have different names: Argo CD delivers only one of two with the same name, and the agent
+/// deletes the objects of the other. A name contains the kind in lower case, for example.
+///
+/// # Errors
+/// Returns an error with one line for each second use of a name.
+pub(super) fn work_names(partitions: &[Partition], files: &[String]) -> Result<(), Problems> {
+    let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
+    let mut known: HashMap<&str, &Object> = HashMap::new();
+    let mut problems = Vec::new();
+    for Partition { suffix, objects, .. } in partitions {
+        let object = &*objects[0].object;
+        if let Some(earlier) = known.insert(suffix, object) {
+            problems.push(format!(
+                "{}: {}: its work would have the same name as the work of {} in {}: correct the kind of one of the two, or deliver \
+                 them with two Applications",
+                location(object),
+                object.key,
+                earlier.key,
+                location(earlier)
+            ));
+        }
+    }
+    Problems::or(problems, ())
 }
 
 /// Checks the number of clusters.

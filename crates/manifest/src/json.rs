@@ -4,6 +4,7 @@
 //! parser refuses unescaped control characters and a few others, so they are escaped here; it refuses surrogate escapes
 //! (`\ud83d\ude00`), so all other characters are unescaped.
 
+use crate::text::is_unprintable;
 use crate::value::{Map, Value};
 use std::fmt::Write as _;
 
@@ -149,6 +150,21 @@ fn is_unreadable(char: char) -> bool {
     )
 }
 
+/// Returns JSON for a terminal, which displays it as it is: the same value, with [unprintable](is_unprintable) characters escaped. They can
+/// only be in strings.
+#[must_use]
+pub fn escape_unprintable(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for char in json.chars() {
+        if is_unprintable(char) {
+            write_escape(char, &mut out);
+        } else {
+            out.push(char);
+        }
+    }
+    out
+}
+
 fn write_escape(char: char, out: &mut String) {
     match char {
         '"' => out.push_str("\\\""),
@@ -251,6 +267,16 @@ pub fn passage(json: &str) -> Passage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Argo CD compares the text that it stored, so works keep these characters.
+    #[test]
+    fn only_text_for_a_terminal_has_no_bidi_characters() {
+        let mut text = String::new();
+        write_text("a\u{202e}b\u{2069}", &mut text);
+        assert_eq!(text, "\"a\u{202e}b\u{2069}\"");
+        assert_eq!(escape_unprintable(&text), "\"a\\u202eb\\u2069\"");
+        assert_eq!(escape_unprintable("{\"a\":\"b\\n\"}"), "{\"a\":\"b\\n\"}");
+    }
 
     fn float(float: f64) -> String {
         let mut out = String::new();

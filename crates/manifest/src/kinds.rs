@@ -26,10 +26,7 @@ impl GroupKind {
     /// Returns the description of the kind if it is built into Kubernetes.
     #[must_use]
     pub fn built_in(&self) -> Option<&'static BuiltIn> {
-        let at = BUILT_IN
-            .binary_search_by(|known| (known.kind, known.group).cmp(&(&*self.kind, &*self.group)))
-            .ok()?;
-        Some(&BUILT_IN[at])
+        built_in(&self.group, &self.kind)
     }
 
     /// Returns the description of the kind if it is a custom kind of a public operator.
@@ -130,6 +127,15 @@ const fn known(
         scope,
         always_served,
     }
+}
+
+/// Returns the description of a kind if it is built into Kubernetes.
+#[must_use]
+pub fn built_in(group: &str, kind: &str) -> Option<&'static BuiltIn> {
+    let at = BUILT_IN
+        .binary_search_by(|known| (known.kind, known.group).cmp(&(kind, group)))
+        .ok()?;
+    Some(&BUILT_IN[at])
 }
 
 /// A custom kind of a public operator.

@@ -160,6 +160,13 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Sets keys, replacing their values, in the time that sorting needs.
+    pub fn extend(&mut self, entries: Vec<(Cow<'a, str>, Value<'a>)>) {
+        let mut all = std::mem::take(&mut self.entries);
+        all.extend(entries);
+        *self = Self::from_entries(all);
+    }
+
     /// Keeps only the entries for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value<'a>) -> bool) {
         self.entries.retain_mut(|(key, value)| keep(key, value));

@@ -72,7 +72,9 @@ pub fn application_label(application: &str) -> String {
     with_hash(application.to_owned(), "-", &hash, LABEL_MAX)
 }
 
-fn is_dns_label(name: &str) -> bool {
+/// Returns true if `name` is a DNS label (RFC 1123).
+#[must_use]
+pub fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_dns_part(name)
 }
 

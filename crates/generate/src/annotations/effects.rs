@@ -109,7 +109,7 @@ pub static KNOWN: &[KnownAnnotation] = &[
     honoured(
         IGNORE_HEALTH,
         Some("true"),
-        "the object counts as healthy when it is applied",
+        "the object counts as healthy when it is applied, unless it is a hook that runs",
     ),
     without("argocd.argoproj.io/compare-options", None, NOT_COMPARED),
     without("argocd.argoproj.io/ignore-differences", None, NOT_COMPARED),

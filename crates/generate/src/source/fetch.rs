@@ -8,7 +8,7 @@ use super::Source;
 use super::remote::Remotes;
 use super::tool::{ToolAccess, ToolError};
 use crate::confine::Scratch;
-use crate::fetched::{ARCHIVE, ARCHIVE_ADDRESS, RemoteContent, SUBMODULES, create_stand_ins};
+use crate::fetched::{ARCHIVE, ARCHIVE_ADDRESS, RemoteContent, SERVER_ANSWERS, SUBMODULES, create_stand_ins};
 use manifest::problem::{Problems, plain};
 use manifest::value::Value;
 use manifest::yaml;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 /// The maximum number of requests of a source, and so of attempts to render it.
 pub(super) const REQUESTS: usize = 100;
@@ -34,6 +34,16 @@ const GIT_OPTIONS: [&str; 10] = [
     "-c",
     "protocol.ssh.allow=always",
 ];
+
+/// The answer of a server to the request of a file.
+enum FileAnswer {
+    /// The file has manifests, which kustomize gets.
+    Provided,
+    /// It is something else, such as the page of a repository.
+    NoManifests,
+    /// The server has no such file, with the message.
+    Refused(String),
+}
 
 /// The fetched content for a kustomization.
 pub(super) struct Fetched {
@@ -85,6 +95,7 @@ impl Fetched {
             )));
         }
         // kustomize reads an address as a file first, then as a repository.
+        let mut refusal = None;
         if let Some(file) = error.file().filter(|file| !self.files.contains_key(file)) {
             let known = request.iter().chain(self.files.values());
             let repository = known.clone().find(|request| below(&file, request).is_some()).cloned();
@@ -92,8 +103,10 @@ impl Fetched {
                 check_allowed(&RemoteContent::File { url: file.clone() }, &source.remotes)?;
             }
             if let Some(repository) = repository {
-                if self.provide_file(&file, &repository, source)? {
-                    return Ok(true);
+                match self.provide_file(&file, &repository, source)? {
+                    FileAnswer::Provided => return Ok(true),
+                    FileAnswer::NoManifests => {}
+                    FileAnswer::Refused(line) => refusal = Some(line),
                 }
             } else if request.is_none() && !error.contains(&format!("accumulating resources from '{file}'")) {
                 return Err(Problems::one(format!(
@@ -105,22 +118,31 @@ impl Fetched {
             return Ok(false);
         };
         check_allowed(&request, &source.remotes)?;
-        self.fetch(&request, source)?;
+        self.fetch(&request, source).map_err(|problems| match refusal {
+            Some(refusal) => Problems::one(format!("{refusal}; {}", problems.into_lines().join("; "))),
+            None => problems,
+        })?;
         Ok(true)
     }
 
     /// Fetches a file with manifests. kustomize gets it as a kustomization in a folder of its repository, because it has no network to
-    /// read a file. Returns false if the content is something else, such as the page of a repository.
-    fn provide_file(&mut self, file: &str, repository: &RemoteContent, source: &Source) -> Result<bool, Problems> {
-        let Some(path) = below(file, repository) else {
-            return Ok(false);
+    /// read a file.
+    fn provide_file(
+        &mut self,
+        file: &str,
+        repository: &RemoteContent,
+        source: &Source,
+    ) -> Result<FileAnswer, Problems> {
+        let Some(path) = below(file, repository).filter(|_| !file.contains('?')) else {
+            return Ok(FileAnswer::NoManifests);
         };
-        if file.contains('?') {
-            return Ok(false);
-        }
-        let content = source.tools.download(file, &source.remotes)?;
+        let content = match source.tools.try_download(file, &source.remotes)? {
+            Ok(content) => content,
+            Err(error) if error.contains(SERVER_ANSWERS) => return Ok(FileAnswer::Refused(error.line())),
+            Err(error) => return Err(Problems::one(error.line())),
+        };
         if !is_list_of_manifests(&content) {
-            return Ok(false);
+            return Ok(FileAnswer::NoManifests);
         }
         let folder = repository.folder(&self.content()).join(path);
         fs::create_dir_all(&folder)
@@ -128,7 +150,7 @@ impl Fetched {
             .and_then(|()| fs::write(folder.join("content.yaml"), content))
             .map_err(|error| Problems::one(format!("{file} cannot be stored: {}", plain(&error))))?;
         self.files.insert(file.to_owned(), repository.clone());
-        Ok(true)
+        Ok(FileAnswer::Provided)
     }
 
     fn fetch(&self, request: &RemoteContent, source: &Source) -> Result<(), Problems> {
@@ -313,13 +335,16 @@ fn check_allowed(request: &RemoteContent, remotes: &Remotes) -> Result<(), Probl
     Err(Problems::one(Remotes::refusal(&request.address())))
 }
 
-/// Returns the path of a file below the repository of a request.
-fn below<'a>(file: &'a str, request: &RemoteContent) -> Option<&'a str> {
+/// Returns the path of a file below the repository of a request, which is relative and does not lead out of it.
+fn below<'a>(file: &'a str, request: &RemoteContent) -> Option<&'a Path> {
     let RemoteContent::Git { url, .. } = request else {
         return None;
     };
     let rest = file.strip_prefix(url.strip_suffix(".git").unwrap_or(url))?;
-    rest.strip_prefix('/').or_else(|| rest.is_empty().then_some(rest))
+    let path = Path::new(rest.trim_start_matches('/'));
+    let is_below = rest.is_empty() || rest.starts_with('/');
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    (is_below && is_plain).then_some(path)
 }
 
 /// Returns true if a file has manifests only.
@@ -368,16 +393,37 @@ mod tests {
 
     #[test]
     fn file_is_found_below_its_repository() {
-        let request = git("https://github.com/org/repo.git");
-        assert_eq!(
-            below("https://github.com/org/repo/a/b.yaml", &request),
-            Some("a/b.yaml")
-        );
-        assert_eq!(below("https://github.com/org/repo2/b.yaml", &request), None);
-        assert_eq!(
-            below("https://a.example.com/b/c.yaml", &git("https://a.example.com/b/c.yaml")),
-            Some("")
-        );
+        for (file, repository, expected) in [
+            (
+                "https://github.com/org/repo/a/b.yaml",
+                "https://github.com/org/repo.git",
+                Some("a/b.yaml"),
+            ),
+            (
+                "https://github.com/org/repo2/b.yaml",
+                "https://github.com/org/repo.git",
+                None,
+            ),
+            (
+                "https://a.example.com/b/c.yaml",
+                "https://a.example.com/b/c.yaml",
+                Some(""),
+            ),
+            (
+                "https://a.example.com/b//tmp/x",
+                "https://a.example.com/b",
+                Some("tmp/x"),
+            ),
+            (
+                "https://a.example.com/b////tmp//x",
+                "https://a.example.com/b",
+                Some("tmp//x"),
+            ),
+            ("https://a.example.com/b//../x", "https://a.example.com/b", None),
+            ("https://a.example.com/b/a/../../x", "https://a.example.com/b", None),
+        ] {
+            assert_eq!(below(file, &git(repository)), expected.map(Path::new), "{file}");
+        }
     }
 
     #[test]

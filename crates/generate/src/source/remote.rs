@@ -61,9 +61,10 @@ impl Remotes {
                 rest.is_empty()
                     || prefix.ends_with(['/', ':'])
                     || rest.starts_with('/')
-                    || rest
-                        .strip_prefix(".git")
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                    || has_path(prefix)
+                        && rest
+                            .strip_prefix(".git")
+                            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             })
         };
         is_plain(path) && self.0.iter().any(is_allowed)
@@ -130,6 +131,11 @@ fn is_plain_query(query: &str) -> bool {
         })
 }
 
+/// Returns true if a prefix does not end with its host, whose name would go on.
+fn has_path(prefix: &str) -> bool {
+    prefix.split_once("://").is_none_or(|(_, rest)| rest.contains('/'))
+}
+
 /// Returns true for a name that begins like `user@host`.
 fn has_user(name: &str) -> bool {
     let is_of_a_user = |char: char| char.is_ascii_alphanumeric() || char == '-';
@@ -164,6 +170,7 @@ mod tests {
             "https://Git.example.com/platform",
             "git@git.example.com:platform/",
             "oci://ghcr.io/charts/",
+            "https://git.example.org",
         ]);
         for address in [
             "https://github.com/argoproj/argo-cd//manifests/cluster-install?ref=v3.1.0&timeout=120",
@@ -173,6 +180,7 @@ mod tests {
             "HTTPS://GIT.example.com/platform.git/base",
             "git@git.example.com:platform/base.git",
             "oci://ghcr.io/charts/web",
+            "https://git.example.org/x",
         ] {
             assert!(allowed.allow(address), "{address}");
         }
@@ -191,6 +199,8 @@ mod tests {
             "https://github.com/argoproj/x y",
             "https://github.com/argoproj/x\n",
             "oci://ghcr.io/chartsevil",
+            "https://git.example.org.git/x",
+            "https://git.example.org.git",
         ] {
             assert!(!allowed.allow(address), "{address}");
         }

@@ -352,6 +352,12 @@ impl Tools {
     /// # Errors
     /// Returns an error if the address, or one that it leads to, is not allowed or cannot be read.
     pub(super) fn download(&self, url: &str, remotes: &Remotes) -> Result<Vec<u8>, Problems> {
+        self.try_download(url, remotes)?
+            .map_err(|error| Problems::one(error.line()))
+    }
+
+    /// As [`download`](Self::download), but returns the error of the process that reads the address.
+    pub(super) fn try_download(&self, url: &str, remotes: &Remotes) -> Result<Result<Vec<u8>, ToolError>, Problems> {
         let failed = |why: &str| Problems::one(format!("{url} cannot be fetched: {why}"));
         let program = env::current_exe().map_err(|error| failed(&plain(&error)))?;
         let (root, access) = (Path::new("/"), ToolAccess::fetch(Path::new("")));
@@ -360,8 +366,7 @@ impl Tools {
             Ok(output) if self.max_size.is_some_and(|max| output.manifests.len() as u64 > max) => Err(failed(
                 "it is larger than --max-output: ask an administrator to raise it",
             )),
-            Ok(output) => Ok(output.manifests),
-            Err(error) => Err(Problems::one(error.line())),
+            outcome => Ok(outcome.map(|output| output.manifests)),
         }
     }
 

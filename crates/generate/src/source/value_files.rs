@@ -2,12 +2,12 @@
 
 use super::bounds::{LinkTarget, Repository, check_for_helm, cleaned};
 use super::remote::is_url;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of folders around a file that a glob finds, because links can make a repository infinitely deep.
-const DEPTH: usize = 64;
+/// The maximum number of folders that a glob searches behind links, which can lead to any number of paths.
+const BEHIND_LINKS_MAX: usize = 10_000;
 
 /// Returns the location of a path in a setting: relative to the folder, or to the repository with a leading `/`.
 pub(super) fn location(path: &str, folder: &Path, repository: &Repository) -> PathBuf {
@@ -107,44 +107,65 @@ impl ValueFiles<'_> {
         for part in parts.iter().filter(|part| *part != "**") {
             check_pattern(part)?;
         }
-        let mut files = Vec::new();
-        expand(self.repository.root(), &parts, &mut files);
-        Ok(files)
+        let mut expansion = Expansion::default();
+        expansion.expand(self.repository.root(), &parts, false)?;
+        Ok(expansion.files)
     }
 }
 
-/// Adds the paths below a folder that match the parts of a glob.
-fn expand(folder: &Path, parts: &[String], found: &mut Vec<PathBuf>) {
-    let Some((part, rest)) = parts.split_first() else {
-        found.push(folder.to_owned());
-        return;
-    };
-    if !part.contains(['*', '?', '[']) {
-        if folder.join(part).symlink_metadata().is_ok() {
-            expand(&folder.join(part), rest, found);
+/// The files that a glob finds.
+#[derive(Default)]
+struct Expansion {
+    files: Vec<PathBuf>,
+    /// The folders that were searched, with the number of parts that were left.
+    searched: HashSet<(PathBuf, usize)>,
+    /// The number of those that a link leads to.
+    behind_links: usize,
+}
+
+impl Expansion {
+    /// Adds the paths below a folder that match the parts of a glob. As in Argo CD, links to folders are followed.
+    fn expand(&mut self, folder: &Path, parts: &[String], is_behind_link: bool) -> Result<(), String> {
+        let Some((part, rest)) = parts.split_first() else {
+            self.files.push(folder.to_owned());
+            return Ok(());
+        };
+        if !part.contains(['*', '?', '[']) {
+            let path = folder.join(part);
+            return match path.symlink_metadata() {
+                Ok(metadata) => self.expand(&path, rest, is_behind_link || metadata.is_symlink()),
+                Err(_) => Ok(()),
+            };
         }
-        return;
-    }
-    if part == "**" {
-        expand(folder, rest, found);
-    }
-    if folder.iter().count() > DEPTH {
-        return;
-    }
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort_unstable();
-    for name in names {
-        let path = folder.join(&name);
+        if !self.searched.insert((folder.to_owned(), parts.len())) {
+            return Ok(());
+        }
+        self.behind_links += usize::from(is_behind_link);
+        if self.behind_links > BEHIND_LINKS_MAX {
+            return Err(format!(
+                "links to folders lead to more than {BEHIND_LINKS_MAX} folders: name the folder of the files instead of **"
+            ));
+        }
         if part == "**" {
-            if path.is_dir() {
-                expand(&path, parts, found);
-            }
-        } else if matches(part.as_bytes(), name.as_bytes()) && (rest.is_empty() || path.is_dir()) {
-            expand(&path, rest, found);
+            self.expand(folder, rest, is_behind_link)?;
         }
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort_unstable();
+        for name in names {
+            let path = folder.join(&name);
+            let is_behind_link = is_behind_link || path.is_symlink();
+            if part == "**" {
+                if path.is_dir() {
+                    self.expand(&path, parts, is_behind_link)?;
+                }
+            } else if matches(part.as_bytes(), name.as_bytes()) && (rest.is_empty() || path.is_dir()) {
+                self.expand(&path, rest, is_behind_link)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -160,17 +181,35 @@ fn check_pattern(part: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns true if a name matches one part of a glob: `*`, `?`, `[a-z]` and `[!a-z]`.
+/// Returns true if a name matches one part of a glob: `*`, `?`, `[a-z]` and `[!a-z]`. If a later part does not match, only what the last
+/// `*` stands for has to grow, so the time is at most the product of both lengths.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern.split_first(), name.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => (0..=name.len()).any(|at| matches(rest, &name[at..])),
-        (Some((b'?', rest)), Some(_)) => matches(rest, &name[character_length(name)..]),
-        (Some((b'[', class)), Some((&byte, after))) => {
-            class_of(class, byte).is_some_and(|(is_in, length)| is_in && matches(&class[length..], after))
-        }
-        (Some((byte, rest)), Some((other, after))) => byte == other && matches(rest, after),
-        _ => false,
+    let (mut pattern, mut name) = (pattern, name);
+    let mut last_star = None;
+    loop {
+        let next = match (pattern.split_first(), name.split_first()) {
+            (None, None) => return true,
+            (Some((b'*', rest)), _) => {
+                last_star = Some((rest, name));
+                Some((rest, name))
+            }
+            (Some((b'?', rest)), Some(_)) => Some((rest, &name[character_length(name)..])),
+            (Some((b'[', class)), Some((&byte, after))) => class_of(class, byte)
+                .filter(|(is_in, _)| *is_in)
+                .map(|(_, length)| (&class[length..], after)),
+            (Some((byte, rest)), Some((other, after))) if byte == other => Some((rest, after)),
+            _ => None,
+        };
+        (pattern, name) = match next {
+            Some(next) => next,
+            None => match last_star {
+                Some((rest, [_, after @ ..])) => {
+                    last_star = Some((rest, after));
+                    (rest, after)
+                }
+                _ => return false,
+            },
+        };
     }
 }
 
@@ -213,6 +252,10 @@ mod tests {
             ("[^a-c]1", "d1", true),
             ("[]]", "]", true),
             ("[a-]", "-", true),
+            ("*?", "é", true),
+            ("*[a-b]*c", "xbybc", true),
+            ("*[a-b]*c", "xybcd", false),
+            ("a**b", "ab", true),
         ] {
             assert_eq!(
                 matches(pattern.as_bytes(), name.as_bytes()),

@@ -2,6 +2,7 @@
 
 use crate::json;
 use crate::json::KEY_MAX;
+use crate::text::is_unprintable;
 use crate::value::{Map, Value};
 
 /// Returns the YAML of a value, with a line break at its end.
@@ -102,7 +103,18 @@ fn write_text(text: &str, block: Option<usize>, out: &mut String) {
     match block {
         // A block at the root would need indentation.
         Some(indent) if indent > 0 && is_literal(text) => write_literal(text, indent, out),
-        _ => json::write_text(text, out),
+        _ => write_quoted(text, out),
+    }
+}
+
+/// Writes a string in JSON quotes. A terminal would display characters that change the direction of text in another order, so they are
+/// escaped.
+fn write_quoted(text: &str, out: &mut String) {
+    let start = out.len();
+    json::write_text(text, out);
+    if text.contains(is_unprintable) {
+        let quoted = json::escape_unprintable(&out.split_off(start));
+        out.push_str(&quoted);
     }
 }
 
@@ -156,13 +168,10 @@ fn is_literal(text: &str) -> bool {
             .all(|char| matches!(char, '\n' | '\t') || is_printable(char))
 }
 
-/// Returns true for characters that are valid unescaped in YAML, and are neither line breaks nor invisible.
+/// Returns true for characters that are valid unescaped in YAML, are neither line breaks nor invisible, and do not change the direction of
+/// text.
 fn is_printable(char: char) -> bool {
-    !char.is_control()
-        && !matches!(
-            char,
-            '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
-        )
+    !is_unprintable(char) && !matches!(char, '\u{a0}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn push_indent(indent: usize, out: &mut String) {
@@ -188,6 +197,15 @@ mod tests {
         assert_eq!(
             yaml_of(r#"{"a":{"b":[{"c":1,"d":[]},[2,[3]],"e"]},"f":{},"g":null,"h":true,"i":1.5}"#),
             "a:\n  b:\n  - c: 1\n    d: []\n  - - 2\n    - - 3\n  - e\nf: {}\ng: null\nh: true\ni: 1.5\n"
+        );
+    }
+
+    /// A terminal would show `user\u{202e}nimda` as `useradmin`.
+    #[test]
+    fn escapes_characters_that_change_the_direction_of_text() {
+        assert_eq!(
+            yaml_of("{\"a\u{202e}\":\"b\u{2066}c\",\"d\":\"e\\nf\u{202a}\\n\"}"),
+            "\"a\\u202e\": \"b\\u2066c\"\nd: \"e\\nf\\u202a\\n\"\n"
         );
     }
 

@@ -1,10 +1,12 @@
 //! Reads the file with the rules of the user, and describes it.
 
 use super::{CustomRule, Evaluation, RuleError, evaluate, find_rule, parse};
+use crate::health_rules::find_kind_health;
 use crate::policy::file::{self, MAX_SIZE, in_config_map};
 use manifest::kinds::GroupKind;
 use manifest::problem::{Problems, plain};
-use manifest::value::Map;
+use manifest::text::is_unprintable;
+use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
@@ -108,26 +110,39 @@ fn summary(rule: &CustomRule) -> String {
     line
 }
 
-/// Returns a line with the health of each object in a file.
+/// Returns a line with the health of each object in a file, also of those in lists.
 fn healths(rules: &[CustomRule], text: &str, path: &Path) -> Result<String, Problems> {
     let mut lines = String::new();
     for document in yaml::documents(text) {
         let document =
             document.map_err(|error| Problems::one(format!("{}:{}: {}", path.display(), error.line, error.message)))?;
-        let Some(fields) = document.value.as_map() else {
-            return Err(Problems::one(format!(
-                "{}: {} is no object",
-                path.display(),
-                document.value.type_name()
-            )));
+        let items = match document.value.as_map().and_then(|fields| fields.get("items")) {
+            Some(Value::List(items)) => items.as_slice(),
+            _ => std::slice::from_ref(&document.value),
         };
-        let key = ocm::work::key(&document.value);
-        let _ = writeln!(lines, "{key}: {}", health(rules, &key.kind, fields));
+        for object in items {
+            let Some(fields) = object.as_map() else {
+                return Err(Problems::one(format!(
+                    "{}: {} is no object",
+                    path.display(),
+                    object.type_name()
+                )));
+            };
+            let key = ocm::work::key(object);
+            let line = format!("{key}: {}", health(rules, &key.kind, fields));
+            let _ = writeln!(lines, "{}", line.replace(is_unprintable, "\u{fffd}"));
+        }
     }
     Ok(lines)
 }
 
 fn health(rules: &[CustomRule], kind: &GroupKind, object: &Map<'_>) -> String {
+    if find_kind_health(&kind.group, &kind.kind, false).is_some() {
+        return "its rule is built in, and cannot be tried here".to_owned();
+    }
+    if kind.built_in().is_some() {
+        return "no rule: Healthy when it is applied".to_owned();
+    }
     let own_rule = rules.iter().find(|rule| rule.matches(&kind.group, &kind.kind));
     let Some((rule, origin)) = own_rule
         .map(|rule| (rule, format!("line {}", rule.line)))
