@@ -140,7 +140,7 @@ fn difference(placed: &Placed, answer: &Json) -> Option<&'static str> {
     None
 }
 
-/// Returns the kinds of the cluster: those of Kubernetes, and those of the unchanged files.
+/// Returns the kinds of the cluster: those of Kubernetes, and those of the unchanged files. A cluster has one kind of each plural.
 fn kinds(seeds: &[Seed]) -> Vec<Json> {
     let mut kinds: BTreeSet<(&str, &str, &str, String, bool)> = BTreeSet::new();
     for known in BUILT_IN {
@@ -162,6 +162,8 @@ fn kinds(seeds: &[Seed]) -> Vec<Json> {
         let scope = known.map_or_else(|| custom_scope(kind), |known| known.scope);
         kinds.insert((group, version, kind, plural, scope == Scope::Namespaced));
     }
+    let mut plurals = BTreeSet::new();
+    kinds.retain(|(group, version, _, plural, _)| plurals.insert((*group, *version, plural.clone())));
     let json = |(group, version, kind, plural, namespaced)| json!({"group": group, "version": version, "kind": kind, "plural": plural, "namespaced": namespaced});
     kinds.into_iter().map(json).collect()
 }
