@@ -3,6 +3,7 @@
 use kube::Error;
 use manifest::problem::plain;
 use std::error::Error as StdError;
+use std::io;
 
 /// Returns the HTTP status code with which the API server rejected a request.
 #[must_use]
@@ -67,9 +68,47 @@ pub fn reason(error: &Error) -> String {
     }
 }
 
+/// Returns true if a request was sent, and not answered in time.
+#[must_use]
+pub fn is_unanswered(error: &Error) -> bool {
+    let mut cause: &dyn StdError = error;
+    while let Some(below) = cause.source() {
+        cause = below;
+    }
+    cause
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+}
+
+/// Sends a request once more if it is not answered in time. It must have the same effect when it is sent twice. An API server can leave a
+/// request unanswered while it begins to serve a kind, or ends to.
+///
+/// # Errors
+/// Returns the error of the last request.
+pub async fn ask_twice<T>(mut ask: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+    match ask().await {
+        Err(error) if is_unanswered(&error) => ask().await,
+        answer => answer,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn asks_again_only_without_an_answer() {
+        for (kind, asked) in [(io::ErrorKind::TimedOut, 2), (io::ErrorKind::ConnectionRefused, 1)] {
+            let mut count = 0;
+            let answer: Result<(), _> = ask_twice(async || {
+                count += 1;
+                Err(Error::Service(Box::new(io::Error::from(kind))))
+            })
+            .await;
+            assert!(answer.is_err());
+            assert_eq!(count, asked, "{kind}");
+        }
+    }
 
     #[test]
     fn names_missing_permissions_and_nothing_else() {

@@ -9,7 +9,7 @@ mod serve;
 mod watch;
 
 pub use connect::{Connection, NO_HUB, RequestHook, client, config};
-pub use error::{explain, reason, status};
+pub use error::{ask_twice, explain, is_unanswered, reason, status};
 pub use list::{each, in_order};
 pub use serve::serve;
 pub use watch::{as_it_is_now, watched};

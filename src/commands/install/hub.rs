@@ -52,10 +52,14 @@ impl InstallHub {
 
     /// Lists the objects, or returns `None` if their kind does not exist.
     pub(crate) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
-        let mut objects = Vec::new();
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
-        match hub::each(&self.client, path, page, |value: Value| objects.push(value)).await {
-            Ok(()) => Ok(Some(objects)),
+        let list = async || {
+            let mut objects = Vec::new();
+            hub::each(&self.client, path, page.clone(), |value: Value| objects.push(value)).await?;
+            Ok(objects)
+        };
+        match hub::ask_twice(list).await {
+            Ok(objects) => Ok(Some(objects)),
             Err(error) if hub::status(&error) == Some(404) => Ok(None),
             Err(error) => Err(self.describe(path, "listed", &error)),
         }
@@ -136,7 +140,8 @@ impl InstallHub {
     }
 
     async fn send(&self, request: Result<http::Request<Vec<u8>>, request::Error>) -> Result<Value, Error> {
-        self.client.request(request.map_err(Error::BuildRequest)?).await
+        let request = request.map_err(Error::BuildRequest)?;
+        hub::ask_twice(async || self.client.request(request.clone()).await).await
     }
 
     /// Formats an error as one line.
@@ -147,6 +152,10 @@ impl InstallHub {
                 format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}")
             }
             Error::Api(_) => format!("{what} cannot be {action}: {reason}"),
+            _ if hub::is_unanswered(error) => {
+                let seconds = hub::PATIENCE.as_secs();
+                format!("{what} cannot be {action}: the hub at {url} has not answered for {seconds} seconds, twice")
+            }
             _ => format!("the hub at {url} cannot be reached: {reason}"),
         }
     }
