@@ -104,7 +104,7 @@ pub fn agent_status(addon: Option<&Value>, is_silent: bool) -> AgentStatus<'_> {
     }
 }
 
-/// Returns true if a condition of an add-on is that of a healthy one. A missing condition is not, except `Degraded`.
+/// Returns true if a condition of an add-on has the status of a healthy add-on. A missing condition has it only for `Degraded`.
 pub(crate) fn is_good(addon: &Value, kind: &str) -> bool {
     match (kind, condition(addon, kind)["status"].as_str()) {
         ("Degraded", status) => status.is_none_or(|status| status == "False"),

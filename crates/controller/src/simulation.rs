@@ -308,7 +308,7 @@ impl Hub {
         written
     }
 
-    /// Lets what changes by time alone change. Returns false if there is nothing.
+    /// Advances the time of the cache to its next deadline. Returns false if there is none.
     pub(super) fn tick(&mut self) -> bool {
         let Some(next) = self.cache.next_deadline() else {
             return false;

@@ -167,7 +167,7 @@ impl Certificate {
     }
 
     /// Returns the time when a new certificate of its issuer should replace it. Returns `None` if it already lasts as long as the
-    /// issuer's: a new one would expire no later. One that is not valid yet was issued by a clock that was ahead, and is due.
+    /// issuer's: a new one would expire no later. A certificate that is not valid yet is due: the clock was ahead when it was issued.
     #[must_use]
     pub fn renewal(&self, issuer: &Self, now: Timestamp) -> Option<Timestamp> {
         if self.not_before > now {

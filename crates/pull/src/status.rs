@@ -26,7 +26,7 @@ pub struct StatusInputs<'s> {
     pub cluster: &'s str,
     /// The ManifestWork on that cluster.
     pub pull_work: Option<&'s PullWork>,
-    /// What the agent of the available cluster should have done minutes ago.
+    /// The step of the agent that has been outstanding for minutes; none if the cluster is unavailable.
     pub overdue: Option<&'s str>,
     /// Additional conditions, of types that begin with one of [`names::OWN_CONDITIONS`]; their transition times are ignored.
     pub notes: &'s [Condition],
@@ -142,7 +142,7 @@ fn reported(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredStat
     if feedback.is_silent || !pull_work.is_current() && !inputs.read_only {
         return match inputs.overdue {
             _ if is_first => waiting("no feedback yet"),
-            // What the cluster once reported is not its health: its agent has stopped.
+            // The agent has stopped, so the last report is outdated.
             Some(why) => MirroredStatus {
                 health: health_only(PROGRESSING, why).health,
                 ..current.clone()

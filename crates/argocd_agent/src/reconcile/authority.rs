@@ -65,7 +65,7 @@ pub(super) fn next_write(
     let authority = reference(ca, argocd);
     let next = ca.next.as_ref();
     let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
-    // A clock that was ahead has made a CA that is not valid yet, so nothing that it signs is.
+    // If the clock was ahead when the CA was created, no certificate that it signs is valid yet.
     let is_early = signer.not_before > now;
     let is_forced = is_early || now >= before(signer.not_after, FORCE_ROTATION_BEFORE);
     let recipe = match next {

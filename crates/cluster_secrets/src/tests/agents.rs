@@ -168,7 +168,7 @@ fn reissues_a_certificate_only_for_a_reason() {
     let (renewed, recipe) = later.write(Some(made()));
     assert!(matches!(recipe, Some(Recipe::Client { not_after, .. }) if not_after == now() + days(54)));
     assert_eq!(renewed["metadata"]["labels"], made()["metadata"]["labels"]);
-    // A clock that was a day ahead has issued it: nobody accepts it yet.
+    // The clock was a day ahead when the certificate was issued, so it is not valid yet.
     later.now = now() - days(1);
     let (_, recipe) = later.write(Some(made()));
     assert!(matches!(recipe, Some(Recipe::Client { not_before, .. }) if not_before < later.now));

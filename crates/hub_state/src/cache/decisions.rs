@@ -120,7 +120,7 @@ impl Cache {
         self.unsettled.values().min().map(|since| after(*since, SETTLES_AFTER))
     }
 
-    /// Lets Placements count as settled. Returns the objects to reconcile.
+    /// Marks the Placements as settled that have rested long enough. Returns the objects to reconcile.
     pub(super) fn settle(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
         let mut settled = Vec::new();
         self.unsettled.retain(|placement, since| {

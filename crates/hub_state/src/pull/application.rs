@@ -163,7 +163,7 @@ impl Application {
     }
 }
 
-/// Returns the name of the ApplicationSet among the owners of an object. Any version and case will do, as in
+/// Returns the name of the ApplicationSet among the owners of an object. Versions and case do not matter, as in
 /// argocd-pull-integration.
 pub(crate) fn owning_set<V: Json>(owners: &[V]) -> Option<&str> {
     let is_set = |owner: &&V| {
