@@ -38,7 +38,6 @@ const ARGUMENTS: &[&str] = &[
 /// The path of the ClusterManagementAddOn.
 const MANAGEMENT: &str = "/apis/addon.open-cluster-management.io/v1alpha1/clustermanagementaddons/argocd-agent-addon";
 
-const CLUSTER_GROUP: &str = "/apis/cluster.open-cluster-management.io/v1beta1/namespaces/argocd";
 const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1alpha1/namespaces/argocd/gitopsclusters";
 const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/namespaces";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -46,9 +45,6 @@ const ADDON: &str = "argocd-agent-addon";
 
 /// The group of all registration agents.
 const AGENTS: &str = "system:open-cluster-management:managed-clusters";
-
-/// The maximum number of clusters in one of OCM's PlacementDecisions.
-const DECIDED: usize = 100;
 
 /// The kinds that are written, with their names in the table.
 const KINDS: [(&str, &str); 4] = [
@@ -74,7 +70,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     install(load).await?;
     load.create_clusters().await?;
     let clusters: Vec<_> = (0..size.1).map(|at| load.cluster(at)).collect();
-    select(load, &clusters).await?;
+    stage.hub().select("fleet", &clusters).await?;
     let requests: Result<Vec<_>> = clusters.iter().map(|it| certificate_request(it)).collect();
     let requests = requests?;
     let controller = stage.controller("first").await?;
@@ -183,36 +179,6 @@ async fn install(load: &Load) -> Result<()> {
 /// Returns the number of writes.
 fn written(metrics: &Metrics) -> f64 {
     metrics.sum("writes_total", &[])
-}
-
-/// Creates a Placement and its decisions, as OCM's controller writes them.
-async fn select(load: &Load, clusters: &[String]) -> Result<()> {
-    let api = "cluster.open-cluster-management.io/v1beta1";
-    let placement = json!({"apiVersion": api, "kind": "Placement", "metadata": {"name": "fleet"}, "spec": {}});
-    let mut requests = vec![request("POST", &format!("{CLUSTER_GROUP}/placements"), &placement)];
-    for (number, part) in clusters.chunks(DECIDED).enumerate() {
-        let name = format!("fleet-decision-{}", number + 1);
-        let labels = json!({"cluster.open-cluster-management.io/placement": "fleet"});
-        let decision =
-            json!({"apiVersion": api, "kind": "PlacementDecision", "metadata": {"name": name, "labels": labels}});
-        let decisions: Vec<_> = part.iter().map(|it| json!({"clusterName": it, "reason": ""})).collect();
-        let (all, status) = (
-            format!("{CLUSTER_GROUP}/placementdecisions"),
-            json!({"status": {"decisions": decisions}}),
-        );
-        requests.push(request("POST", &all, &decision));
-        requests.push(request("PATCH", &format!("{all}/{name}/status"), &status));
-    }
-    let status = json!({"status": {"conditions": [], "numberOfSelectedClusters": clusters.len()}});
-    requests.push(request(
-        "PATCH",
-        &format!("{CLUSTER_GROUP}/placements/fleet/status"),
-        &status,
-    ));
-    for request in requests {
-        load.client().request_text(request).await?;
-    }
-    Ok(())
 }
 
 fn gitops_cluster() -> Value {

@@ -94,6 +94,11 @@ impl<'p> Stage<'p> {
         })
     }
 
+    /// Returns the hub.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
     /// Returns the load of the hub.
     pub(crate) fn load(&self) -> &Load {
         &self.load

@@ -1,7 +1,7 @@
 //! Tables for people: columns as wide as their content, separated by three spaces.
 
 use jiff::SignedDuration;
-use manifest::text::is_unprintable;
+use manifest::text::printable;
 use std::fmt::Write as _;
 use std::iter;
 
@@ -39,7 +39,7 @@ pub fn line<const N: usize>(row: &[String; N], widths: &[usize; N], painted: Opt
 pub fn lines<const N: usize>(rows: &[[String; N]]) -> String {
     let rows: Vec<_> = rows
         .iter()
-        .map(|row| row.each_ref().map(|cell| printable(cell)))
+        .map(|row| row.each_ref().map(|cell| printable_cell(cell)))
         .collect();
     let widths = widths(rows.iter());
     rows.iter().map(|row| line(row, &widths, None) + "\n").collect()
@@ -47,11 +47,12 @@ pub fn lines<const N: usize>(rows: &[[String; N]]) -> String {
 
 /// Removes control characters and line breaks: a name on the hub or a message may contain anything, including terminal escapes.
 pub(crate) fn clean(text: &str) -> String {
-    printable(text.trim())
+    printable_cell(text.trim())
 }
 
-fn printable(text: &str) -> String {
-    text.replace(['\n', '\t'], " ").replace(is_unprintable, "\u{fffd}")
+/// Returns the text of a cell, which has one line.
+fn printable_cell(text: &str) -> String {
+    printable(&text.replace(['\n', '\t'], " "))
 }
 
 /// Formats a duration as kubectl formats an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units if

@@ -2,7 +2,7 @@
 
 use super::list::grouped;
 use super::{ObjectChange, Side, shown};
-use manifest::text::is_unprintable;
+use manifest::text::printable;
 use manifest::value::Value;
 use manifest::yaml;
 use similar::{ChangeTag, TextDiff};
@@ -54,11 +54,6 @@ pub fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &Di
         hunks(&yaml::write(&before), &yaml::write(&after), style, &mut out);
     }
     out
-}
-
-/// Replaces what a terminal does not display as itself: a name on the hub or in a file may contain any character.
-fn printable(text: &str) -> String {
-    text.replace(is_unprintable, "\u{fffd}")
 }
 
 fn unified(change: &ObjectChange, style: &DiffStyle, out: &mut String) {

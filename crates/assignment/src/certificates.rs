@@ -29,10 +29,15 @@ pub fn records(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object
     all.filter_map(|(object_ref, it)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, it)))
 }
 
-/// Returns the certificates of a record that have not expired by any clock: that of a principal may be behind ours.
+/// Returns true if a certificate has expired by every clock: that of a principal may be behind ours.
+#[must_use]
+pub fn is_expired(certificate: &IssuedCertificate, now: Timestamp) -> bool {
+    certificate.not_after <= before(now, CLOCK_SKEW)
+}
+
+/// Returns the certificates of a record that have not expired.
 pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &IssuedCertificate> {
-    let earliest = before(now, CLOCK_SKEW);
-    record.certificates().iter().filter(move |it| it.not_after > earliest)
+    record.certificates().iter().filter(move |it| !is_expired(it, now))
 }
 
 /// Returns the time when the last certificate of a cluster's agent expires.

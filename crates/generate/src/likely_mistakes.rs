@@ -1,5 +1,6 @@
 //! Finds parts of a file that are probably not delivered as they are meant. kubectl and Argo CD say nothing about them.
 
+use manifest::text::LineCounter;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
@@ -26,25 +27,6 @@ const NOT_AN_OBJECT: &str = "it looks like an object, but has no apiVersion, kin
 /// The objects that only templates of charts have.
 const OF_CHARTS: [&str; 4] = [".Values.", ".Release.", ".Chart.", ".Capabilities."];
 
-/// The number of a line, counted from where it was counted last.
-struct LineCounter<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    line: usize,
-}
-
-impl LineCounter<'_> {
-    /// Returns the line of a position, from 1. Positions that ascend take one pass together.
-    fn line_of(&mut self, at: usize) -> usize {
-        if at < self.at {
-            (self.at, self.line) = (0, 1);
-        }
-        self.line += memchr::memchr_iter(b'\n', &self.bytes[self.at..at]).count();
-        self.at = at;
-        self.line
-    }
-}
-
 /// Returns the position of the first action of a template that has an object of charts. It is searched in one pass: what follows `{{` up
 /// to the next `}}` contains each `{{` between them.
 fn find_action_of_chart(text: &str) -> Option<usize> {
@@ -67,7 +49,7 @@ pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake
     static API_VERSION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\napiVersion:"));
     static SOPS: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\nsops:"));
     let bytes = text.as_bytes();
-    let mut lines = LineCounter { bytes, at: 0, line: 1 };
+    let mut lines = LineCounter::new(text);
     let mut mistakes = Vec::new();
     let mut add = |at: usize, message| {
         let line = lines.line_of(at);

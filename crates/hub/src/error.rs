@@ -58,30 +58,31 @@ pub fn reason(error: &Error) -> String {
     if let Error::Api(status) = error {
         return status.message.clone();
     }
-    let mut cause: &dyn StdError = error;
-    while let Some(below) = cause.source() {
-        cause = below;
-    }
+    let cause = root_cause(error);
     match cause.downcast_ref() {
         Some(error) => plain(error),
         None => cause.to_string(),
     }
 }
 
-/// Returns true if a request was sent, and not answered in time.
-#[must_use]
-pub fn is_unanswered(error: &Error) -> bool {
-    let mut cause: &dyn StdError = error;
+fn root_cause(error: &Error) -> &(dyn StdError + 'static) {
+    let mut cause: &(dyn StdError + 'static) = error;
     while let Some(below) = cause.source() {
         cause = below;
     }
     cause
+}
+
+/// Returns true if a request was sent, and not answered in time.
+#[must_use]
+pub fn is_unanswered(error: &Error) -> bool {
+    root_cause(error)
         .downcast_ref::<io::Error>()
         .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// Sends a request once more if it is not answered in time. It must have the same effect when it is sent twice. An API server can leave a
-/// request unanswered while it begins to serve a kind, or ends to.
+/// Sends a request once more if it is not answered in time. It must have the same effect when it is sent twice. An API server has
+/// left a request unanswered while CRDs were created and deleted.
 ///
 /// # Errors
 /// Returns the error of the last request.

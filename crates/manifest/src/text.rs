@@ -12,6 +12,42 @@ pub fn is_unprintable(char: char) -> bool {
     char.is_control() || matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Replaces unprintable characters, for a terminal: a name on the hub or in a file may contain any.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    text.replace(is_unprintable, "\u{fffd}")
+}
+
+/// A counter of lines, which usually moves forward: positions that ascend take one pass together.
+#[derive(Debug)]
+pub struct LineCounter<'a> {
+    pub(crate) text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl<'a> LineCounter<'a> {
+    /// Creates a counter at the start of a text.
+    #[must_use]
+    pub const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, line: 1 }
+    }
+
+    /// Returns the line of a position, from 1.
+    ///
+    /// # Panics
+    /// If the position is beyond the end of the text.
+    pub fn line_of(&mut self, at: usize) -> usize {
+        if at < self.at {
+            (self.at, self.line) = (0, 1);
+        }
+        let breaks = memchr::memchr_iter(b'\n', &self.text.as_bytes()[self.at..at]).count();
+        self.line = self.line.saturating_add(breaks);
+        self.at = at;
+        self.line
+    }
+}
+
 /// Returns the text in one line, with a blank for every unprintable character.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {

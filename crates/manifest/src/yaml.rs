@@ -27,6 +27,7 @@ pub use positions::Positions;
 pub use text::decode;
 pub use write::write;
 
+use crate::text::LineCounter;
 use crate::value::Value;
 use build::Builder;
 use fault::Fault;
@@ -88,7 +89,7 @@ pub fn documents(text: &str) -> Documents<'_> {
     Documents {
         source,
         number: 0,
-        lines: LineCounter { text, at: 0, line: 1 },
+        lines: LineCounter::new(text),
     }
 }
 
@@ -96,7 +97,7 @@ pub fn documents(text: &str) -> Documents<'_> {
 /// unambiguous refuses both. [`documents`] must have read the text without an error.
 #[must_use]
 pub fn repeated_key(text: &str) -> Option<YamlError> {
-    let mut lines = LineCounter { text, at: 0, line: 1 };
+    let mut lines = LineCounter::new(text);
     let mut chunks = Chunks::new(text, 0);
     let mut number = 0;
     while let Some(Ok(chunk)) = chunks.next_chunk() {
@@ -129,7 +130,7 @@ pub fn json(text: &str) -> Result<Value<'_>, YamlError> {
         json::Next::End => Fault::new(text.len(), "the file is empty"),
         json::Next::Syntax(fault) | json::Next::Range(fault) => fault,
     };
-    Err(LineCounter { text, at: 0, line: 1 }.error(1, fault))
+    Err(LineCounter::new(text).error(1, fault))
 }
 
 /// An iterator over documents: see [`documents`].
@@ -271,24 +272,7 @@ fn read_text(text: &str) -> Result<Option<(usize, Value<'_>)>, Fault> {
     }
 }
 
-/// A counter of lines, which usually moves forward.
-#[derive(Debug)]
-struct LineCounter<'a> {
-    text: &'a str,
-    at: usize,
-    line: usize,
-}
-
 impl LineCounter<'_> {
-    fn line_of(&mut self, at: usize) -> usize {
-        if at < self.at {
-            (self.at, self.line) = (0, 1);
-        }
-        self.line += memchr::memchr_iter(b'\n', &self.text.as_bytes()[self.at..at]).count();
-        self.at = at;
-        self.line
-    }
-
     fn error(&mut self, document: usize, fault: Fault) -> YamlError {
         YamlError {
             document,

@@ -3,7 +3,7 @@
 use super::shared::ensure_absent;
 use super::{authority, blocklist};
 use assignment::GitOpsClusterRef;
-use assignment::certificates::{record, records, revoked_by_owner, unexpired};
+use assignment::certificates::{is_expired, record, records, revoked_by_owner, unexpired};
 use hub_state::annotations::OWNER;
 use hub_state::cache::Cache;
 use hub_state::model::Object;
@@ -12,7 +12,7 @@ use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;
 use pki::{CLOCK_SKEW, Recipe};
 use primitives::object_ref::ObjectRef;
-use primitives::time_math::{after, before};
+use primitives::time_math::after;
 use runtime::action::Write;
 use serde_json::{Map, Value, json};
 
@@ -41,8 +41,7 @@ pub(super) fn sign(
             write
         }
         Some(record) => {
-            let earliest = before(now, CLOCK_SKEW);
-            let expired = record.certificates().iter().filter(|it| it.not_after <= earliest);
+            let expired = record.certificates().iter().filter(|it| is_expired(it, now));
             let data: Map<_, _> = expired.map(|it| (it.request.to_string(), Value::Null)).collect();
             let metadata = json!({
                 "resourceVersion": record.version, "annotations": annotations, "labels": authority::labels(),

@@ -121,10 +121,11 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
 
 fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     let RequestSpec { requester, request } = &open.request.spec;
-    let cluster = requester.cluster();
-    let assignment = assignment::for_cluster(cache, cluster.unwrap_or_default());
-    // A cluster may join before the controller knows it: wait and retry. Until then its requests are not read, which takes longer.
-    if cluster.is_some() && assignment.revoked_by.is_none() && assignment.served_owner().is_none() {
+    // A cluster may join before the controller knows it: wait and retry. Until then its requests are not parsed, which takes longer.
+    if requester
+        .cluster()
+        .is_some_and(|cluster| !is_served_or_revoked(cache, cluster))
+    {
         return Approval::Pending;
     }
     if request.0.is_empty() {
@@ -140,7 +141,8 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     if let Err(why) = check(requester, &requested.common_name, &requested.organizations) {
         return Approval::Deny(FOREIGN, why.to_string());
     }
-    let cluster = cluster.unwrap_or_default();
+    let cluster = requester.cluster().unwrap_or_default();
+    let assignment = assignment::for_cluster(cache, cluster);
     if let Some(owner) = &assignment.revoked_by {
         let why = format!(
             "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
@@ -166,6 +168,11 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
         }
     }
     Approval::Approve(cluster.to_owned(), owner.clone())
+}
+
+fn is_served_or_revoked(cache: &Cache, cluster: &str) -> bool {
+    let assignment = assignment::for_cluster(cache, cluster);
+    assignment.served_owner().is_some() || assignment.revoked_by.is_some()
 }
 
 /// Returns the certificate that was recorded for a request.

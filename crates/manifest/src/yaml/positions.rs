@@ -1,9 +1,9 @@
 //! The lines of the fields of a document, for messages.
 
-use super::LineCounter;
 use super::graph::{Graph, GraphNode};
 use super::resolve::Scalar;
 use super::split::Chunks;
+use crate::text::LineCounter;
 
 /// The positions of the fields of a document.
 #[derive(Debug)]
@@ -37,11 +37,7 @@ impl<'a> Positions<'a> {
             position = Some(at);
             (node, rest) = (child, after.strip_prefix('.').unwrap_or(after));
         }
-        let mut lines = LineCounter {
-            text: self.text,
-            at: 0,
-            line: 1,
-        };
+        let mut lines = LineCounter::new(self.text);
         Some(lines.line_of(self.offset + position?))
     }
 

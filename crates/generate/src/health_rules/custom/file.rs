@@ -5,7 +5,7 @@ use crate::health_rules::find_kind_health;
 use crate::policy::file::{self, MAX_SIZE, in_config_map};
 use manifest::kinds::GroupKind;
 use manifest::problem::{Problems, plain};
-use manifest::text::is_unprintable;
+use manifest::text::printable;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::fmt::Write as _;
@@ -130,7 +130,7 @@ fn healths(rules: &[CustomRule], text: &str, path: &Path) -> Result<String, Prob
             };
             let key = ocm::work::key(object);
             let line = format!("{key}: {}", health(rules, &key.kind, fields));
-            let _ = writeln!(lines, "{}", line.replace(is_unprintable, "\u{fffd}"));
+            let _ = writeln!(lines, "{}", printable(&line));
         }
     }
     Ok(lines)
