@@ -1,7 +1,7 @@
 //! The state of an Application on its clusters.
 
 use hub_state::cache::Cache;
-use hub_state::model::{Availability, WorkKind};
+use hub_state::model::{Availability, Kind};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::hold::Hold;
@@ -66,7 +66,7 @@ impl Fleet {
         for (kind, object_ref, work) in cache.works_of(application) {
             let state = &work.state;
             fleet.works = fleet.works.saturating_add(1);
-            if kind == WorkKind::Set {
+            if kind == Kind::ReplicaSets {
                 let health = ReplicaSetHealth {
                     health: state.health,
                     message: state.message.clone(),

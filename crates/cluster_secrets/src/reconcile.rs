@@ -50,51 +50,39 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
                 return None;
             }
             let write = decision.write.map(|write| match write {
-                crate::Write::Create(object) => Write::Create {
-                    resource: &SECRETS,
-                    object_ref,
-                    object,
-                },
-                crate::Write::Patch(body) => Write::Patch {
-                    resource: &SECRETS,
-                    object_ref,
-                    body,
-                },
+                crate::Write::Create(object) => Write::create(&SECRETS, object_ref, object),
+                crate::Write::Patch(body) => Write::patch(&SECRETS, object_ref, body),
             });
             (write, decision.conflict)
         }
         None if existing.is_some() || cache.is_deleted(&cluster.name) => {
             let obsolete = crate::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
-            let delete = Write::Delete {
-                resource: &SECRETS,
+            let delete = Write::delete(
+                &SECRETS,
                 object_ref,
-                uid: obsolete.uid.clone(),
-                version: obsolete.version.clone(),
-                unless_exists: existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
-            };
+                (&obsolete.uid, &obsolete.version),
+                existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
+            );
             (Some(delete), None)
         }
         None => return None,
     };
     // The conflict persists; it is recorded after all writes are done.
-    let conflict = conflict.filter(|_| write.is_none()).map(|message| Event {
-        warning: true,
-        reason: "ClusterSecretConflict",
-        message,
-    });
+    let conflict = conflict
+        .filter(|_| write.is_none())
+        .map(|message| Event::warning("ClusterSecretConflict", message));
     if write.is_none() && conflict.is_none() {
         return None;
     }
-    Some(Action {
-        involved_object: InvolvedObject {
-            resource: &CLUSTERS,
-            object_ref: cluster.clone(),
-            uid: existing.map(|existing| existing.uid.clone()).unwrap_or_default(),
-        },
-        writes: write.into_iter().collect(),
-        refresh: false,
-        events: conflict.into_iter().collect(),
-    })
+    Some(Action::new(
+        InvolvedObject::new(
+            &CLUSTERS,
+            cluster.clone(),
+            existing.map(|existing| existing.uid.clone()).unwrap_or_default(),
+        ),
+        write.into_iter().collect(),
+        conflict,
+    ))
 }
 
 #[cfg(test)]

@@ -132,17 +132,8 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     let deletion = |unless_exists| {
         let secret = secret.filter(|secret| !secret.deleting)?;
         let write = delete(&secret_kind.secret_name(&cluster.name), secret, argocd, unless_exists);
-        let involved_object = InvolvedObject {
-            resource: &GITOPS_CLUSTERS,
-            object_ref: ObjectRef::parse(owner?)?,
-            uid: Box::default(),
-        };
-        Some(Action {
-            involved_object,
-            writes: vec![write],
-            refresh: false,
-            events: Vec::new(),
-        })
+        let involved_object = InvolvedObject::new(&GITOPS_CLUSTERS, ObjectRef::parse(owner?)?, Box::default());
+        Some(Action::new(involved_object, vec![write], None))
     };
     let existing = cache.cluster(&cluster.name);
     let is_deleting = existing.is_some_and(|existing| existing.deleting);
@@ -207,34 +198,22 @@ fn delete(
     argocd: &str,
     unless_exists: Option<(&'static Resource, ObjectRef)>,
 ) -> Write {
-    Write::Delete {
-        resource: &SECRETS,
-        object_ref: ObjectRef::new(argocd, name),
-        uid: secret.uid.clone(),
-        version: secret.version.clone(),
+    Write::delete(
+        &SECRETS,
+        ObjectRef::new(argocd, name),
+        (&secret.uid, &secret.version),
         unless_exists,
-    }
+    )
 }
 
 fn write(secret_kind: SecretKind, cluster: &str, decision: SecretUpdate, argocd: &str) -> Option<Write> {
     let (resource, object_ref) = (&SECRETS, ObjectRef::new(argocd, &secret_kind.secret_name(cluster)));
     let write = match decision.write? {
-        cluster_secrets::Write::Create(object) => Write::Create {
-            resource,
-            object_ref,
-            object,
-        },
-        cluster_secrets::Write::Patch(body) => Write::Patch {
-            resource,
-            object_ref,
-            body,
-        },
+        cluster_secrets::Write::Create(object) => Write::create(resource, object_ref, object),
+        cluster_secrets::Write::Patch(body) => Write::patch(resource, object_ref, body),
     };
     Some(match decision.recipe {
-        Some(recipe) => Write::Generate {
-            write: Box::new(write),
-            recipe,
-        },
+        Some(recipe) => write.with_recipe(recipe),
         None => write,
     })
 }

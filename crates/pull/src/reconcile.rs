@@ -13,7 +13,7 @@ use crate::{payload, requests, status, tenancy};
 use hub_state::annotations::SKIP_RECONCILE;
 use hub_state::cache::{Cache, PullWorkRef};
 use hub_state::condition_types::{APPLY_ERROR, ON_HOLD, OVERDUE, UNREACHABLE, unreachable};
-use hub_state::model::{Application, Kind, WorkKind};
+use hub_state::model::{Application, Kind};
 use hub_state::pull;
 use hub_state::pull::forwarded::Forwarded;
 use hub_state::pull::mirrored_status::{Condition, MirroredStatus};
@@ -25,7 +25,6 @@ use ocm::resources::{APPLICATIONS, WORKS};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use runtime::action::{Action, Event, InvolvedObject, Write};
-use runtime::writer::object_of;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -93,8 +92,8 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 /// Removes the writes of works of managed clusters on hold, which the API server would refuse.
 fn wait_for_holds(cache: &Cache, writes: &mut Vec<Write>, context: &Context<'_>) {
     writes.retain(|write| {
-        let (resource, object_ref) = object_of(write);
-        resource.plural != WORKS.plural || cache.hold(&object_ref.namespace, context.now).is_none()
+        let cluster = &write.object_ref.namespace;
+        write.resource.plural != WORKS.plural || cache.hold(cluster, context.now).is_none()
     });
 }
 
@@ -113,27 +112,27 @@ fn is_of_cluster(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
 }
 
 fn action(object_ref: &ObjectRef, application: Option<&Application>, writes: Vec<Write>) -> Action {
-    Action {
-        involved_object: InvolvedObject {
-            resource: &APPLICATIONS,
-            object_ref: object_ref.clone(),
-            uid: application.map_or_else(|| "".into(), |application| application.uid.clone()),
-        },
+    Action::new(
+        InvolvedObject::new(
+            &APPLICATIONS,
+            object_ref.clone(),
+            application.map_or_else(|| "".into(), |application| application.uid.clone()),
+        ),
         writes,
-        refresh: false,
-        events: Vec::new(),
-    }
+        None,
+    )
 }
 
 /// Deletes works, unless the API server still has the Application.
 fn removed(works: &[PullWorkRef<'_>], unless_exists: Option<&ObjectRef>) -> Vec<Write> {
     let staying = works.iter().filter(|it| !it.pull_work.deleting);
-    let delete = |it: &PullWorkRef<'_>| Write::Delete {
-        resource: &WORKS,
-        object_ref: it.object_ref.clone(),
-        uid: it.pull_work.uid.clone(),
-        version: it.pull_work.version.clone(),
-        unless_exists: unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
+    let delete = |it: &PullWorkRef<'_>| {
+        Write::delete(
+            &WORKS,
+            it.object_ref.clone(),
+            (&it.pull_work.uid, &it.pull_work.version),
+            unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
+        )
     };
     staying.map(delete).collect()
 }
@@ -203,11 +202,7 @@ fn trusted<'w, 'i>(works: &'w [PullWorkRef<'i>], cluster: Option<&str>) -> Optio
 }
 
 fn patch(resource: &'static Resource, object_ref: &ObjectRef, body: Value) -> Write {
-    Write::Patch {
-        resource,
-        object_ref: object_ref.clone(),
-        body,
-    }
+    Write::patch(resource, object_ref.clone(), body)
 }
 
 /// Returns the writes for an Application that is not being deleted.
@@ -356,7 +351,7 @@ fn name(
     let name = work_name::name(pull);
     let at = ObjectRef::new(cluster, &name);
     let is_own = works.iter().any(|it| *it.object_ref == at);
-    let is_taken = !is_own && cache.work(WorkKind::Work, &at).is_some();
+    let is_taken = !is_own && cache.work(Kind::Works, &at).is_some();
     if is_taken || cache.is_others_name(&name, object_ref) && *object_ref.namespace != *argocd {
         return work_name::other_name(pull);
     }
@@ -367,11 +362,7 @@ fn name(
 /// the applied objects.
 fn delivered(desired: &Desired, object_ref: &ObjectRef, kept: Option<&PullWorkRef<'_>>) -> Option<Write> {
     match kept {
-        None => Some(Write::Create {
-            resource: &WORKS,
-            object_ref: object_ref.clone(),
-            object: desired.object(),
-        }),
+        None => Some(Write::create(&WORKS, object_ref.clone(), desired.object())),
         Some(it) if it.pull_work.deleting || desired.is_stored(it.pull_work) => None,
         Some(it) => Some(patch(&WORKS, it.object_ref, desired.patch(&it.pull_work.version))),
     }
@@ -386,7 +377,7 @@ fn desired(
     context: &Context<'_>,
 ) -> MirroredStatus {
     let overdue = kept.and_then(|kept| {
-        let work = cache.work(WorkKind::Work, kept.object_ref)?;
+        let work = cache.work(Kind::Works, kept.object_ref)?;
         cache.overdue(kept.object_ref, work)
     });
     let inputs = StatusInputs {
@@ -460,11 +451,7 @@ fn new_conditions(before: &MirroredStatus, after: &MirroredStatus) -> Option<Eve
     let new = after.conditions.iter().filter(|condition| !is_known(condition));
     let event = |condition: &Condition| {
         let (_, reason) = REASONS.iter().find(|(kind, _)| **kind == *condition.kind)?;
-        Some(Event {
-            warning: true,
-            reason,
-            message: condition.message.to_string(),
-        })
+        Some(Event::warning(reason, condition.message.to_string()))
     };
     Event::of_all(new.filter_map(event).collect())
 }

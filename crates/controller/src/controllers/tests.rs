@@ -2,7 +2,7 @@
 
 use super::*;
 use hub_state::cache::{Cache, Change, ReconcileRequest};
-use hub_state::model::{Availability, Cluster, Kind, Object, Work, WorkKind};
+use hub_state::model::{Availability, Cluster, Kind, Object, Work};
 use hub_state::reconcile::mappers;
 use hub_state::testing::{AgentReport, BROKEN, WELL, cluster, name_of, now, of_set, set, set_of, tracked, work};
 use jiff::Timestamp;
@@ -74,13 +74,13 @@ fn ignores_tracking_marks_on_works_with_another_name() {
         (Tracking::configured(|_| None), tracked("shop", &object_ref)),
         (by_label, own.to_owned()),
     ] {
-        cache.apply(Change::setting(Update::Set((), tracking)));
+        cache.apply(Change::setting(Some(tracking)));
         assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
         assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
     }
     // The tracking marks of a set have no effect on a work that OCM did not generate from it.
     let set_name = set_of("shop");
-    cache.apply(Change::setting(Update::Set((), Tracking::configured(|_| None))));
+    cache.apply(Change::setting(Some(Tracking::configured(|_| None))));
     cache.apply(set(&ObjectRef::new("fleet", &set_name), "shop"));
     let marks = of_set(&format!("fleet.{set_name}"));
     assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
@@ -309,14 +309,14 @@ fn changed_tracking_method_reassigns_works() {
     cache.apply(work(&labelled, marks, &WELL));
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
     let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
-    let affected = cache.apply(Change::setting(Update::Set((), by_label.clone())));
+    let affected = cache.apply(Change::setting(Some(by_label.clone())));
     assert_eq!(names(&affected), ["argocd/cart", "argocd/shop"]);
     assert_eq!(
         (works(&cache, "argocd/shop").len(), works(&cache, "argocd/cart").len()),
         (0, 1)
     );
-    assert_eq!(cache.apply(Change::setting(Update::Set((), by_label))), []);
-    cache.apply(Change::setting::<Tracking>(Update::Listed(HashSet::new())));
+    assert_eq!(cache.apply(Change::setting(Some(by_label))), []);
+    cache.apply(Change::setting::<Tracking>(None));
     assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
 }
 
@@ -357,10 +357,9 @@ fn counts_only_works_of_applications() {
     let generated = ObjectRef::new("eu1", &set_of("shop"));
     cache.apply(work(&generated, &of_set(&format!("fleet.{}", set_of("shop"))), &WELL));
     assert_eq!(cache.count(HealthStatus::Healthy), 2);
-    cache.apply(Change::setting(Update::Set(
-        (),
-        Tracking::configured(|key| (key == "installationID").then_some("other")),
-    )));
+    cache.apply(Change::setting(Some(Tracking::configured(|key| {
+        (key == "installationID").then_some("other")
+    }))));
     assert_eq!(cache.count(HealthStatus::Healthy), 1, "the mark is of another Argo CD");
     for object_ref in [shop, addon, generated] {
         cache.apply(Change::objects::<Work>(Kind::Works, Update::Deleted(object_ref)));
@@ -414,7 +413,7 @@ fn object_of_many_applications_concerns_few_of_them_at_a_time() {
     let last = ObjectRef::new("eu1", "app-0999");
     let shown = cache.shared_objects(
         &last,
-        cache.work(WorkKind::Work, &last).expect("it is known"),
+        cache.work(Kind::Works, &last).expect("it is known"),
         &ObjectRef::new("argocd", "app-0999"),
     );
     assert_eq!(

@@ -11,9 +11,9 @@ use kube::client::Body;
 use ocm::resources::{APPLICATIONS, CLUSTERS};
 use runtime::action::{Event, InvolvedObject, Write};
 use runtime::lease;
-use runtime::lease::fake_api_server;
 use runtime::queue::Refresh;
 use runtime::store::Update;
+use runtime::testing::leases;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -61,23 +61,12 @@ fn write_once(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Acti
         &APPLICATIONS
     };
     let is_written = WRITTEN.with_borrow(|written| written.contains(&*object_ref.name));
-    (!is_written).then(|| Action {
-        involved_object: InvolvedObject {
-            resource,
-            object_ref: object_ref.clone(),
-            uid: "uid".into(),
-        },
-        writes: vec![Write::Patch {
-            resource,
-            object_ref: object_ref.clone(),
-            body: json!({}),
-        }],
-        refresh: false,
-        events: vec![Event {
-            warning: false,
-            reason: "Written",
-            message: object_ref.to_string(),
-        }],
+    (!is_written).then(|| {
+        Action::new(
+            InvolvedObject::new(resource, object_ref.clone(), "uid".into()),
+            vec![Write::patch(resource, object_ref.clone(), json!({}))],
+            vec![Event::normal("Written", object_ref.to_string())],
+        )
     })
 }
 
@@ -280,11 +269,7 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();
-    let involved = InvolvedObject {
-        resource: &APPLICATIONS,
-        object_ref: due.object_ref.clone(),
-        uid: "uid".into(),
-    };
+    let involved = InvolvedObject::new(&APPLICATIONS, due.object_ref.clone(), "uid".into());
     let running = Running {
         reconciled: Some((0, due, involved)),
         task,
@@ -357,7 +342,7 @@ async fn renews_the_lease_during_a_backlog_of_100000_objects() {
     enqueue(&mut reconciler, Kind::Applications, object_refs);
     // Objects are reconciled 200 ms after a change.
     LOOKS.set(200);
-    let hub = fake_api_server::Hub::default();
+    let hub = leases::Hub::default();
     let (sender, mut leads) = watch::channel(false);
     let _election = lease::Election::start(hub.client().0, "argocd", "lease", "us".to_owned(), sender, 1);
     let (mut renewals, mut longest) = (0, 0);
@@ -419,16 +404,8 @@ async fn take_over_repeats_no_refresh() {
     /// Requests a refresh of each stale object.
     fn refresh(_: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
         context.stale.then(|| Action {
-            involved_object: InvolvedObject {
-                resource: &APPLICATIONS,
-                object_ref: object_ref.clone(),
-                uid: "uid".into(),
-            },
-            writes: vec![Write::Patch {
-                resource: &APPLICATIONS,
-                object_ref: object_ref.clone(),
-                body: json!({}),
-            }],
+            involved_object: InvolvedObject::new(&APPLICATIONS, object_ref.clone(), "uid".into()),
+            writes: vec![Write::patch(&APPLICATIONS, object_ref.clone(), json!({}))],
             refresh: true,
             events: Vec::new(),
         })
@@ -456,28 +433,17 @@ async fn take_over_repeats_no_refresh() {
 #[tokio::test(start_paused = true)]
 async fn lost_lease_stops_an_action_between_its_writes() {
     fn write_three(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
-        let create = |name: &str| Write::Create {
-            resource: &APPLICATIONS,
-            object_ref: ObjectRef::new(&object_ref.namespace, name),
-            object: json!({}),
-        };
-        (!object_ref.name.is_empty()).then(|| Action {
-            involved_object: InvolvedObject {
-                resource: &APPLICATIONS,
-                object_ref: object_ref.clone(),
-                uid: "uid".into(),
-            },
-            writes: vec![
-                Write::Patch {
-                    resource: &APPLICATIONS,
-                    object_ref: object_ref.clone(),
-                    body: json!({}),
-                },
-                create("a"),
-                create("b"),
-            ],
-            refresh: false,
-            events: Vec::new(),
+        let create = |name: &str| Write::create(&APPLICATIONS, ObjectRef::new(&object_ref.namespace, name), json!({}));
+        (!object_ref.name.is_empty()).then(|| {
+            Action::new(
+                InvolvedObject::new(&APPLICATIONS, object_ref.clone(), "uid".into()),
+                vec![
+                    Write::patch(&APPLICATIONS, object_ref.clone(), json!({})),
+                    create("a"),
+                    create("b"),
+                ],
+                None,
+            )
         })
     }
     static THREE: Controller = controller("applications", Kind::Applications, write_three);

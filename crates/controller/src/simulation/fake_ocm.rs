@@ -22,7 +22,7 @@ use ocm::argocd_agent as names;
 use pki::{NEXT_KEY, Recipe, TLS_CERTIFICATE, TLS_KEY};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use runtime::action::Write;
+use runtime::action::{Verb, Write};
 use runtime::writer::read_authority;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -372,7 +372,7 @@ impl Hub {
             }
             (_, Some(_), None) => panic!("there is no authority"),
         };
-        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = write {
+        if let Some(body) = write.body_mut() {
             for (key, value) in made {
                 body["data"][recipe.key(key)] = json!(value.map(ByteString));
             }
@@ -531,13 +531,9 @@ impl Hub {
 fn patch_each_version_once(writes: &[Write]) {
     let mut versions = BTreeSet::new();
     for write in writes {
-        if let Write::Patch {
-            resource,
-            object_ref,
-            body,
-        } = write
-        {
-            let version = (resource.kind, object_ref, body["metadata"]["resourceVersion"].as_str());
+        if let Verb::Patch(body) = &write.verb {
+            let version = body["metadata"]["resourceVersion"].as_str();
+            let version = (write.resource.kind, &write.object_ref, version);
             assert!(versions.insert(version), "two patches of one version: {writes:#?}");
         }
     }

@@ -355,12 +355,12 @@ fn gitopscluster_in_another_namespace_needs_the_open_label() {
     assert_eq!(hub.objects[&tenant]["metadata"]["finalizers"], Value::Null);
     let namespace = json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": "true"}}});
     let open = is_open(&namespace.to_string()).expect("a Namespace");
-    hub.apply(Change::setting(Update::Set((), AllowsOtherNamespaces(open))));
+    hub.apply(Change::setting(Some(AllowsOtherNamespaces(open))));
     hub.settle();
     assert_eq!(hub.registered(), ["eu1", "eu2"]);
     assert_eq!(hub.is("Ready"), ["True", "Success"]);
     // Closing it keeps existing objects, but they are not updated any more.
-    hub.apply(Change::setting(Update::Set((), AllowsOtherNamespaces(false))));
+    hub.apply(Change::setting(Some(AllowsOtherNamespaces(false))));
     hub.cluster("eu1", &json!({"env": "prod"}));
     hub.select(&["eu1"]);
     let written = hub.settle();
