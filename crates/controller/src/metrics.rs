@@ -13,8 +13,20 @@ use prometheus_client::registry::Registry;
 use runtime::metrics::Metrics;
 use std::sync::Arc;
 
-/// The name and value of the only label of a time series.
-type Label = [(&'static str, &'static str); 1];
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AvailabilityLabels {
+    available: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SecretLabels {
+    secret: &'static str,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ClustersLabels {
@@ -29,9 +41,9 @@ const COUNTED: [&str; 5] = ["selected", "registered", "installed", "connected", 
 /// The metrics of the hub's objects. Clones share their values.
 #[derive(Clone, Debug, Default)]
 pub struct HubMetrics {
-    works: Family<Label, Gauge>,
-    managed_clusters: Family<Label, Gauge>,
-    certificates: Family<Label, Gauge>,
+    works: Family<StateLabels, Gauge>,
+    managed_clusters: Family<AvailabilityLabels, Gauge>,
+    certificates: Family<SecretLabels, Gauge>,
     clusters: Family<ClustersLabels, Gauge>,
 }
 
@@ -67,8 +79,9 @@ impl HubMetrics {
 
     /// Records the number of works with this health.
     pub fn works(&self, health: HealthStatus, count: usize) {
+        let state = health.name();
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.works.get_or_create(&[("state", health.name())]).set(count);
+        self.works.get_or_create(&StateLabels { state }).set(count);
     }
 
     /// Records the number of managed clusters with this reachability.
@@ -79,16 +92,18 @@ impl HubMetrics {
             Availability::Unknown => "unknown",
         };
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let label = [("available", available)];
-        self.managed_clusters.get_or_create(&label).set(count);
+        self.managed_clusters
+            .get_or_create(&AvailabilityLabels { available })
+            .set(count);
     }
 
     /// Records the expiry of all certificates of argocd-agent on the hub, by the names of their Secrets.
     pub fn certificates(&self, all: impl Iterator<Item = (&'static str, Timestamp)>) {
         self.certificates.clear();
         for (secret, until) in all {
-            let label = [("secret", secret)];
-            self.certificates.get_or_create(&label).set(until.as_second());
+            self.certificates
+                .get_or_create(&SecretLabels { secret })
+                .set(until.as_second());
         }
     }
 

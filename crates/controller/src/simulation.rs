@@ -368,15 +368,9 @@ impl Hub {
     }
 
     /// Carries out a write like the writer, and returns the result.
-    pub(super) fn execute(&mut self, write: Write) -> String {
-        if let Some(recipe) = &write.recipe {
-            return self.make(
-                Write {
-                    recipe: None,
-                    ..write.clone()
-                },
-                recipe,
-            );
+    pub(super) fn execute(&mut self, mut write: Write) -> String {
+        if let Some(recipe) = write.recipe.take() {
+            return self.make(write, &recipe);
         }
         let Write {
             resource, object_ref, ..

@@ -32,6 +32,7 @@ pub use change::{Cached, Change, Changed, Mapper, Mappers, ObjectKey, Setting, T
 pub use decisions::Selection;
 use interned::Interned;
 use jiff::Timestamp;
+pub use kind::WatchedKind;
 use ocm::argocd_agent as names;
 use ocm::hold::Hold;
 use primitives::object_ref::ObjectRef;
@@ -62,7 +63,7 @@ pub struct PullWorkRef<'i> {
 }
 
 /// The cached objects of the hub.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cache {
     applications: Store<Application>,
     /// True if a watch event has reported the deletion of an Application since the last complete list.
@@ -117,33 +118,7 @@ impl Cache {
         Self {
             works: Works::new(argocd),
             argocd: argocd.into(),
-            applications: Store::default(),
-            has_seen_deletion: false,
-            namespaces: Namespaces::default(),
-            clusters: Store::default(),
-            holds: Store::default(),
-            decisions: Store::default(),
-            placements: Store::default(),
-            unsettled: BTreeMap::new(),
-            projects: Store::default(),
-            lists_no_cluster: false,
-            secrets: Store::default(),
-            application_sets: Store::default(),
-            reports: Store::default(),
-            are_reports_served: false,
-            gitops: Store::default(),
-            deleted_gitops: BTreeSet::new(),
-            allows_other_namespaces: AllowsOtherNamespaces::default(),
-            objects: BTreeMap::new(),
-            certificates: Store::default(),
-            assignments: Memo::default(),
-            template_names: Memo::default(),
-            unreadable_works: BTreeMap::new(),
-            refusals: Refusals::default(),
-            hub_cluster: None,
-            resources: None,
-            mappers: Mappers::new(),
-            time: Timestamp::MIN,
+            ..Self::default()
         }
     }
 

@@ -23,6 +23,12 @@ pub struct Tracking {
     installation: Option<String>,
 }
 
+impl Default for Tracking {
+    fn default() -> Self {
+        Self::configured(|_| None)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
     /// By the annotation, even if the label is written as well: the label may be truncated.

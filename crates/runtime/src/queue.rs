@@ -541,6 +541,10 @@ mod tests {
         queue.pop(slow, now, |_| true, |_| true)
     }
 
+    fn enqueue(queue: &mut Queue, object_ref: &ObjectRef, refresh: Refresh, now: Instant) {
+        queue.enqueue(object_ref, FlowKey::of_namespace(&object_ref.namespace), refresh, now);
+    }
+
     /// A queue and a clock.
     struct Test {
         queue: Queue,
@@ -555,14 +559,21 @@ mod tests {
             }
         }
 
+        /// Returns a queue whose object became due after 200 milliseconds.
+        fn with_due(refresh: Refresh) -> (Self, Due) {
+            let mut test = Self::new();
+            test.enqueue(0, refresh);
+            let due = test.pop(200).expect("it is due");
+            (test, due)
+        }
+
         fn at(&self, millis: u64) -> Instant {
             self.start + Duration::from_millis(millis)
         }
 
         fn enqueue(&mut self, millis: u64, refresh: Refresh) {
             let now = self.at(millis);
-            self.queue
-                .enqueue(&app(), FlowKey::of_namespace(&"argocd".into()), refresh, now);
+            enqueue(&mut self.queue, &app(), refresh, now);
         }
 
         fn pop(&mut self, millis: u64) -> Option<Due> {
@@ -597,9 +608,7 @@ mod tests {
 
     #[test]
     fn change_during_a_write_is_reconciled_after_it() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Unchanged);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Unchanged);
         test.enqueue(250, Refresh::Unchanged);
         assert_eq!(test.pop(5000), None, "not twice at a time");
         test.done(&due, &WRITTEN, 300);
@@ -643,9 +652,7 @@ mod tests {
 
     #[test]
     fn new_request_overrides_a_later_requeue() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Unchanged);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Unchanged);
         test.done(&due, &Outcome::Unchanged, 200);
         test.queue.later(&app(), test.at(60_000));
         test.queue.later(&app(), test.at(90_000));
@@ -656,9 +663,7 @@ mod tests {
 
     #[test]
     fn honours_retry_after_of_the_api_server() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Unchanged);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Unchanged);
         let retry_after = Some(Duration::from_secs(7));
         test.done(
             &due,
@@ -674,9 +679,7 @@ mod tests {
     #[test]
     fn jitter_shortens_a_delay_by_at_most_half() {
         for (jitter, desired) in [(0.0, 700), (1.0, 450), (0.5, 575), (7.0, 450)] {
-            let mut test = Test::new();
-            test.enqueue(0, Refresh::Unchanged);
-            let due = test.pop(200).expect("it is due");
+            let (mut test, due) = Test::with_due(Refresh::Unchanged);
             let now = test.at(200);
             test.queue.done(&due, &Outcome::FAILED, now, jitter);
             assert_eq!(test.next_due(), Some(desired));
@@ -685,9 +688,7 @@ mod tests {
 
     #[test]
     fn limits_how_often_argo_cd_is_asked_to_refresh() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Needed);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Needed);
         assert!(due.stale);
         test.done(&due, &Outcome::Written { refreshed: true }, 200);
         test.enqueue(3000, Refresh::Needed);
@@ -719,12 +720,7 @@ mod tests {
         let start = Instant::now();
         for name in ["a", "b", "c"] {
             let object_ref = ObjectRef::new("argocd", name);
-            queue.enqueue(
-                &object_ref,
-                FlowKey::of_namespace(&object_ref.namespace),
-                Refresh::Needed,
-                start,
-            );
+            enqueue(&mut queue, &object_ref, Refresh::Needed, start);
         }
         let (mut refreshed, mut reconciled) = (Vec::new(), 0);
         let mut now = start;
@@ -751,12 +747,7 @@ mod tests {
         let start = Instant::now();
         for number in 0..OBJECTS {
             let object_ref = ObjectRef::new("argocd", &number.to_string());
-            queue.enqueue(
-                &object_ref,
-                FlowKey::of_namespace(&object_ref.namespace),
-                Refresh::Needed,
-                start,
-            );
+            enqueue(&mut queue, &object_ref, Refresh::Needed, start);
         }
         let (mut refreshed, mut reconciled, mut now) = (0, 0, start);
         while let Some(next) = queue.next_due() {
@@ -782,12 +773,7 @@ mod tests {
         let start = Instant::now();
         for (namespace, name) in [("a", "1"), ("hangs", "2"), ("a", "3")] {
             let object_ref = ObjectRef::new(namespace, name);
-            queue.enqueue(
-                &object_ref,
-                FlowKey::of_namespace(&object_ref.namespace),
-                Refresh::Needed,
-                start,
-            );
+            enqueue(&mut queue, &object_ref, Refresh::Needed, start);
         }
         let now = start + DEBOUNCE;
         while let Some(due) = pop(&mut queue, false, now) {
@@ -801,9 +787,7 @@ mod tests {
 
     #[test]
     fn change_during_a_refresh_needs_another_one() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Needed);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Needed);
         assert!(due.stale);
         test.enqueue(250, Refresh::Needed);
         test.done(&due, &Outcome::Written { refreshed: true }, 300);
@@ -815,9 +799,7 @@ mod tests {
 
     #[test]
     fn failed_refresh_is_repeated() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Needed);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Needed);
         test.done(&due, &Outcome::FAILED, 300);
         assert!(test.pop(10_000).expect("it is due").stale);
     }
@@ -856,12 +838,7 @@ mod tests {
     fn affected(queue: &mut Queue, namespace: &str, names: std::ops::Range<usize>, now: Instant) {
         for name in names {
             let object_ref = ObjectRef::new(namespace, &format!("{name:06}"));
-            queue.enqueue(
-                &object_ref,
-                FlowKey::of_namespace(&object_ref.namespace),
-                Refresh::Unchanged,
-                now,
-            );
+            enqueue(queue, &object_ref, Refresh::Unchanged, now);
         }
     }
 
@@ -893,9 +870,7 @@ mod tests {
 
     #[test]
     fn objects_with_slow_writes_use_a_separate_queue() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Unchanged);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Unchanged);
         test.queue.set_slow(&due.object_ref, true);
         test.done(&due, &Outcome::FAILED, 30_000);
         let now = test.at(31_000);
@@ -927,9 +902,7 @@ mod tests {
 
     #[test]
     fn an_object_is_forgotten_after_its_last_write() {
-        let mut test = Test::new();
-        test.enqueue(0, Refresh::Unchanged);
-        let due = test.pop(200).expect("it is due");
+        let (mut test, due) = Test::with_due(Refresh::Unchanged);
         test.done(&due, &WRITTEN, 300);
         assert_eq!(test.queue.len(), 1, "the next write waits for a second");
         assert_eq!(test.pop(1300), None);

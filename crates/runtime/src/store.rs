@@ -45,6 +45,7 @@ pub trait Indexed: PartialEq + Sized {
     type Indices: Debug + Default;
 
     /// Returns true if no reader sees a difference between two states of an object.
+    #[must_use]
     fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
         before == after
     }

@@ -364,13 +364,11 @@ impl Writer {
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<String, WriteError> {
         let request = request.map_err(|error| WriteError::from_error(&Error::BuildRequest(error)))?;
-        match timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await {
-            Ok(answer) => answer.map_err(|error| WriteError::from_error(&error)),
-            Err(_) => {
-                let why = format!("no response within {} seconds", REQUEST_TIMEOUT.as_secs());
-                Err(WriteError::new(Reason::Timeout, why))
-            }
-        }
+        let Ok(answer) = timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await else {
+            let why = format!("no response within {} seconds", REQUEST_TIMEOUT.as_secs());
+            return Err(WriteError::new(Reason::Timeout, why));
+        };
+        answer.map_err(|error| WriteError::from_error(&error))
     }
 }
 

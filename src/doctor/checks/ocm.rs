@@ -111,7 +111,7 @@ fn needed(hub_state: &HubState) -> Vec<&'static Resource> {
     let settings = Settings::default();
     for kind in controllers.iter().flat_map(|controller| controller.kinds(&settings)) {
         let resource = kind.resource();
-        let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.may_be_missing();
+        let is_ocm = resource.group.ends_with("open-cluster-management.io") && !kind.watched().may_be_missing;
         if is_ocm && !needed.contains(&resource) {
             needed.push(resource);
         }

@@ -336,8 +336,7 @@ impl Setting for Tracking {
 
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
         let label = cache.tracking().label().to_owned();
-        let tracking = value.unwrap_or_else(|| Self::configured(|_| None));
-        let owners = cache.works.set_tracking(tracking);
+        let owners = cache.works.set_tracking(value.unwrap_or_default());
         let before = TrackingBefore { label, owners };
         cache.map_setting(Kind::Config, CONFIG_MAP, Some(&before))
     }

@@ -73,13 +73,16 @@ enum Selector {
 
 /// The watch of a kind, and the reader of its objects.
 #[derive(Clone, Copy)]
-struct WatchedKind {
+pub struct WatchedKind {
     resource: &'static Resource,
     cached: CachedKind,
     selector: Selector,
-    is_of_argocd: bool,
-    may_be_missing: bool,
-    may_be_forbidden: bool,
+    /// True if only objects in the namespace of Argo CD are watched.
+    pub is_of_argocd: bool,
+    /// True if a hub may not serve the kind.
+    pub may_be_missing: bool,
+    /// True if the controller works without the right to read the kind, as if no object existed.
+    pub may_be_forbidden: bool,
     page: u32,
 }
 
@@ -132,7 +135,8 @@ impl WatchedKind {
 
 impl Kind {
     /// Returns how the kind is watched and read: the only table of kinds.
-    const fn watched(self) -> WatchedKind {
+    #[must_use]
+    pub const fn watched(self) -> WatchedKind {
         use Selector::{Field, Label, Labelled, Named, NamespaceOfArgoCd, WithoutLabel};
         let object = objects::<Object>();
         let ours = Label(MANAGED_BY, OURS);
@@ -205,24 +209,6 @@ impl Kind {
     #[must_use]
     pub fn resource(self) -> &'static Resource {
         self.watched().resource
-    }
-
-    /// Returns true if a hub may not serve the kind.
-    #[must_use]
-    pub fn may_be_missing(self) -> bool {
-        self.watched().may_be_missing
-    }
-
-    /// Returns true if the controller works without the right to read the kind, as if no object existed.
-    #[must_use]
-    pub fn may_be_forbidden(self) -> bool {
-        self.watched().may_be_forbidden
-    }
-
-    /// Returns true if only objects in the namespace of Argo CD are watched.
-    #[must_use]
-    pub fn is_of_argocd(self) -> bool {
-        self.watched().is_of_argocd
     }
 
     /// Returns the selectors of the watch, and its page size; `argocd` is the namespace of Argo CD.

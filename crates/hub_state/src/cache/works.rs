@@ -26,12 +26,13 @@ pub struct WorkBefore {
 }
 
 /// The works on the hub.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Works {
     /// The namespace of Argo CD.
     argocd: Arc<str>,
     pub(super) tracking: Tracking,
-    works: Store<Work>,
+    /// The ManifestWorks, whose namespaces are those of their managed clusters.
+    by_cluster: Store<Work>,
     /// The ManifestWorkReplicaSets.
     sets: Store<Work>,
     /// The works that Argo CD applied for each Application.
@@ -58,29 +59,21 @@ impl Works {
     pub(super) fn new(argocd: &str) -> Self {
         Self {
             argocd: argocd.into(),
-            tracking: Tracking::configured(|_| None),
-            works: Store::default(),
-            sets: Store::default(),
-            applied: Index::default(),
-            by_replica_set: Index::default(),
-            by_stem: Index::default(),
-            health_deadlines: BTreeSet::new(),
-            shared_objects: None,
-            counts_by_health: Default::default(),
+            ..Self::default()
         }
     }
 
     /// Returns the works that contain or claim an Application and whose names have this stem.
     pub(super) fn with_stem(&self, stem: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
         let works = self.by_stem.get(stem);
-        works.filter_map(|object_ref| Some((object_ref, self.works.get(object_ref)?.pull_work.as_deref()?)))
+        works.filter_map(|object_ref| Some((object_ref, self.by_cluster.get(object_ref)?.pull_work.as_deref()?)))
     }
 
     pub(super) fn get(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Work> {
         let store = if kind == Kind::ReplicaSets {
             &self.sets
         } else {
-            &self.works
+            &self.by_cluster
         };
         store.get(object_ref)
     }
@@ -88,7 +81,7 @@ impl Works {
     pub(super) fn store(&mut self, kind: Kind) -> &mut Store<Work> {
         match kind {
             Kind::ReplicaSets => &mut self.sets,
-            _ => &mut self.works,
+            _ => &mut self.by_cluster,
         }
     }
 
@@ -258,7 +251,7 @@ impl Works {
 
     /// Returns the works for a managed cluster.
     pub(super) fn on(&self, cluster: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &Work)> {
-        let works = self.works.from(ObjectRef::first_of(cluster));
+        let works = self.by_cluster.from(ObjectRef::first_of(cluster));
         works.take_while(move |(object_ref, _)| object_ref.namespace == *cluster)
     }
 

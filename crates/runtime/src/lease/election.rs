@@ -302,6 +302,7 @@ mod tests {
     use crate::testing::leases::{Fault, Hub};
     use serde_json::json;
     use std::sync::{Arc, Mutex};
+    use tokio::time::sleep;
 
     fn second(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -315,6 +316,13 @@ mod tests {
         (election, leads, fault)
     }
 
+    /// Starts the candidate `a`, and waits until it leads.
+    async fn leader(hub: &Hub, random: u64) -> (Election, watch::Receiver<bool>, Arc<Mutex<Fault>>) {
+        let (election, mut leads, fault) = candidate(hub, "a", random);
+        until(&mut leads, true).await;
+        (election, leads, fault)
+    }
+
     const LEASE: &str = "controller";
 
     /// Returns the time until leadership is gained or lost.
@@ -325,18 +333,13 @@ mod tests {
         start.elapsed()
     }
 
-    async fn pass(time: Duration) {
-        tokio::time::sleep(time).await;
-    }
-
     #[tokio::test(start_paused = true)]
     async fn leader_stays_leader() {
         let hub = Hub::default();
-        let (_election, mut leads, _) = candidate(&hub, "a", 1);
-        until(&mut leads, true).await;
+        let (_election, mut leads, _) = leader(&hub, 1).await;
         let first = hub.spec(LEASE);
         leads.mark_unchanged();
-        pass(second(600)).await;
+        sleep(second(600)).await;
         assert!(*leads.borrow() && !leads.has_changed().unwrap());
         let last = hub.spec(LEASE);
         assert_eq!(last["leaseTransitions"], 0);
@@ -349,17 +352,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn leader_and_standby_notice_an_older_state_of_the_hub() {
         let hub = Hub::default();
-        let (leader, mut leads, _) = candidate(&hub, "a", 1);
-        until(&mut leads, true).await;
+        let (leader, _, _) = leader(&hub, 1).await;
         let (standby, ..) = candidate(&hub, "b", 2);
-        pass(second(10)).await;
+        sleep(second(10)).await;
         let backup = hub.state();
-        pass(second(600)).await;
+        sleep(second(600)).await;
         assert_eq!((*leader.restores.borrow(), *standby.restores.borrow()), (0, 0));
         hub.restore(backup);
-        pass(second(10)).await;
+        sleep(second(10)).await;
         assert_eq!((*leader.restores.borrow(), *standby.restores.borrow()), (1, 1));
-        pass(second(600)).await;
+        sleep(second(600)).await;
         assert_eq!((*leader.restores.borrow(), *standby.restores.borrow()), (1, 1), "once");
     }
 
@@ -379,10 +381,9 @@ mod tests {
     async fn standby_takes_over_from_a_dead_leader_within_20_seconds() {
         let hub = Hub::default();
         for random in 0..20 {
-            let (first, mut leads, _) = candidate(&hub, "a", random);
-            until(&mut leads, true).await;
+            let (first, mut leads, _) = leader(&hub, random).await;
             let (second_one, mut next, _) = candidate(&hub, "b", random + 100);
-            pass(Duration::from_millis(30_000 + 137 * random)).await;
+            sleep(Duration::from_millis(30_000 + 137 * random)).await;
             assert!(!*next.borrow());
             drop(first);
             until(&mut leads, false).await;
@@ -396,10 +397,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn releasing_hands_the_lease_over_immediately() {
         let hub = Hub::default();
-        let (first, mut leads, _) = candidate(&hub, "a", 1);
-        until(&mut leads, true).await;
+        let (first, leads, _) = leader(&hub, 1).await;
         let (_second, mut next, _) = candidate(&hub, "b", 2);
-        pass(second(10)).await;
+        sleep(second(10)).await;
         first.release().await;
         assert!(!*leads.borrow());
         let spec = hub.spec(LEASE);
@@ -415,10 +415,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn releasing_leaves_a_foreign_lease_alone() {
         let hub = Hub::default();
-        let (_first, mut leads, _) = candidate(&hub, "a", 1);
-        until(&mut leads, true).await;
+        let (_first, _, _) = leader(&hub, 1).await;
         let (second_one, _next, _) = candidate(&hub, "b", 2);
-        pass(second(5)).await;
+        sleep(second(5)).await;
         second_one.release().await;
         assert_eq!(hub.spec(LEASE)["holderIdentity"], "a");
     }
@@ -433,9 +432,8 @@ mod tests {
             Fault::Fails(403),
         ] {
             let hub = Hub::default();
-            let (_first, mut leads, current_fault) = candidate(&hub, "a", 1);
-            until(&mut leads, true).await;
-            pass(second(7)).await;
+            let (_first, mut leads, current_fault) = leader(&hub, 1).await;
+            sleep(second(7)).await;
             *current_fault.lock().unwrap() = fault;
             // The last renewal was up to two and a half seconds ago; one that is applied but not answered does not count.
             let waited = until(&mut leads, false).await;
@@ -452,8 +450,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn release_without_a_response_times_out() {
         let hub = Hub::default();
-        let (first, mut leads, current_fault) = candidate(&hub, "a", 1);
-        until(&mut leads, true).await;
+        let (first, leads, current_fault) = leader(&hub, 1).await;
         *current_fault.lock().unwrap() = Fault::Hangs;
         let start = Instant::now();
         first.release().await;
@@ -464,10 +461,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn release_during_a_renewal_releases_the_renewed_lease() {
         let hub = Hub::default();
-        let (first, mut leads, current_fault) = candidate(&hub, "a", 1);
-        until(&mut leads, true).await;
+        let (first, _, current_fault) = leader(&hub, 1).await;
         *current_fault.lock().unwrap() = Fault::NoAnswer;
-        pass(second(3)).await;
+        sleep(second(3)).await;
         *current_fault.lock().unwrap() = Fault::None;
         first.release().await;
         assert_eq!(hub.spec(LEASE)["holderIdentity"], "");
@@ -476,10 +472,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn recreates_a_deleted_lease() {
         let hub = Hub::default();
-        let (_first, mut leads, _) = candidate(&hub, "a", 1);
-        until(&mut leads, true).await;
+        let (_first, leads, _) = leader(&hub, 1).await;
         hub.clear();
-        pass(second(6)).await;
+        sleep(second(6)).await;
         assert!(*leads.borrow());
         assert_eq!(hub.spec(LEASE)["holderIdentity"], "a");
     }
@@ -506,7 +501,7 @@ mod tests {
                     *current_fault.lock().unwrap() = faults[usize::try_from(random(5)).unwrap()];
                 }
             }
-            pass(Duration::from_millis(100 + random(400))).await;
+            sleep(Duration::from_millis(100 + random(400))).await;
             let (a, b) = (*a.borrow(), *b.borrow());
             assert!(!(a && b), "two leaders at step {step}");
             led[0] += i32::from(a);

@@ -18,8 +18,10 @@ const TTL: Duration = Duration::from_secs(5);
 /// The CA that was read last, for a short time.
 #[derive(Clone, Default)]
 pub(super) struct CaCache {
-    last: Arc<Mutex<Option<(Authority, Arc<AuthorityData>)>>>,
+    last: Arc<Mutex<Option<CachedCa>>>,
 }
+
+type CachedCa = (Authority, Arc<AuthorityData>);
 
 impl CaCache {
     /// Returns the CA in this resource version, read only if it has not been read just before; none if it has another resource

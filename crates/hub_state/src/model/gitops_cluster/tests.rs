@@ -91,18 +91,9 @@ fn supports_an_operator_only_in_the_agents_namespace() {
 
 #[test]
 fn both_dialects_request_an_agent() {
-    let nothing = DesiredAgent {
-        follows_principal: true,
-        mode: Mode::Managed,
-        address: None,
-        port: None,
-        namespace: "argocd".into(),
-        images: Images::default(),
-        rollout: None,
-        revoked: [].into(),
-        operator: false,
-        argocd_manifests: None,
-    };
+    let nothing = DesiredAgent::default();
+    assert_eq!((nothing.mode, &*nothing.namespace), (Mode::Managed, "argocd"));
+    assert!(nothing.follows_principal && !nothing.operator && nothing.images == Images::default());
     let desired = |requested: &Value| spec(requested).agent;
     assert_eq!(desired(&json!({"argoCDAgentAddon": {}})), Some(nothing.clone()));
     let acm = |enabled: bool, agent: &Value| json!({"gitopsAddon": {"enabled": enabled, "argoCDAgent": agent}});
