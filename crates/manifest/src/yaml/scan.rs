@@ -406,11 +406,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
+const TAB: &str = "a tab is used where only spaces may be used for indentation";
+
 pub(super) const TOO_DEEP: &str = "lists and mappings are nested more than 10000 deep";
 
 fn cannot_start(byte: u8) -> &'static str {
     match byte {
-        b'\t' => "a tab is used where only spaces may be used for indentation",
+        b'\t' => TAB,
         b'@' => "a text that starts with \"@\" must be quoted",
         b'%' => "a text that starts with \"%\" must be quoted",
         b'`' => "a text that starts with \"`\" must be quoted",
