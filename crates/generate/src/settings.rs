@@ -406,16 +406,8 @@ fn rollout(sources: &mut Sources<'_>) -> RolloutStrategy {
         progress_deadline: sources.read_optional(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
         mandatory_groups: sources.list(&table::ROLLOUT_GROUPS, true, FromStr::from_str),
     };
-    let of_rollouts = [
-        &table::ROLLOUT,
-        &table::ROLLOUT_MAX_CONCURRENCY,
-        &table::ROLLOUT_MAX_FAILURES,
-        &table::ROLLOUT_MIN_SUCCESS_TIME,
-        &table::ROLLOUT_PROGRESS_DEADLINE,
-        &table::ROLLOUT_GROUPS,
-    ];
     if sources.kind(&table::PLACEMENT) == SourceKind::Default
-        && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
+        && let Some(origin) = sources.origin_of_group(|setting| setting.name.starts_with("rollout"))
     {
         let line = format!("{origin}: a rollout needs a placement: set placement, or leave it out");
         sources.problems.push(line);
@@ -449,9 +441,7 @@ fn source(
         input: Input::new(folder),
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
         kind: sources.read_optional(&table::SOURCE, FolderKind::from_str),
-        for_plain_manifests: [&table::RECURSE, &table::INCLUDE, &table::EXCLUDE]
-            .into_iter()
-            .find_map(|setting| sources.origin(setting)),
+        for_plain_manifests: sources.origin_for_folders(FolderKind::Directory),
         helm: helm(sources, namespace, env),
         kustomize: kustomize::settings(sources, env),
         remotes: sources
@@ -472,7 +462,6 @@ fn source(
 }
 
 fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> HelmSettings {
-    let key = |key: &str| Ok::<_, String>(key.to_owned());
     let path = |path: &str| Ok::<_, String>(expanded(path, env));
     let expand = |mut values: BTreeMap<String, String>| {
         for value in values.values_mut() {
@@ -484,23 +473,8 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
     let application = application
         .or_else(|| sources.any_text(&table::NAME))
         .unwrap_or_default();
-    let given = [
-        &table::HELM_RELEASE_NAME,
-        &table::HELM_VALUE_FILES,
-        &table::HELM_VALUES,
-        &table::HELM_PARAMETERS,
-        &table::HELM_STRING_PARAMETERS,
-        &table::HELM_FILE_PARAMETERS,
-        &table::HELM_NAMESPACE,
-        &table::HELM_KUBE_VERSION,
-        &table::HELM_API_VERSIONS,
-        &table::HELM_SKIP_CRDS,
-        &table::HELM_SKIP_TESTS,
-        &table::HELM_SKIP_SCHEMA_VALIDATION,
-        &table::HELM_IGNORE_MISSING_VALUE_FILES,
-    ];
     HelmSettings {
-        given: sources.origin_in_application(&given),
+        given: sources.origin_for_folders(FolderKind::Helm),
         // For an Application outside Argo CD's namespace, the release has the name without the namespace prefix.
         release_name: sources
             .any_text(&table::HELM_RELEASE_NAME)
@@ -510,11 +484,11 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
             .or(namespace),
         value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
         values: sources.any_text(&table::HELM_VALUES),
-        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, key)),
-        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, key)),
-        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, key)),
+        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, values::text)),
+        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, values::text)),
+        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, values::text)),
         kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
-        api_versions: sources.list(&table::HELM_API_VERSIONS, true, key),
+        api_versions: sources.list(&table::HELM_API_VERSIONS, true, values::text),
         flags: [
             ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS)),
             ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS)),

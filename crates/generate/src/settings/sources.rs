@@ -6,6 +6,7 @@ use super::table::{SETTINGS, Setting, ValueType};
 use super::values;
 use super::{Env, FlagValues};
 use crate::similar::similar;
+use crate::source::FolderKind;
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -77,15 +78,11 @@ impl<'a> Sources<'a> {
             problems: Vec::new(),
         };
         for parameter in given.unwrap_or_default() {
-            let known = |setting: &&&Setting| setting.parameter && setting.name == parameter.name;
-            if SETTINGS.iter().any(|setting| known(&setting)) {
+            let names = SETTINGS.iter().filter(|setting| setting.parameter);
+            let names: Vec<_> = names.map(|setting| setting.name).collect();
+            if names.contains(&parameter.name.as_str()) {
                 sources.parameters.insert(parameter.name.clone(), parameter);
             } else {
-                let names: Vec<_> = SETTINGS
-                    .iter()
-                    .filter(|setting| setting.parameter)
-                    .map(|setting| setting.name)
-                    .collect();
                 let meant = similar(&parameter.name, names.iter().copied())
                     .map_or_else(String::new, |meant| format!("did you mean {meant}? "));
                 sources.problems.push(format!(
@@ -116,11 +113,19 @@ impl<'a> Sources<'a> {
         (!given.texts.is_empty()).then_some(given.origin)
     }
 
-    /// Returns the name of the source of the first of these settings that the Application sets, or the command line.
-    pub(super) fn origin_in_application(&mut self, settings: &[&Setting]) -> Option<String> {
-        let mut given = settings.iter().map(|setting| self.first_given(setting));
+    /// Returns the name of the source of the first setting of a group that the Application sets, or the command line.
+    pub(super) fn origin_of_group(&mut self, is_in_group: impl Fn(&Setting) -> bool) -> Option<String> {
+        let group = SETTINGS
+            .iter()
+            .filter(|setting| setting.parameter && is_in_group(setting));
+        let mut given = group.map(|setting| self.first_given(setting));
         let given = given.find(|given| given.kind < SourceKind::Env);
         given.map(|given| given.origin)
+    }
+
+    /// Returns the name of the source of the first setting that applies only to folders of this type.
+    pub(super) fn origin_for_folders(&mut self, kind: FolderKind) -> Option<String> {
+        self.origin_of_group(|setting| setting.folder_kind() == Some(kind))
     }
 
     pub(super) fn kind(&mut self, setting: &Setting) -> SourceKind {
@@ -145,22 +150,18 @@ impl<'a> Sources<'a> {
 
     /// Returns the shapes in which the Application wrote a parameter, without empty ones.
     pub(super) fn shapes(&self, setting: &Setting) -> Vec<Shape> {
-        let parameter = self.parameters.get(setting.name);
-        let written = parameter.map(|parameter| {
-            [
-                (
-                    parameter.string.as_ref().is_some_and(|text| !text.trim().is_empty()),
-                    Shape::Text,
-                ),
-                (
-                    parameter.array.as_ref().is_some_and(|list| !list.is_empty()),
-                    Shape::List,
-                ),
-                (parameter.map.as_ref().is_some_and(|map| !map.is_empty()), Shape::Map),
-            ]
-        });
-        let written = written.into_iter().flatten().filter(|(written, _)| *written);
-        written.map(|(_, shape)| shape).collect()
+        let Some(PluginParameter { string, array, map, .. }) = self.parameters.get(setting.name) else {
+            return Vec::new();
+        };
+        let text = string.as_ref().filter(|text| !text.trim().is_empty());
+        let list = array.as_ref().filter(|list| !list.is_empty());
+        let map = map.as_ref().filter(|map| !map.is_empty());
+        let shapes = [
+            text.map(|_| Shape::Text),
+            list.map(|_| Shape::List),
+            map.map(|_| Shape::Map),
+        ];
+        shapes.into_iter().flatten().collect()
     }
 
     pub(super) fn read_optional<T, E: Display>(
@@ -173,7 +174,7 @@ impl<'a> Sources<'a> {
 
     /// Returns a setting with one arbitrary text.
     pub(super) fn any_text(&mut self, setting: &Setting) -> Option<String> {
-        self.read_optional(setting, |text| Ok::<_, String>(text.to_owned()))
+        self.read_optional(setting, values::text)
     }
 
     /// Returns a setting with one value, or the default that the table has for it.

@@ -7,6 +7,7 @@ use manifest::kinds::GroupKind;
 use manifest::quantity;
 use ocm::glob::Glob;
 use ocm::names;
+use std::convert::Infallible;
 
 /// Parses a kind and its resource name.
 pub(super) fn plural(text: &str) -> Result<(GroupKind, String), String> {
@@ -16,6 +17,11 @@ pub(super) fn plural(text: &str) -> Result<(GroupKind, String), String> {
             "{text:?} is not a plural: write it like Mouse.example.com=mice"
         )),
     }
+}
+
+/// Returns any text as it is.
+pub(super) fn text(text: &str) -> Result<String, Infallible> {
+    Ok(text.to_owned())
 }
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
