@@ -18,11 +18,11 @@ mod page;
 use anyhow::{Context, Result, ensure};
 use conversation::Conversation;
 use data::Case;
-use generate::health_rules::custom::{self, Verdict};
+use generate::health_rules::custom;
 use generate::health_rules::{self, HEALTHY, KindHealth, PROGRESSING, SUSPENDED};
 use manifest::kinds::GroupKind;
 use manifest::yaml;
-use ocm::health::{self, Clock};
+use ocm::health::{self, Clock, HealthStatus};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -300,10 +300,10 @@ fn hub_health(object: &Value, kind_health: &KindHealth, answer: &Value) -> Resul
 /// Returns the health that the hub shows for a health of Argo CD: an unknown one is waited for, and a missing object is an error.
 fn in_argo_cd(health: &str) -> &str {
     match health {
-        "Unknown" => Verdict::Progressing.name(),
-        "Missing" => Verdict::Degraded.name(),
+        "Unknown" => HealthStatus::Progressing.name(),
+        "Missing" => HealthStatus::Degraded.name(),
         // A script without a result.
-        "" => Verdict::Healthy.name(),
+        "" => HealthStatus::Healthy.name(),
         other => other,
     }
 }

@@ -23,7 +23,6 @@ mod cel;
 pub mod custom;
 #[cfg(test)]
 mod expressions;
-mod feedback;
 mod rules;
 
 use ocm::verdicts::{self, KindVerdicts};
@@ -72,12 +71,8 @@ impl KindHealth {
 
 /// The kinds whose rules are written here, by group and kind.
 static OWN: [(&str, &str, KindHealth); 2] = [
-    ("", "Pod", KindHealth::new(rules::POD, feedback::POD)),
-    (
-        "autoscaling",
-        "HorizontalPodAutoscaler",
-        KindHealth::new(rules::AUTOSCALER, feedback::AUTOSCALER),
-    ),
+    ("", "Pod", rules::POD),
+    ("autoscaling", "HorizontalPodAutoscaler", rules::AUTOSCALER),
 ];
 
 /// The kinds whose rules follow from the table of verdicts.
@@ -94,7 +89,7 @@ fn with_own_rules() -> impl Iterator<Item = &'static (&'static str, &'static str
 }
 
 /// The rules of all other custom kinds.
-static CUSTOM: KindHealth = KindHealth::new(rules::CUSTOM, feedback::CUSTOM);
+static CUSTOM: KindHealth = rules::CUSTOM;
 
 /// Returns the groups and kinds that have their own rules.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
