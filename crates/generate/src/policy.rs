@@ -22,7 +22,7 @@ use manifest::problem::Problems;
 use ocm::names;
 use ocm::names::is_dns_subdomain;
 use pattern::Patterns;
-use refusal::ObjectViolations;
+use refusal::{ObjectViolations, item};
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -130,15 +130,6 @@ pub struct Rules<'p> {
 }
 
 impl Policy {
-    /// Parses a policy from the text of `file`.
-    ///
-    /// # Errors
-    /// Returns an error with one line per problem. Nothing is guessed or ignored: a policy that is only partly understood would
-    /// allow what it was written to refuse.
-    pub fn parse(text: &str, file: &str) -> Result<Self, Problems> {
-        parse::policy(text, file)
-    }
-
     /// Returns the policy for `project`, which Argo CD passes in `ARGOCD_APP_PROJECT_NAME`.
     ///
     /// # Errors
@@ -283,16 +274,19 @@ impl Rules<'_> {
         let is_built_in = object.built_in.is_some();
         let is_lower_case = !is_built_in && !key.kind.kind.contains(|char: char| char.is_ascii_uppercase());
         if is_lower_case {
-            refusal.lower_case(&kind_name());
+            let what = "no kinds in lower case, which OCM's agent finds by any case";
+            refusal.add(what, format!("write {} as its CRD does", item(&kind_name())));
         }
         if let Some(field) = object.unknown_field {
-            refusal.unknown_field(&kind_name(), field);
+            let field = item(field);
+            let what = format!("no {} with the field {field}", item(&kind_name()));
+            refusal.add(&what, format!("remove {field}"));
         }
         if !entry.cluster_scoped {
             if key.namespace.is_none() && object.built_in == Some(Scope::Namespaced) {
-                refusal.lacks_namespace();
+                refusal.add("nothing without a namespace", "set its metadata.namespace".to_owned());
             } else if key.namespace.is_none() || object.built_in == Some(Scope::Cluster) {
-                refusal.cluster_scoped();
+                refusal.add("no cluster-scoped objects", self.permission("clusterScoped"));
             } else if !is_built_in && kind == KindDecision::Matched && !is_lower_case {
                 refusal.perhaps_cluster_scoped(&kind_name());
             }
@@ -306,7 +300,7 @@ impl Rules<'_> {
             refusal.namespace(namespace, allowed);
         }
         if is_secret(key) && !entry.secrets {
-            refusal.secret();
+            refusal.add("no plain Secrets", self.permission("secrets"));
         }
         refusal.into_message()
     }
