@@ -63,11 +63,8 @@ impl Embedded {
     #[must_use]
     pub fn size(&self) -> u64 {
         let object = &self.placed.object;
-        let size = match &self.hash {
-            Some(hash) => object.size_with_hash(hash),
-            None => object.size(),
-        };
-        size as u64
+        let hash = self.hash.as_deref();
+        hash.map_or_else(|| object.size(), |hash| object.size_with_hash(hash)) as u64
     }
 }
 

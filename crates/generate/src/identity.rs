@@ -5,7 +5,7 @@
 //! another `kind`. The agent also finds the resource of a kind by the kind in lower case (`NewDiscoveryRESTMapper`), and some decoders
 //! take every object with `items` for a list. `tests/go_parity/agent.rs` compares with the agent.
 
-use super::schema;
+use super::{canonical, schema};
 use manifest::kinds::BUILT_IN;
 use manifest::value::{Map, Value};
 use ocm::names::is_dns_subdomain;
@@ -14,24 +14,8 @@ use std::borrow::Cow;
 /// The keys that readers of any kind know.
 const KEYS: [&str; 6] = ["apiVersion", "items", "kind", "metadata", "spec", "status"];
 
-const METADATA_KEYS: [&str; 16] = [
-    "annotations",
-    "clusterName",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
+/// The keys of `metadata`.
+const METADATA_KEYS: [&[&str]; 3] = [&canonical::METADATA, &canonical::SERVER_SET, &["generateName"]];
 
 /// The reason why a manifest may be taken for another object.
 #[derive(Debug, thiserror::Error)]
@@ -110,19 +94,19 @@ pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
 pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
     let text = |name| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let own_fields = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
-    check(fields, "", &[&KEYS[..], &own_fields].concat())?;
+    check(fields, "", &[&KEYS, &own_fields])?;
     match fields.get("metadata") {
         Some(Value::Map(metadata)) => check(metadata, "metadata.", &METADATA_KEYS),
         _ => Ok(()),
     }
 }
 
-fn check(fields: &Map<'_>, path: &str, known: &[&str]) -> Result<(), IdentityFault> {
+fn check(fields: &Map<'_>, path: &str, known: &[&[&str]]) -> Result<(), IdentityFault> {
     for (key, _) in fields.iter() {
-        if known.contains(&key) {
+        if known.iter().any(|known| known.contains(&key)) {
             continue;
         }
-        if let Some(known) = known.iter().find(|known| is_read_as(key, known)) {
+        if let Some(known) = known.iter().copied().flatten().find(|known| is_read_as(key, known)) {
             return Err(IdentityFault::Key {
                 path: format!("{path}{key}"),
                 known: format!("{path}{known}"),

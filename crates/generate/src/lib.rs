@@ -146,7 +146,7 @@ pub fn rights(settings: &Settings) -> Result<String, Problems> {
     let variants = source::variants(settings)?;
     let mut resources = Resources::default();
     collect_all(variants.into_iter().map(|Variant { mut manifests, .. }| {
-        let (placed, created) = place(&mut manifests, None, rules, settings)?;
+        let (placed, created) = place(&mut manifests, None, rules, &options, settings)?;
         let plurals = Plurals::new(&placed, &settings.plurals);
         resources.add(&placed, &plurals);
         resources.add(created.as_slice(), &plurals);
@@ -160,13 +160,14 @@ fn place(
     manifests: &mut Manifests,
     overlaid: Option<Recipient<'_>>,
     rules: Option<Rules<'_>>,
+    options: &WorkOptions,
     settings: &Settings,
 ) -> Result<(Vec<Placed>, Option<Placed>), Problems> {
     let objects = mem::take(&mut manifests.objects);
     let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
     validate::not_empty(&placed, overlaid, settings)?;
     let created = settings.created_namespace(&placed);
-    validate::objects(&placed, created.as_ref(), &manifests.files, rules, settings)?;
+    validate::objects(&placed, created.as_ref(), &manifests.files, rules, options, settings)?;
     Ok((placed, created))
 }
 
@@ -179,7 +180,7 @@ fn templates(
     settings: &Settings,
     notices: &mut Vec<String>,
 ) -> Result<Vec<Template>, Problems> {
-    let (placed, created) = place(&mut manifests, overlaid, rules, settings)?;
+    let (placed, created) = place(&mut manifests, overlaid, rules, options, settings)?;
     let plurals = Plurals::new(&placed, &settings.plurals);
     notices.extend(plurals.guesses(&placed, &settings.cluster_scoped));
     notices.extend(ignored_fields::warnings(&placed, options));

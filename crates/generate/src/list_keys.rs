@@ -54,10 +54,7 @@ pub(super) fn repeated(kind: &GroupKind, fields: &Map<'_>) -> Option<String> {
 }
 
 fn entries<'v, 'a: 'v>(fields: &'v Map<'a>, list: &str) -> impl Iterator<Item = &'v Map<'a>> {
-    let items = match fields.get(list) {
-        Some(Value::List(items)) => items.as_slice(),
-        _ => &[],
-    };
+    let items = fields.get(list).map_or(&[][..], Value::items);
     items.iter().filter_map(Value::as_map)
 }
 

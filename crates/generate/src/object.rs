@@ -11,11 +11,11 @@ use super::{canonical, fields_of_others, hooks, identity, list_keys, order, sche
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
-use manifest::problem::Location;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,15 +64,22 @@ impl ObjectLocation {
         }
     }
 
-    /// Returns the location for display; `path` is the name of the file.
+    /// Returns the location for display, such as `deploy/web.yaml:12: document 2`; `path` is the name of the file.
     #[must_use]
     pub fn location(self, path: &str) -> Location<'_> {
-        Location {
-            path,
-            line: self.line,
-            document: self.document,
-            item: self.item,
-        }
+        Location(path, self)
+    }
+}
+
+/// A location with the name of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Location<'a>(&'a str, ObjectLocation);
+
+impl fmt::Display for Location<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(path, location) = self;
+        write!(f, "{path}:{}: document {}", location.line, location.document)?;
+        location.item.map_or(Ok(()), |item| write!(f, ", item {item}"))
     }
 }
 
@@ -513,6 +520,8 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     }
     let spec = fields.get("spec")?.as_map()?;
     let names = spec.get("names")?.as_map()?;
+    let versions = spec.get("versions").map_or(&[][..], Value::items);
+    let mut versions = versions.iter().filter_map(Value::as_map);
     Some(Box::new(Definition {
         kind: GroupKind {
             group: spec.get("group")?.as_str()?.into(),
@@ -527,16 +536,8 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
             "Cluster" => Scope::Cluster,
             _ => Scope::Namespaced,
         },
-        has_status: has_status(spec),
+        has_status: versions.any(|version| version.at(&["subresources", "status"]).is_some()),
     }))
-}
-
-fn has_status(spec: &Map<'_>) -> bool {
-    let Some(Value::List(versions)) = spec.get("versions") else {
-        return false;
-    };
-    let mut versions = versions.iter().filter_map(Value::as_map);
-    versions.any(|version| version.at(&["subresources", "status"]).is_some())
 }
 
 /// The JSON of an object without the namespace, and the positions in it.

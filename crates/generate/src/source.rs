@@ -351,30 +351,28 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
 impl Source {
     /// Returns the problem of a setting that applies to none of these types of folders: the shared one and the overlays.
     fn unused_setting(&self, kinds: &[FolderKind]) -> Option<String> {
-        if let (Some(given), false) = (&self.for_plain_manifests, kinds.contains(&FolderKind::Directory)) {
-            return Some(format!(
-                "{given}: it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory"
-            ));
-        }
-        if let Some(given) = self
-            .kustomize
-            .given
-            .as_ref()
-            .filter(|_| !kinds.contains(&FolderKind::Kustomize))
-        {
-            return Some(format!(
-                "{given}: it applies only to kustomizations, and the folder has no kustomization.yaml in its root: leave it out, or name \
-                 the folder of the kustomization"
-            ));
-        }
-        let given = self
-            .helm
-            .given
-            .as_ref()
-            .filter(|_| !kinds.contains(&FolderKind::Helm))?;
-        Some(format!(
-            "{given}: it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder"
-        ))
+        let settings = [
+            (
+                &self.for_plain_manifests,
+                FolderKind::Directory,
+                "it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory",
+            ),
+            (
+                &self.kustomize.given,
+                FolderKind::Kustomize,
+                "it applies only to kustomizations, and the folder has no kustomization.yaml in its root: leave it out, or name the \
+                 folder of the kustomization",
+            ),
+            (
+                &self.helm.given,
+                FolderKind::Helm,
+                "it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder",
+            ),
+        ];
+        settings.into_iter().find_map(|(given, kind, why)| {
+            let given = given.as_ref().filter(|_| !kinds.contains(&kind))?;
+            Some(format!("{given}: {why}"))
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::annotations::KnownAnnotation;
 use super::discover;
+use super::manifest_configs::WorkOptions;
 use super::manifestwork::Template;
 use super::object::Object;
 use super::order;
@@ -43,6 +44,7 @@ pub(super) fn objects(
     created: Option<&Placed>,
     files: &[String],
     rules: Option<Rules<'_>>,
+    options: &WorkOptions,
     settings: &Settings,
 ) -> Result<(), Problems> {
     let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
@@ -79,12 +81,10 @@ pub(super) fn objects(
             )
         })
     });
-    // The caller reports invalid options.
-    let strategy = settings.work_options(rules).ok().and_then(|options| options.strategy);
     let repeated = placed.iter().filter_map(|placed| {
         let object = &placed.object;
         let repeated = object.repeated.as_deref()?;
-        let is_applied = UpdateStrategy::choose(placed, strategy) == UpdateStrategy::ServerSideApply;
+        let is_applied = UpdateStrategy::choose(placed, options.strategy) == UpdateStrategy::ServerSideApply;
         is_applied.then(|| {
             format!(
                 "{}: {}: {repeated} twice, which server-side apply refuses: keep one of the two",

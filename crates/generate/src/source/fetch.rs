@@ -6,7 +6,7 @@
 
 use super::Source;
 use super::remote::Remotes;
-use super::tool::{ToolAccess, ToolError};
+use super::tool::{ToolAccess, ToolError, no_temporary_folder};
 use crate::confine::Scratch;
 use crate::fetched::{ARCHIVE, ARCHIVE_ADDRESS, RemoteContent, SERVER_ANSWERS, SUBMODULES, create_stand_ins};
 use manifest::problem::{Problems, plain};
@@ -15,7 +15,6 @@ use manifest::yaml;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The maximum number of requests of a source, and so of attempts to render it.
@@ -62,12 +61,7 @@ impl Fetched {
             create_stand_ins(&scratch.folder("bin")?, &env::current_exe()?)?;
             Ok(scratch)
         };
-        let scratch = create().map_err(|error: io::Error| {
-            Problems::one(format!(
-                "kustomize needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
-                plain(&error)
-            ))
-        })?;
+        let scratch = create().map_err(|error| no_temporary_folder("kustomize", &error))?;
         let files = BTreeMap::new();
         Ok(Self { scratch, files })
     }

@@ -381,12 +381,7 @@ impl Tools {
     ) -> Result<Result<ToolOutput, ToolError>, Problems> {
         let failed =
             |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
-        let no_folder = |error: io::Error| {
-            Problems::one(format!(
-                "{name} needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
-                plain(&error)
-            ))
-        };
+        let no_folder = |error| no_temporary_folder(name, &error);
         let parent = env::temp_dir();
         let _slot = Slot::acquire(&parent).map_err(no_folder)?;
         let scratch = Scratch::new(&parent).map_err(no_folder)?;
@@ -526,14 +521,14 @@ impl Tools {
             .map(|(_, value)| value.as_str())
     }
 
+    fn program_folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.get_variable("PATH").into_iter().flat_map(env::split_paths)
+    }
+
     /// Returns the confinement of `program`: it may write to `temporary`; `root` is for the supervisor.
     fn confinement(&self, program: &Path, access: &ToolAccess<'_>, temporary: &Path, root: PathBuf) -> Confinement {
         let mut run: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
-        let folders: Vec<PathBuf> = self
-            .get_variable("PATH")
-            .into_iter()
-            .flat_map(env::split_paths)
-            .collect();
+        let folders: Vec<PathBuf> = self.program_folders().collect();
         // A folder of programs may contain links to the actual programs; kustomize starts the other two.
         let programs = folders
             .iter()
@@ -587,15 +582,21 @@ impl Tools {
     }
 
     fn find(&self, name: &str) -> Result<PathBuf, Problems> {
-        let path = self.env.iter().find(|(variable, _)| variable == "PATH");
-        let folders = path.map(|(_, folders)| env::split_paths(folders)).into_iter().flatten();
-        let mut programs = folders.map(|folder| folder.join(name));
+        let mut programs = self.program_folders().map(|folder| folder.join(name));
         programs.find(|program| program.is_file()).ok_or_else(|| {
             Problems::one(format!(
                 "{name} is not on the PATH, but renders this folder: install {name}; in the sidecar, deploy_cmp.yaml provides it"
             ))
         })
     }
+}
+
+/// Returns the problem of a tool without a temporary folder.
+pub(super) fn no_temporary_folder(name: &str, error: &io::Error) -> Problems {
+    Problems::one(format!(
+        "{name} needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
+        plain(error)
+    ))
 }
 
 /// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, and
