@@ -58,7 +58,7 @@ pub(super) fn build_status_value(status: &ApplicationStatus) -> Value<'static> {
 
 fn problem(diagnosis: &Diagnosis) -> Json {
     json!({
-        "cause": diagnosis.cause.name(),
+        "cause": diagnosis.cause,
         "message": diagnosis.message(),
         "remediation": diagnosis.remedy,
         "permanent": diagnosis.permanent,

@@ -1,7 +1,7 @@
 //! Reports in the formats of `-o`.
 
 use super::table::table;
-use super::{AgentMember, GitOpsClusterCondition, GitOpsClusterReport};
+use super::{AgentMember, GitOpsClusterReport};
 use crate::list::{List, from_json};
 use crate::table::clean;
 use jiff::Timestamp;
@@ -60,18 +60,9 @@ pub(super) fn to_json(report: &GitOpsClusterReport) -> Json {
         "placement": report.placement,
         "clusters": report.counts.iter().copied().collect::<BTreeMap<_, _>>(),
         "certificates": report.certificates.iter().map(certificate).collect::<Vec<_>>(),
-        "conditions": report.conditions.iter().map(condition).collect::<Vec<_>>(),
+        "conditions": report.conditions,
         "agents": report.members.iter().map(member).collect::<Vec<_>>(),
         "unlisted": report.unlisted,
-    })
-}
-
-fn condition(condition: &GitOpsClusterCondition) -> Json {
-    json!({
-        "type": condition.kind,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
     })
 }
 
