@@ -13,6 +13,7 @@ mod tests;
 use crate::doctor::PLUGIN;
 use generate::similar::similar;
 use ocm::health::WorkStatus;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,6 +102,9 @@ pub struct DiagnosedCluster {
     pub unreachable: bool,
 }
 
+/// The managed clusters, if the user is permitted to read them.
+pub type KnownClusters<'c> = Option<&'c BTreeMap<String, DiagnosedCluster>>;
+
 /// Returns the managed clusters that no longer contact the hub.
 #[must_use]
 pub fn unreachable(clusters: &BTreeMap<String, DiagnosedCluster>) -> BTreeSet<String> {
@@ -108,8 +112,9 @@ pub fn unreachable(clusters: &BTreeMap<String, DiagnosedCluster>) -> BTreeSet<St
     unreachable.map(|(name, _)| name.clone()).collect()
 }
 
-/// The cause of a problem; `doctor` and `status` print a remediation for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The cause of a problem; `doctor` and `status` print a remediation for each. The names in JSON do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ProblemCause {
     /// No sidecar has the plugin.
     PluginMissing,
@@ -158,35 +163,6 @@ pub enum ProblemCause {
 }
 
 impl ProblemCause {
-    /// Returns the name in JSON, which does not change.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PluginMissing => "plugin-missing",
-            Self::PluginName => "plugin-name",
-            Self::NoPlugin => "no-plugin",
-            Self::PullModel => "pull-model",
-            Self::Setting => "setting",
-            Self::Policy => "policy",
-            Self::Manifests => "manifests",
-            Self::Path => "path",
-            Self::Repository => "repository",
-            Self::ProjectMissing => "project-missing",
-            Self::Project => "project",
-            Self::Destination => "destination",
-            Self::ClusterUnknown => "cluster-unknown",
-            Self::ClusterNotAccepted => "cluster-not-accepted",
-            Self::ClusterNotJoined => "cluster-not-joined",
-            Self::NotTarget => "not-target",
-            Self::SyncFailed => "sync-failed",
-            Self::NotSynced => "not-synced",
-            Self::NotCompared => "not-compared",
-            Self::PlacementEmpty => "placement-empty",
-            Self::Overdue => "overdue",
-            Self::Other => "other",
-        }
-    }
-
     /// Returns true if waiting does not help.
     fn is_permanent(self) -> bool {
         !matches!(
@@ -248,10 +224,7 @@ impl Diagnosis {
 
 /// Returns the reasons why an Application has no works; at least one.
 #[must_use]
-pub fn absence(
-    application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
-) -> Vec<Diagnosis> {
+pub fn absence(application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
     if application.pull {
         let problem = format!(
             "it uses the pull model, because it has the label {}, and not the plugin",
@@ -280,11 +253,7 @@ pub fn absence(
 
 /// Returns why an Application has no works for these managed clusters, of which it may name none; empty if it should have.
 #[must_use]
-pub fn absence_on(
-    names: &[String],
-    application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
-) -> Vec<Diagnosis> {
+pub fn absence_on(names: &[String], application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
     let targets = &application.targets;
     let problem = |name: &String| {
         let of_cluster = clusters.and_then(|clusters| cluster_problem(name, clusters));
@@ -335,10 +304,7 @@ fn pending(application: &DiagnosedApplication) -> Diagnosis {
 /// Returns the problems because of which Argo CD does not deliver the current version of an Application. `clusters` are the managed
 /// clusters, if they could be read.
 #[must_use]
-pub fn problems(
-    application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
-) -> Vec<Diagnosis> {
+pub fn problems(application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
     let of_condition = |condition: &ApplicationCondition| match of_message(&condition.message, application, clusters) {
         Some(cluster) => cluster,
         // The sync has the same error.
@@ -370,7 +336,7 @@ pub fn problems(
 fn of_operation(
     operation: &SyncOperation,
     application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+    clusters: KnownClusters<'_>,
 ) -> Vec<Diagnosis> {
     let is_running = operation.phase == "Running";
     if !is_running && !operation.has_failed() || application.sync == "Synced" {
@@ -396,7 +362,7 @@ fn of_operation(
 fn of_message(
     message: &str,
     application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+    clusters: KnownClusters<'_>,
 ) -> Option<Vec<Diagnosis>> {
     if let Some(errors) = plugin_errors(message) {
         return Some(errors.into_iter().map(of_plugin).collect());
@@ -500,7 +466,7 @@ static ERROR_TEXTS: [ErrorText; 7] = [
 ];
 
 /// Returns the diagnosis of a missing namespace on the hub: the hub has one for each managed cluster that it accepted.
-fn of_namespace(name: &str, clusters: Option<&BTreeMap<String, DiagnosedCluster>>) -> Diagnosis {
+fn of_namespace(name: &str, clusters: KnownClusters<'_>) -> Diagnosis {
     let problem = clusters.and_then(|clusters| cluster_problem(name, clusters));
     problem.unwrap_or_else(|| {
         Diagnosis::new(
@@ -610,7 +576,7 @@ pub fn unsatisfied(placement: &Value) -> Option<String> {
 #[must_use]
 pub fn standstill(
     works: &[WorkStatus],
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+    clusters: KnownClusters<'_>,
     placements: &BTreeMap<String, String>,
 ) -> Vec<Diagnosis> {
     let of_placement = placements.iter().map(|(name, why)| {

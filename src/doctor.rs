@@ -20,7 +20,7 @@ mod shipped;
 pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED, about_nodes, agent_policy};
 pub use controller::ControllerPod;
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN, items};
-pub use hub_state::{ApplyError, HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};
+pub use hub_state::{HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};
 pub use message::{Finding, Message, Severity};
 pub use print::FindingList;
 pub use rights::{Permission, required_permissions};

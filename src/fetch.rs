@@ -17,7 +17,7 @@ use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Lookup;
 use crate::runtime::runtime;
 use crate::view::kubectl_name;
-use hub::{NO_HUB, PAGE, PATIENCE, each, explain, in_order, status};
+use hub::{NO_HUB, PAGE, PATIENCE, each, each_metadata, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -31,8 +31,9 @@ use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, 
 use ocm::tracking::{self, Tracking};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,18 +49,15 @@ const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 /// none if the hub does not answer within two seconds.
 #[must_use]
 pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>) -> Vec<(String, String)> {
-    let Ok(runtime) = runtime() else { return Vec::new() };
     let read = async {
         let hub = Hub::connect(hub).await.ok()?;
-        let of = async |namespace| list(hub.client.clone(), resource, namespace, Arc::new(|_: &Map<'_>| true)).await;
-        match (of(None).await, namespace) {
-            (Ok(all), _) => Some(all),
-            (Err(_), Some(namespace)) => of(Some(namespace.to_owned())).await.ok(),
-            (Err(_), None) => None,
+        let list = async |namespace| list(&hub.client, resource, namespace, &|_| true).await.ok();
+        match list(None).await {
+            None if namespace.is_some() => list(namespace).await,
+            all => all,
         }
     };
-    let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
-    let listed = read.ok().flatten().unwrap_or_default().into_iter();
+    let listed = in_time(read).into_iter().flatten();
     listed.map(|listed| (listed.namespace, listed.name)).collect()
 }
 
@@ -67,7 +65,6 @@ pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>
 /// not answer within two seconds.
 #[must_use]
 pub fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&str>) -> Vec<String> {
-    let Ok(runtime) = runtime() else { return Vec::new() };
     let read = async {
         let hub = Hub::connect(hub).await.ok()?.client;
         let delivery = Delivery::read_application(&hub, application, None).await.ok()?;
@@ -81,8 +78,13 @@ pub fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&
         }
         Some(live::sent::objects(&works).iter().map(kubectl_name).collect())
     };
-    let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
-    read.ok().flatten().unwrap_or_default()
+    in_time(read).unwrap_or_default()
+}
+
+/// Returns what is read for a completion; `None` if the hub does not answer in time.
+fn in_time<T>(read: impl Future<Output = Option<T>>) -> Option<T> {
+    let limited = async { tokio::time::timeout(NAMES_TIMEOUT, read).await };
+    runtime().ok()?.block_on(limited).ok()?
 }
 
 /// The works on a hub.
@@ -100,7 +102,7 @@ pub struct FetchedWorks {
 ///
 /// # Errors
 /// One line, if the hub cannot be reached or does not permit the read.
-pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<FetchedWorks, String> {
+pub fn works(hub: &HubArgs, ownership: &Ownership) -> Result<FetchedWorks, String> {
     runtime()?.block_on(async {
         let hub = Hub::connect(hub).await.map_err(|error| {
             let by_file = ", or compare with a file with --file";
@@ -214,14 +216,11 @@ impl Hub {
         }
     }
 
-    async fn list_works(&self, ownership: &Arc<Ownership>) -> Result<FetchedWorks, Error> {
+    async fn list_works(&self, ownership: &Ownership) -> Result<FetchedWorks, Error> {
         let mut fetched = FetchedWorks::default();
         for resource in [&WORKS, &WORK_SETS] {
-            let selects = {
-                let ownership = Arc::clone(ownership);
-                Arc::new(move |metadata: &Map<'_>| ownership.owns(resource.kind, metadata))
-            };
-            let names = match list(self.client.clone(), resource, None, Arc::clone(&selects)).await {
+            let selects = |metadata: &Map<'_>| ownership.owns(resource.kind, metadata);
+            let names = match list(&self.client, resource, None, &selects).await {
                 Ok(names) => names,
                 // OCM installs both kinds, but the second is newer.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
@@ -232,21 +231,14 @@ impl Hub {
                         explain(&error)
                     ));
                     let namespaces = ownership.namespaces(resource.kind).iter();
-                    let lists = namespaces.map(|namespace| {
-                        list(
-                            self.client.clone(),
-                            resource,
-                            Some(namespace.clone()),
-                            Arc::clone(&selects),
-                        )
-                    });
+                    let lists = namespaces.map(|namespace| list(&self.client, resource, Some(namespace), &selects));
                     in_order(lists).await?.concat()
                 }
                 Err(error) => return Err(error),
             };
             let works = names
                 .into_iter()
-                .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
+                .map(|listed| get(&self.client, resource, listed.namespace, listed.name));
             fetched.works.extend(in_order(works).await?.into_iter().flatten());
         }
         fetched.clusters = self.clusters().await?;
@@ -301,14 +293,14 @@ impl Hub {
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
         let application_works = ApplicationWorks::new(application, tracking, &listed, &places);
-        let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata));
+        let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
-            some => some.iter().cloned().map(Some).collect(),
+            some => some.iter().map(|cluster| Some(&**cluster)).collect(),
         };
         let lists = namespaces
             .into_iter()
-            .map(|namespace| list(self.client.clone(), &WORKS, namespace, Arc::clone(&selects)));
+            .map(|namespace| list(&self.client, &WORKS, namespace, &selects));
         let works = in_order(lists).await?.concat();
         let listed = sets.into_iter().map(|set| (&WORK_SETS, set));
         let listed = listed.chain(works.into_iter().map(|work| (&WORKS, work)));
@@ -342,8 +334,8 @@ impl Hub {
         application_works: ApplicationWorks,
         notices: &mut Vec<String>,
     ) -> Result<Vec<Listed>, Error> {
-        let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
-        match list(self.client.clone(), &WORK_SETS, None, selects).await {
+        let selects = |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata);
+        match list(&self.client, &WORK_SETS, None, &selects).await {
             Ok(sets) => Ok(sets),
             Err(error) if status(&error) == Some(404) => Ok(Vec::new()),
             Err(error) if status(&error) == Some(403) => {
@@ -363,11 +355,10 @@ impl Hub {
         let reads = listed.map(|(resource, work)| {
             let key = (resource.kind, work.namespace, work.name, work.version);
             let same = known.get(&key).map(Arc::clone);
-            let client = self.client.clone();
             async move {
                 let text = match same {
                     Some(text) => Some(text),
-                    None => get(client, resource, (key.1.clone(), key.2.clone()))
+                    None => get(&self.client, resource, key.1.clone(), key.2.clone())
                         .await?
                         .map(Arc::from),
                 };
@@ -421,10 +412,7 @@ impl Hub {
     ) -> Result<(), Error> {
         let page = params.limit.unwrap_or(PAGE);
         let read = each(&self.client, &resource.path(object_ref), params.limit(page), keep).await;
-        read.map_err(|error| match error {
-            Error::SerdeError(_) => no_api(),
-            other => other,
-        })
+        read.map_err(without_serde)
     }
 
     /// Returns the managed clusters; `None` if we are not permitted to read them.
@@ -465,59 +453,48 @@ struct Listed {
     version: String,
 }
 
-/// Lists the metadata of the selected objects.
-async fn list<F>(
-    client: Client,
-    resource: &'static Resource,
-    namespace: Option<String>,
-    selects: Arc<F>,
-) -> Result<Vec<Listed>, Error>
-where
-    F: Fn(&Map<'_>) -> bool + Send + Sync + 'static,
-{
-    let request = Request::new(path(resource, namespace.as_deref()));
-    let mut names = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
-    loop {
-        let answer = request.list_metadata(&page).map_err(Error::BuildRequest)?;
-        let answer = client.request_text(answer).await?;
-        let Ok(Value::Map(answer)) = yaml::json(&answer) else {
-            return Err(no_api());
+/// Lists the metadata of the selected objects of a namespace, or of all.
+async fn list(
+    client: &Client,
+    resource: &Resource,
+    namespace: Option<&str>,
+    selects: &dyn Fn(&Map<'_>) -> bool,
+) -> Result<Vec<Listed>, Error> {
+    #[derive(Deserialize)]
+    struct ListedObject {
+        metadata: Option<Box<RawValue>>,
+    }
+    let mut all = Vec::new();
+    let keep = |object: ListedObject| {
+        let text = object.metadata.as_ref().map_or("", |metadata| metadata.get());
+        let Ok(Value::Map(metadata)) = yaml::json(text) else {
+            return;
         };
-        if let Some(Value::List(items)) = answer.get("items") {
-            let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());
-            let listed = |metadata: &Map<'_>| {
-                Some(Listed {
-                    namespace: get_string(metadata, "namespace").unwrap_or_default(),
-                    name: get_string(metadata, "name")?,
-                    version: get_string(metadata, "resourceVersion").unwrap_or_default(),
-                })
-            };
-            names.extend(metadata.filter(|metadata| selects(metadata)).filter_map(listed));
+        let text = |key| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+        if let Some(name) = text("name").filter(|_| selects(&metadata)) {
+            all.push(Listed {
+                namespace: text("namespace").unwrap_or_default(),
+                name,
+                version: text("resourceVersion").unwrap_or_default(),
+            });
         }
-        match next_page(&answer) {
-            Some(next_page) => page = page.continue_token(&next_page),
-            None => return Ok(names),
-        }
+    };
+    let page = ListParams::default().limit(PAGE);
+    let read = each_metadata(client, &path(resource, namespace), page, keep).await;
+    read.map_err(without_serde)?;
+    Ok(all)
+}
+
+/// Replaces an error about the form of an answer: API servers answer with JSON.
+fn without_serde(error: Error) -> Error {
+    match error {
+        Error::SerdeError(_) => no_api(),
+        other => other,
     }
 }
 
-/// Returns the query with which a list continues.
-fn next_page(list: &Map<'_>) -> Option<String> {
-    let next_page = get_string(list.get("metadata")?.as_map()?, "continue")?;
-    (!next_page.is_empty()).then_some(next_page)
-}
-
-fn get_string(fields: &Map<'_>, key: &str) -> Option<String> {
-    fields.get(key)?.as_str().map(str::to_owned)
-}
-
 /// Returns the JSON of a work; `None` if it was deleted after the list.
-async fn get(
-    client: Client,
-    resource: &'static Resource,
-    (namespace, name): (String, String),
-) -> Result<Option<String>, Error> {
+async fn get(client: &Client, resource: &Resource, namespace: String, name: String) -> Result<Option<String>, Error> {
     let request = Request::new(path(resource, Some(&namespace)));
     let request = request.get(&name, &GetParams::default()).map_err(Error::BuildRequest)?;
     match client.request_text(request).await {

@@ -1,8 +1,9 @@
 //! Lists in the formats of `-o`.
 
 use crate::cli::ListFormat;
-use manifest::value::Value;
+use manifest::value::{Map, Value};
 use manifest::{json, yaml};
+use std::borrow::Cow;
 
 /// Something that `-o` prints.
 pub trait List {
@@ -14,6 +15,28 @@ pub trait List {
 
     /// Returns the names of the items.
     fn names(&self) -> Vec<String>;
+}
+
+/// Converts JSON.
+#[must_use]
+pub fn from_json(json: &serde_json::Value) -> Value<'static> {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match number.as_i64() {
+            Some(number) => Value::Int(number),
+            None => Value::Float(number.as_f64().unwrap_or_default()),
+        },
+        Json::String(text) => Value::from_text(text),
+        Json::Array(items) => Value::List(items.iter().map(from_json).collect()),
+        Json::Object(fields) => {
+            let entries = fields
+                .iter()
+                .map(|(key, value)| (Cow::Owned(key.clone()), from_json(value)));
+            Value::Map(Map::from_entries(entries.collect()))
+        }
+    }
 }
 
 /// Formats a list.

@@ -4,11 +4,11 @@
 //! OCM keeps no history. The previous content is in the works that the rollout has not reached, and a stopped rollout goes on when its
 //! strategy tolerates the clusters that stop it.
 
-use crate::list::List;
+use crate::list::{List, from_json};
 use crate::table;
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
-use manifest::value::{Map, Value as Listed};
+use manifest::value::Value as Listed;
 use ocm::duration;
 use ocm::health::{HealthStatus, WorkStatus};
 use ocm::hold::Hold;
@@ -44,13 +44,7 @@ pub enum RolloutState {
 
 impl fmt::Display for RolloutState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Failed => "Failed",
-            Self::Updating => "Updating",
-            Self::OnHold => "OnHold",
-            Self::Waiting => "Waiting",
-            Self::Updated => "Updated",
-        })
+        fmt::Debug::fmt(self, f)
     }
 }
 
@@ -520,24 +514,24 @@ impl List for Rollouts {
     }
 
     fn to_value(&self) -> Listed<'_> {
+        let cluster = |cluster: &RolloutCluster| {
+            json!({
+                "cluster": cluster.name,
+                "group": cluster.group.1,
+                "message": cluster.message,
+                "state": cluster.state.to_string(),
+            })
+        };
         let rollouts = self.0.iter().map(|rollout| {
-            let clusters = rollout.clusters.iter().map(|cluster| {
-                Listed::Map(Map::from_fields([
-                    ("cluster", Listed::from_text(cluster.name.as_str())),
-                    ("group", Listed::from_text(cluster.group.1.as_str())),
-                    ("message", Listed::from_text(cluster.message.as_str())),
-                    ("state", Listed::from_text(cluster.state.to_string())),
-                ]))
-            });
-            Listed::Map(Map::from_fields([
-                ("clusters", Listed::List(clusters.collect())),
-                ("complete", Listed::Bool(rollout.is_complete())),
-                ("name", Listed::from_text(rollout.object_ref().to_string())),
-                ("stopped", Listed::Bool(rollout.is_stopped())),
-                ("summary", Listed::from_text(rollout.headline())),
-            ]))
+            json!({
+                "clusters": rollout.clusters.iter().map(cluster).collect::<Vec<_>>(),
+                "complete": rollout.is_complete(),
+                "name": rollout.object_ref().to_string(),
+                "stopped": rollout.is_stopped(),
+                "summary": rollout.headline(),
+            })
         });
-        Listed::List(rollouts.collect())
+        from_json(&rollouts.collect())
     }
 
     fn names(&self) -> Vec<String> {

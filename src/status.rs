@@ -14,7 +14,6 @@ mod tests;
 
 pub use print::StatusList;
 pub use table::progress;
-pub(crate) use table::{BOLD, END, GREEN, RED, YELLOW};
 
 use crate::diagnosis::{DiagnosedApplication, Diagnosis};
 use ocm::health::{HealthReport, HealthStatus};

@@ -2,6 +2,7 @@
 
 use super::list::grouped;
 use super::{ObjectChange, Side, shown};
+use crate::table::{BOLD, CYAN, END, GREEN, RED};
 use manifest::text::printable;
 use manifest::value::Value;
 use manifest::yaml;
@@ -19,11 +20,6 @@ pub struct DiffStyle {
 
 /// The number of context lines around a change.
 const CONTEXT: usize = 3;
-
-const BOLD: &str = "\x1b[1m";
-const RED: &str = "\x1b[31m";
-const GREEN: &str = "\x1b[32m";
-const CYAN: &str = "\x1b[36m";
 
 /// Formats changes; the same change for several clusters is shown once.
 #[must_use]
@@ -87,7 +83,7 @@ fn hunks(before: &str, after: &str, style: &DiffStyle, out: &mut String) {
 impl DiffStyle {
     fn line(&self, colour: &str, line: &str, out: &mut String) {
         if self.colours && !colour.is_empty() {
-            writeln!(out, "{colour}{line}\x1b[0m")
+            writeln!(out, "{colour}{line}{END}")
         } else {
             writeln!(out, "{line}")
         }

@@ -21,7 +21,7 @@ mod works;
 pub use agent_admission::agent_policy;
 pub use confinement::about_nodes;
 
-use super::hub_state::HubState;
+use super::hub_state::{HubState, Lookup};
 use super::message::{Finding, Message};
 use jiff::Timestamp;
 
@@ -65,7 +65,12 @@ pub static REFUSED: Message = Message::unreadable(
     "ask for permission to get and list them, or ask an administrator to run this",
 );
 
-/// Returns the finding that something cannot be read, with the reason.
-fn refused(what: &str, why: &str) -> Vec<Finding> {
-    vec![REFUSED.finding(&[("what", &what), ("why", &why)])]
+impl<T> Lookup<T> {
+    /// Returns the finding that `what` cannot be read, if that is so.
+    fn refusal(&self, what: &str) -> Vec<Finding> {
+        match self {
+            Self::Refused(why) => vec![REFUSED.finding(&[("what", &what), ("why", why)])],
+            Self::Found(_) | Self::NotFound => Vec::new(),
+        }
+    }
 }

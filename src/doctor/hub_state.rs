@@ -191,8 +191,8 @@ pub struct HubWork {
     pub application: Option<Box<str>>,
     /// Its objects, without Namespaces, which several Applications may create.
     pub objects: Vec<Box<str>>,
-    /// The object that the agent cannot apply, if it reported one.
-    pub refused: Option<ApplyError>,
+    /// The agent's message about the first object that it cannot apply, if there is one.
+    pub refused: Option<Box<str>>,
     /// The kinds and namespaces of its objects that the agent watches.
     pub watched: BTreeSet<Box<str>>,
     /// The settings, as `Kind.group=resource`, of kinds that the managed cluster serves under another resource name than the plugin
@@ -205,13 +205,6 @@ impl HubWork {
     pub(super) fn qualified_name(&self) -> String {
         format!("{}/{}", self.cluster, self.name)
     }
-}
-
-/// The first object that an agent cannot apply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApplyError {
-    /// The message of the agent.
-    pub message: Box<str>,
 }
 
 /// A ManifestWorkReplicaSet.
@@ -263,15 +256,8 @@ impl HubState {
     /// Returns the StatefulSet, or Deployment, of Argo CD's application controller.
     #[must_use]
     pub fn application_controller(&self) -> Option<&Value> {
-        let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
-            let all = all.found()?;
-            let controller = component_of(all, APPLICATION_CONTROLLER)?;
-            all.iter().position(|value| std::ptr::eq(value, controller))
-        };
-        if let Some(at) = of(&self.stateful_sets) {
-            return self.stateful_sets.found()?.get(at);
-        }
-        self.deployments.found()?.get(of(&self.deployments)?)
+        let mut all = [&self.stateful_sets, &self.deployments].into_iter();
+        all.find_map(|all| component_of(all.found()?, APPLICATION_CONTROLLER))
     }
 
     /// Returns true if a part of the view into the clusters is installed.

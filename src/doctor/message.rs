@@ -1,5 +1,6 @@
 //! Messages of checks, and findings.
 
+use manifest::text::count;
 use std::fmt::Display;
 
 /// The severity of a finding.
@@ -76,6 +77,22 @@ impl Message {
         }
     }
 
+    /// Creates a finding about objects, if there are any: `{names}` lists them, and the name of their kind in braces stands for their
+    /// number.
+    pub(super) fn about<T: AsRef<str>>(
+        &'static self,
+        (key, kind): CountedKind,
+        names: impl IntoIterator<Item = T>,
+        values: &[(&str, &dyn Display)],
+    ) -> Option<Finding> {
+        let names: Vec<T> = names.into_iter().collect();
+        if names.is_empty() {
+            return None;
+        }
+        let (number, names) = (count(names.len(), kind), list_names(names));
+        Some(self.finding(&[&[(key, &number as &dyn Display), ("names", &names)], values].concat()))
+    }
+
     /// Creates a finding with these values for the names in braces.
     pub(super) fn finding(&'static self, values: &[(&str, &dyn Display)]) -> Finding {
         Finding {
@@ -86,6 +103,23 @@ impl Message {
         }
     }
 }
+
+/// A kind of objects: its name in the braces of a message, and its name for people.
+pub(super) type CountedKind = (&'static str, &'static str);
+
+pub(super) const APPLICATIONS: CountedKind = ("applications", "Application");
+pub(super) const CLUSTERS: CountedKind = ("clusters", "managed cluster");
+pub(super) const PODS: CountedKind = ("pods", "pod");
+pub(super) const WORKS: CountedKind = ("works", "work");
+
+/// Defines the messages of a check with their ids, texts and remediations, and `MESSAGES`, the list of them.
+macro_rules! messages {
+    ($($level:ident $name:ident $id:literal: $($text:literal),+;)+) => {
+        $(static $name: Message = Message::$level($id, $($text),+);)+
+        static MESSAGES: &[&Message] = &[$(&$name),+];
+    };
+}
+pub(super) use messages;
 
 /// The page about the findings. It has an anchor for each message.
 const PAGE: &str = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp/blob/main/docs/doctor.md";

@@ -5,7 +5,7 @@ use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
 use crate::doctor::items;
 use manifest::text::without_middle;
 use ocm::glob::Glob;
-use ocm::pull_model::{OWN_CONDITIONS, PULL};
+use ocm::pull_model::{DEFAULT_PROJECT, OWN_CONDITIONS, PULL};
 use ocm::work::{GROUP, KIND, SET_KIND};
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,12 +32,21 @@ pub(crate) struct FetchedApplication {
 }
 
 #[derive(Deserialize)]
-struct ApplicationMetadata {
-    name: String,
+pub(super) struct ApplicationMetadata {
+    pub(super) name: String,
     #[serde(default)]
-    namespace: String,
-    annotations: Option<BTreeMap<String, String>>,
-    labels: Option<BTreeMap<String, String>>,
+    pub(super) namespace: String,
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+impl ApplicationMetadata {
+    /// Returns true if it has the label of the pull model.
+    pub(super) fn is_pulled(&self) -> bool {
+        self.labels.get(PULL).is_some_and(|value| value == "true")
+    }
 }
 
 #[derive(Deserialize)]
@@ -82,11 +91,11 @@ struct FetchedStatus {
 }
 
 #[derive(Deserialize)]
-struct ReadCondition {
+pub(super) struct ReadCondition {
     #[serde(rename = "type")]
-    kind: String,
+    pub(super) kind: String,
     #[serde(default)]
-    message: String,
+    pub(super) message: String,
 }
 
 #[derive(Deserialize)]
@@ -130,7 +139,7 @@ impl FetchedApplication {
             .into_iter()
             .flatten();
         let sources = source.chain(spec.get("sources").and_then(Value::as_array).into_iter().flatten());
-        let annotations = metadata.annotations.unwrap_or_default();
+        let annotations = &metadata.annotations;
         let mut rendered_by_every_commit = BTreeSet::new();
         let mut plugins = Vec::new();
         for source in sources.filter_map(|source| FetchedSource::deserialize(source).ok()) {
@@ -152,14 +161,10 @@ impl FetchedApplication {
         });
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
         let conditions = conditions.filter(|condition| is_error(&condition.kind)).take(TEXTS_MAX);
-        let project = text(&spec["project"]);
+        let project = spec["project"].as_str().filter(|project| !project.is_empty());
         diagnosis::DiagnosedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
-            project: if project.is_empty() {
-                "default".to_owned()
-            } else {
-                project
-            },
+            project: project.unwrap_or(DEFAULT_PROJECT).to_owned(),
             placement: plugins.iter().any(Plugin::names_a_placement),
             sources_share_works: (1..plugins.len()).any(|at| {
                 plugins[..at]
@@ -173,9 +178,7 @@ impl FetchedApplication {
                 .iter()
                 .any(|sync_option| sync_option == "RespectIgnoreDifferences=true"),
             rendered_by_every_commit,
-            pull: metadata
-                .labels
-                .is_some_and(|entries| entries.get(PULL).is_some_and(|value| value == "true")),
+            pull: metadata.is_pulled(),
             stale,
             sync: text(&status.sync["status"]),
             health: text(&status.health["status"]),

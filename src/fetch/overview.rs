@@ -1,6 +1,6 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{FetchedSource, Plugin};
+use super::application::{ApplicationMetadata, FetchedSource, Plugin, ReadCondition};
 use super::{Hub, WorkReader, describe_error};
 use crate::diagnosis::cluster_problem;
 use crate::doctor::Lookup;
@@ -14,7 +14,7 @@ use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::names::{self, WorkName};
 use ocm::ownership::{ListedWork, OF_REPLICA_SET};
-use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, OWN_CONDITIONS, PULL};
+use ocm::pull_model::{CLUSTER, DEFAULT_PROJECT, HUB_NAME, HUB_NAMESPACE, INFO, OWN_CONDITIONS};
 use ocm::resources::{APPLICATIONS, WORK_SETS, WORKS};
 use ocm::tracking::{INSTANCE, TRACKING_ID};
 use ocm::work::{APPLICATION_LABEL, GROUP, KIND, SET_KIND};
@@ -23,7 +23,7 @@ use primitives::resource::Resource;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The maximum number of works in a response: a work may have megabytes.
 const PAGE: u32 = 50;
@@ -56,22 +56,11 @@ impl WorkReader {
 /// their bytes: they are skipped.
 #[derive(Deserialize)]
 struct ListedApplication {
-    metadata: ListedMetadata,
+    metadata: ApplicationMetadata,
     #[serde(default)]
     spec: ListedSpec,
     #[serde(default)]
     status: ListedStatus,
-}
-
-#[derive(Deserialize)]
-struct ListedMetadata {
-    name: String,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -92,7 +81,7 @@ struct ListedHydrator {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct ListedStatus {
-    conditions: Option<Vec<ListedCondition>>,
+    conditions: Option<Vec<ReadCondition>>,
     controller_namespace: Option<String>,
     health: ListedState,
     operation_state: Option<ListedOperation>,
@@ -104,14 +93,6 @@ struct ListedStatus {
 #[serde(default)]
 struct ListedState {
     status: String,
-}
-
-#[derive(Deserialize)]
-struct ListedCondition {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    message: String,
 }
 
 #[derive(Deserialize)]
@@ -178,7 +159,7 @@ impl ListedApplication {
 
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
-        let is_reason = |condition: &&ListedCondition| {
+        let is_reason = |condition: &&ReadCondition| {
             condition.kind != INFO
                 && (condition.kind.ends_with("Error")
                     || OWN_CONDITIONS
@@ -190,7 +171,7 @@ impl ListedApplication {
     }
 
     fn overviewed(&self, argocd: &str) -> Overviewed {
-        let ListedMetadata { name, namespace, .. } = &self.metadata;
+        let ApplicationMetadata { name, namespace, .. } = &self.metadata;
         let totals = self
             .status
             .conditions
@@ -203,10 +184,9 @@ impl ListedApplication {
             } else {
                 format!("{namespace}/{name}")
             },
-            project: Some(&self.spec.project)
+            project: Some(self.spec.project.clone())
                 .filter(|project| !project.is_empty())
-                .map_or("default", |text| text)
-                .to_owned(),
+                .unwrap_or_else(|| DEFAULT_PROJECT.to_owned()),
             sync: self.status.sync.status.clone(),
             health: self.status.health.status.clone(),
             totals: totals.map(|condition| condition.message.clone()),
@@ -259,7 +239,7 @@ impl<'n> Applications<'n> {
             self.malformed = self.malformed.saturating_add(1);
             return;
         };
-        let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|text| text == "true");
+        let is_pulled = listed.metadata.is_pulled();
         let is_delivered = is_pulled || listed.is_of(self.argocd) && listed.plugins().next().is_some();
         if !is_delivered {
             return;
@@ -511,6 +491,7 @@ fn whole_work(cluster: &str, name: &str, health: HealthStatus, message: String) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ocm::pull_model::PULL;
     use serde_json::json;
 
     fn resource(kind: &str, namespace: &str, name: &str, status: &str) -> Value {

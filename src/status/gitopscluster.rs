@@ -16,7 +16,7 @@ pub use print::GitOpsClusterList;
 use argocd_agent::state;
 use argocd_agent::state::State;
 use ocm::gitops_cluster::GitOpsClusterSpec;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,9 +81,10 @@ pub struct AgentConnection {
 }
 
 /// A condition of a status.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GitOpsClusterCondition {
     /// The type of the condition.
+    #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,

@@ -1,12 +1,13 @@
 //! The Applications of a hub, or those on some of its managed clusters: `status --all` and `status --clusters`.
 
-use super::table::{BOLD, Columns, END, Row};
-use crate::list::List;
-use crate::table::clean;
+use super::table::{Row, format_rows};
+use crate::list::{List, from_json};
+use crate::table::{Table, bold, clean};
 use application_status::Totals;
 use manifest::text::count;
 use manifest::value::Value;
 use ocm::health::{HealthStatus, WorkStatus};
+use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 
 /// An Application in Argo CD.
@@ -112,19 +113,14 @@ impl Overview {
         worst.unwrap_or(HealthStatus::Healthy)
     }
 
-    /// Returns the columns and the rows, the worst first.
-    fn rows(&self) -> (Columns, Vec<Row>) {
+    /// Returns the headings and the rows, the worst first.
+    fn rows(&self) -> ([&'static str; 8], Vec<Row>) {
         let (headings, mut rows): (_, Vec<_>) = match self {
             Self::All(all) => (OF_HUB, all.iter().map(row).collect()),
             Self::OnClusters(all) => (OF_CLUSTERS, all.iter().map(row_on).collect()),
         };
         rows.sort_by_cached_key(|row| (row.health, row.cells[0].clone(), row.cells[1].clone()));
-        let columns = Columns {
-            headings,
-            health: 3,
-            wide: &[5, 6],
-        };
-        (columns, rows)
+        (headings, rows)
     }
 }
 
@@ -168,7 +164,7 @@ fn row(application: &Overviewed) -> Row {
     ];
     Row {
         health: application.health(),
-        cells: texts.map(|text| clean(text)),
+        cells: texts.map(|text| clean(text)).into(),
     }
 }
 
@@ -193,7 +189,7 @@ fn row_on(on_cluster: &OnCluster) -> Row {
     ];
     Row {
         health: on_cluster.health,
-        cells: texts.map(clean),
+        cells: texts.map(clean).into(),
     }
 }
 
@@ -228,27 +224,22 @@ fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
 
 impl List for OverviewList<'_> {
     fn table(&self, wide: bool) -> String {
-        let (columns, rows) = self.overview.rows();
-        let total = totals(rows.iter().map(|row| row.health));
-        let total = if self.colours {
-            format!("{BOLD}{total}{END}")
-        } else {
-            total
+        let (headings, rows) = self.overview.rows();
+        let total = bold(&totals(rows.iter().map(|row| row.health)), self.colours);
+        let table = Table {
+            headings: &headings,
+            state: 3,
+            wide: &[5, 6],
         };
-        let lines = match rows.is_empty() {
-            true => String::new(),
-            false if wide => columns.lines::<8>(&rows, self.colours),
-            false => columns.lines::<6>(&rows, self.colours),
-        };
-        format!("{lines}{total}\n")
+        format!("{}{total}\n", format_rows(&table, rows, wide, self.colours))
     }
 
     fn to_value(&self) -> Value<'_> {
-        let values = match self.overview {
-            Overview::All(all) => all.iter().map(value_of).collect(),
-            Overview::OnClusters(all) => all.iter().map(value_on).collect(),
+        let items: Vec<_> = match self.overview {
+            Overview::All(all) => all.iter().map(to_json).collect(),
+            Overview::OnClusters(all) => all.iter().map(on_cluster_to_json).collect(),
         };
-        Value::map([("items", Value::List(values))])
+        from_json(&json!({"items": items}))
     }
 
     fn names(&self) -> Vec<String> {
@@ -262,32 +253,28 @@ impl List for OverviewList<'_> {
     }
 }
 
-fn value_of(application: &Overviewed) -> Value<'static> {
-    let text = |text: &str| Value::from_text(text);
-    Value::map([
-        ("application", text(&application.name)),
-        ("project", text(&application.project)),
-        ("sync", text(&application.sync)),
-        ("health", text(&application.health)),
-        ("totals", application.totals.as_deref().map_or(Value::Null, text)),
-        ("message", text(&application.message)),
-    ])
+fn to_json(application: &Overviewed) -> Json {
+    json!({
+        "application": application.name,
+        "project": application.project,
+        "sync": application.sync,
+        "health": application.health,
+        "totals": application.totals,
+        "message": application.message,
+    })
 }
 
-fn value_on(on_cluster: &OnCluster) -> Value<'static> {
-    Value::map([
-        ("cluster", Value::from_text(&on_cluster.cluster)),
-        ("application", Value::from_text(&on_cluster.application.name)),
-        ("project", Value::from_text(&on_cluster.application.project)),
-        ("sync", Value::from_text(&on_cluster.application.sync)),
-        ("health", Value::from_text(on_cluster.health.name())),
-        ("objects", Value::from_count(on_cluster.objects)),
-        (
-            "works",
-            Value::List(on_cluster.works.iter().map(Value::from_text).collect()),
-        ),
-        ("message", Value::from_text(&on_cluster.message)),
-    ])
+fn on_cluster_to_json(on_cluster: &OnCluster) -> Json {
+    json!({
+        "cluster": on_cluster.cluster,
+        "application": on_cluster.application.name,
+        "project": on_cluster.application.project,
+        "sync": on_cluster.application.sync,
+        "health": on_cluster.health.name(),
+        "objects": on_cluster.objects,
+        "works": on_cluster.works,
+        "message": on_cluster.message,
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use http::{HeaderMap, StatusCode};
 use manifest::kinds::GroupKind;
 use ocm::application_works::ApplicationName;
 use ocm::names::ClusterName;
+use serde_json::Value;
 use std::fmt;
 
 /// The prefix of every path.
@@ -92,6 +93,23 @@ pub struct ObjectId {
     pub namespace: String,
     /// The name.
     pub name: String,
+}
+
+impl ObjectId {
+    /// Returns the identity of an object; `None` if it has no kind or no name.
+    #[must_use]
+    pub fn of(object: &Value) -> Option<Self> {
+        let (api_version, metadata) = (object["apiVersion"].as_str().unwrap_or_default(), &object["metadata"]);
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Some(Self {
+            kind: GroupKind {
+                group: group.into(),
+                kind: object["kind"].as_str()?.into(),
+            },
+            namespace: metadata["namespace"].as_str().unwrap_or_default().to_owned(),
+            name: metadata["name"].as_str()?.to_owned(),
+        })
+    }
 }
 
 impl fmt::Display for ObjectId {

@@ -2,14 +2,13 @@
 
 use crate::refusal::HttpRefusal;
 use crate::request::{LiveRequest, ObjectId, segment};
-use manifest::kinds::GroupKind;
 use manifest::yaml;
 use ocm::application_works::ApplicationName;
 use ocm::ownership::{ListedWork, Ownership, listed_works};
 use ocm::tracking::Tracking;
 use ocm::work::{KIND, SET_KIND};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// An object as a work sends it to a cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +108,7 @@ pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, HttpRe
         let sent_manifest = manifests
             .into_iter()
             .flatten()
-            .find(|manifest| is(manifest, &request.object));
+            .find(|manifest| ObjectId::of(manifest).as_ref() == Some(&request.object));
         if let Some(manifest) = sent_manifest {
             return Ok(SentObject {
                 path: path_of(manifest, work, &request.object)?,
@@ -129,33 +128,8 @@ pub fn objects(works: &[Value]) -> Vec<ObjectId> {
     let manifests = works
         .iter()
         .filter_map(|work| work["spec"]["workload"]["manifests"].as_array());
-    let identity = |manifest: &Value| {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (api_version, metadata) = (text(&manifest["apiVersion"]), &manifest["metadata"]);
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        Some(ObjectId {
-            kind: GroupKind {
-                group: group.into(),
-                kind: manifest["kind"].as_str()?.into(),
-            },
-            namespace: text(&metadata["namespace"]),
-            name: metadata["name"].as_str()?.to_owned(),
-        })
-    };
-    let mut identities: Vec<_> = manifests.flatten().filter_map(identity).collect();
-    identities.sort_unstable();
-    identities.dedup();
-    identities
-}
-
-fn is(manifest: &Value, object: &ObjectId) -> bool {
-    let metadata = &manifest["metadata"];
-    let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
-    let api_version = text(&manifest["apiVersion"]);
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    object.kind.is(group, &text(&manifest["kind"]))
-        && text(&metadata["namespace"]) == object.namespace
-        && text(&metadata["name"]) == object.name
+    let identities: BTreeSet<_> = manifests.flatten().filter_map(ObjectId::of).collect();
+    identities.into_iter().collect()
 }
 
 fn path_of(manifest: &Value, work: &Value, object: &ObjectId) -> Result<String, HttpRefusal> {

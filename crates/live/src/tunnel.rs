@@ -444,18 +444,25 @@ mod tests {
         )
     }
 
+    /// Returns what a tunnel makes of these answers, of which it reads so many bytes.
+    async fn read<F>(answer: F, trusted: Option<Vec<u8>>, max: usize) -> Result<ObjectLookup<Value>, HttpRefusal>
+    where
+        F: AsyncFn(String, &mut TlsStream<TcpStream>) + Clone + 'static,
+    {
+        let read = async {
+            let (tunnel, _folder) = tunnel(answer, trusted).await;
+            tunnel.get("eu1", "/api/v1/pods?a=b", max).await
+        };
+        tokio::task::LocalSet::new().run_until(read).await
+    }
+
     /// Returns what a tunnel makes of a response.
     async fn response_to(response: &str) -> Result<ObjectLookup<Value>, HttpRefusal> {
         let response = response.to_owned();
         let answer = async move |_: String, stream: &mut TlsStream<TcpStream>| {
             let _gone = stream.write_all(response.as_bytes()).await;
         };
-        let local = tokio::task::LocalSet::new();
-        let asked = async {
-            let (tunnel, _folder) = tunnel(answer, None).await;
-            tunnel.get("eu1", "/api/v1/pods", 1_000).await
-        };
-        local.run_until(asked).await
+        read(answer, None, 1_000).await
     }
 
     fn http(status: &str, content_type: &str, body: &str) -> String {
@@ -478,11 +485,7 @@ mod tests {
                 };
                 let _gone = stream.write_all(response.as_bytes()).await;
             };
-            let asked = async {
-                let (tunnel, _folder) = tunnel(answer, None).await;
-                tunnel.get("eu1", "/api/v1/pods", 1_000).await
-            };
-            tokio::task::LocalSet::new().run_until(asked).await
+            read(answer, None, 1_000).await
         };
         let renewed = ask(|request| request.contains("Bearer of-the-hub-1")).await;
         assert!(matches!(renewed, Ok(ObjectLookup::Yes(_))), "{renewed:?}");
@@ -575,14 +578,7 @@ mod tests {
             }
             assert!(sent < 2 * PAGE_BYTES, "{sent} bytes were read");
         };
-        let asked = async {
-            let (tunnel, _folder) = tunnel(answer, None).await;
-            tunnel.get("eu1", "/api/v1/pods", OBJECT_BYTES).await
-        };
-        let refused = tokio::task::LocalSet::new()
-            .run_until(asked)
-            .await
-            .expect_err("endless");
+        let refused = read(answer, None, OBJECT_BYTES).await.expect_err("endless");
         assert_eq!(
             (refused.status.as_u16(), refused.line.contains("more than 4 MiB")),
             (502, true),
@@ -598,16 +594,7 @@ mod tests {
             let _gone = stream.write_all(head.as_bytes()).await;
             std::future::pending::<()>().await;
         };
-        let local = tokio::task::LocalSet::new();
-        let asked = async {
-            let (silent, _one) = tunnel(silent, None).await;
-            let (stalls, _other) = tunnel(stalls, None).await;
-            tokio::join!(
-                silent.get("eu1", "/api/v1/pods", 1_000),
-                stalls.get("eu1", "/api/v1/pods", 1_000)
-            )
-        };
-        let (silent, stalls) = local.run_until(asked).await;
+        let (silent, stalls) = tokio::join!(read(silent, None, 1_000), read(stalls, None, 1_000));
         let (silent, stalls) = (silent.expect_err("silence"), stalls.expect_err("no end"));
         assert_eq!((silent.status.as_u16(), stalls.status.as_u16()), (504, 504));
         assert!(
@@ -623,16 +610,7 @@ mod tests {
                 .write_all(http("200 OK", JSON, &json!({"request": request}).to_string()).as_bytes())
                 .await;
         };
-        let asked = async {
-            let (ours, _one) = tunnel(answer, None).await;
-            let (theirs, _other) = tunnel(answer, Some(certificate().0)).await;
-            (
-                ours.get("eu1", "/api/v1/pods?a=b", 1_000).await,
-                theirs.get("eu1", "/api/v1/pods", 1_000).await,
-            )
-        };
-        let (ours, theirs) = tokio::task::LocalSet::new().run_until(asked).await;
-        let Ok(ObjectLookup::Yes(seen)) = ours else {
+        let Ok(ObjectLookup::Yes(seen)) = read(answer, None, 1_000).await else {
             panic!("an answer")
         };
         let request = seen["request"].as_str().expect("a request").to_ascii_lowercase();
@@ -644,6 +622,7 @@ mod tests {
             request.contains("\r\nauthorization: bearer of-the-hub-0\r\n"),
             "{request}"
         );
+        let theirs = read(answer, Some(certificate().0), 1_000).await;
         let refused = theirs.expect_err("another certificate authority");
         assert_eq!(refused.status, 504, "{refused:?}");
         assert!(

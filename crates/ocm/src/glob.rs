@@ -236,47 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn star_matches_across_folders() {
-        assert!(matches("*.yaml", "deep/er/web.yaml"));
-        assert!(matches("prod/*", "prod/a/b.yaml"));
-        assert!(!matches("*.yaml", "web.yml"));
-    }
-
-    #[test]
-    fn glob_must_match_the_complete_path() {
-        assert!(!matches("web", "web.yaml"));
-        assert!(matches("web*", "web.yaml"));
-        assert!(matches("", ""));
-    }
-
-    #[test]
-    fn alternatives_nest_and_may_be_empty() {
-        for (text, expected) in [
-            ("a.yaml", true),
-            ("b-1.yaml", true),
-            ("b-2.yaml", true),
-            ("b-.yaml", false),
-            (".yaml", true),
-        ] {
-            assert_eq!(matches("{a,b-{1,2},}.yaml", text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn class_has_characters_or_one_range() {
-        assert!(matches("[a-c].yaml", "b.yaml"));
-        assert!(!matches("[!a-c].yaml", "b.yaml"));
-        assert!(matches("[xyz]", "y"));
+    fn refuses_malformed_globs() {
         assert_eq!(Glob::new("[a-z0-9]").unwrap_err(), GlobError::MixedClass);
         assert_eq!(Glob::new("[a").unwrap_err(), GlobError::OpenClass);
         assert_eq!(Glob::new("[z-a]").unwrap_err(), GlobError::BackwardRange);
         assert_eq!(Glob::new("{a,b").unwrap_err(), GlobError::OpenAlternatives);
-    }
-
-    #[test]
-    fn backslash_escapes_the_next_character() {
-        assert!(matches(r"\*.yaml", "*.yaml"));
-        assert!(!matches(r"\*.yaml", "a.yaml"));
     }
 
     #[test]

@@ -289,6 +289,7 @@ mod tests {
         ));
     }
 
+    /// The tests of `tracking` have the other settings.
     #[test]
     fn tracking_configuration_decides_ownership() {
         let with = |key: &str, value: &'static str| {
@@ -298,20 +299,11 @@ mod tests {
         let id = "shop:work.open-cluster-management.io/ManifestWork:eu1/shop";
         let of_west =
             format!("{{name: shop, namespace: eu1, annotations: {{{TRACKING_ID}: '{id}', {INSTALLATION_ID}: west}}}}");
-        let kind = "ManifestWork";
-        assert!(owns(&with("installationID", "west"), kind, &of_west));
-        assert!(!owns(&with("installationID", "east"), kind, &of_west));
-        assert!(!owns(&with("installationID", ""), kind, &of_west));
-        assert!(owns(&ownership_of("shop").in_file(), kind, &of_west));
-
-        let by_label = with("application.resourceTrackingMethod", "label");
-        let label = |name: &str, instance: &str| {
-            format!("{{name: {name}, namespace: eu1, labels: {{{INSTANCE}: {instance}}}}}")
-        };
-        assert!(owns(&by_label, kind, &label("x", "shop")));
-        assert!(!owns(&by_label, kind, &label("shop", "other")));
-        let by_annotation = with("application.resourceTrackingMethod", "annotation");
-        assert!(!owns(&by_annotation, kind, &label("x", "shop")));
-        assert!(owns(&by_annotation, kind, &label("shop", "other")));
+        assert!(owns(&with("installationID", "west"), "ManifestWork", &of_west));
+        assert!(!owns(&with("installationID", "east"), "ManifestWork", &of_west));
+        assert!(owns(&ownership_of("shop").in_file(), "ManifestWork", &of_west));
+        let by_label = with("application.instanceLabelKey", "example.com/instance");
+        let other = "{name: shop, namespace: eu1, labels: {example.com/instance: other}}";
+        assert!(owns(&by_label, "ManifestWork", other), "the default is the annotation");
     }
 }

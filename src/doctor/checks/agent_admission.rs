@@ -1,35 +1,31 @@
 //! Checks that an admission policy limits what the agents of managed clusters may change on the hub.
 
-use super::{Check, refused};
+use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, items};
-use crate::doctor::message::{Finding, Message};
+use crate::doctor::message::{Finding, Message, messages};
 use jiff::Timestamp;
 
 pub(super) static CHECK: Check = Check {
     name: "agent-admission",
-    messages: &[&MISSING, &NOT_ENFORCED, &OK],
+    messages: MESSAGES,
     run,
 };
 
-static MISSING: Message = Message::warning(
-    "agent-admission-missing",
-    "a managed cluster's agent may change the labels of its ManagedCluster, and all fields of its ManifestWorks",
-    "run `argocd-ocm-cmp install --features agent-admission`, which requires Kubernetes 1.30",
-);
-static NOT_ENFORCED: Message = Message::warning(
-    "agent-admission-not-enforced",
-    "ValidatingAdmissionPolicyBinding {name} denies nothing",
-    "add Deny to its validationActions",
-);
-static OK: Message = Message::ok(
-    "agent-admission",
-    "an admission policy limits what the agents of managed clusters may change",
-);
+messages! {
+    warning MISSING "agent-admission-missing":
+        "a managed cluster's agent may change the labels of its ManagedCluster, and all fields of its ManifestWorks",
+        "run `argocd-ocm-cmp install --features agent-admission`, which requires Kubernetes 1.30";
+    warning NOT_ENFORCED "agent-admission-not-enforced":
+        "ValidatingAdmissionPolicyBinding {name} denies nothing",
+        "add Deny to its validationActions";
+    ok OK "agent-admission":
+        "an admission policy limits what the agents of managed clusters may change";
+}
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let is_installed = hub_state.controller().is_some() || hub_state.plugin.found().is_some();
     match &hub_state.agent_admission {
-        Lookup::Refused(why) => refused("ValidatingAdmissionPolicyBindings", why),
+        refused @ Lookup::Refused(_) => refused.refusal("ValidatingAdmissionPolicyBindings"),
         Lookup::NotFound if !is_installed => Vec::new(),
         Lookup::NotFound => vec![MISSING.finding(&[])],
         Lookup::Found(binding) if items(&binding["spec"]["validationActions"]).contains(&"Deny".into()) => {

@@ -2,7 +2,7 @@
 
 use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, items};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{Finding, Message, list_names, messages};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use generate::health_rules::{self, custom};
@@ -14,39 +14,29 @@ use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
     name: "argocd-cm",
-    messages: &[&NO_HEALTH, &OTHER_HEALTH, &NO_RULE, &EXCLUDED, &BY_LABEL, &OK],
+    messages: MESSAGES,
     run,
 };
 
-static NO_HEALTH: Message = Message::error(
-    "argocd-cm-health-missing",
-    "argocd-cm has no health check for {kind}, so Argo CD shows it as healthy as soon as it is on the hub",
-    "add it with argocd-ocm-cmp install --features plugin",
-);
-static OTHER_HEALTH: Message = Message::warning(
-    "argocd-cm-health-differs",
-    "the health check for {kind} in argocd-cm differs from version {version}",
-    "restore it with argocd-ocm-cmp install --features plugin of that version",
-);
-static NO_RULE: Message = Message::warning(
-    "argocd-cm-health-without-rule",
-    "argocd-cm has a health check for {kinds}, but objects of this kind in works follow the usual conditions",
-    "add a rule for it to ConfigMap argocd-ocm-cmp-health, as docs/custom-resources.md describes",
-);
-static EXCLUDED: Message = Message::error(
-    "argocd-cm-hides",
-    "Argo CD ignores {kind} because of {key} in argocd-cm",
-    "change {key} so that Argo CD watches work.open-cluster-management.io",
-);
-static BY_LABEL: Message = Message::warning(
-    "argocd-cm-tracks-by-label",
-    "Argo CD tracks objects by label only, so it treats copies of a work as its own and prunes them",
-    "set application.resourceTrackingMethod in argocd-cm to annotation",
-);
-static OK: Message = Message::ok(
-    "argocd-cm",
-    "argocd-cm has the health checks of version {version}, and excludes no works",
-);
+messages! {
+    error NO_HEALTH "argocd-cm-health-missing":
+        "argocd-cm has no health check for {kind}, so Argo CD shows it as healthy as soon as it is on the hub",
+        "add it with argocd-ocm-cmp install --features plugin";
+    warning OTHER_HEALTH "argocd-cm-health-differs":
+        "the health check for {kind} in argocd-cm differs from version {version}",
+        "restore it with argocd-ocm-cmp install --features plugin of that version";
+    warning NO_RULE "argocd-cm-health-without-rule":
+        "argocd-cm has a health check for {kinds}, but objects of this kind in works follow the usual conditions",
+        "add a rule for it to ConfigMap argocd-ocm-cmp-health, as docs/custom-resources.md describes";
+    error EXCLUDED "argocd-cm-hides":
+        "Argo CD ignores {kind} because of {key} in argocd-cm",
+        "change {key} so that Argo CD watches work.open-cluster-management.io";
+    warning BY_LABEL "argocd-cm-tracks-by-label":
+        "Argo CD tracks objects by label only, so it treats copies of a work as its own and prunes them",
+        "set application.resourceTrackingMethod in argocd-cm to annotation";
+    ok OK "argocd-cm":
+        "argocd-cm has the health checks of version {version}, and excludes no works";
+}
 
 /// The prefix of Argo CD's keys for health checks, before GROUP_KIND.
 const HEALTH: &str = "resource.customizations.health.";

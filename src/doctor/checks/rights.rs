@@ -2,28 +2,27 @@
 
 use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, Message};
+use crate::doctor::message::{Finding, Message, messages};
 use crate::doctor::rights::Permission;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
 pub(super) static CHECK: Check = Check {
     name: "rights",
-    messages: &[&MISSING, &CANNOT_CHECK, &OK],
+    messages: MESSAGES,
     run,
 };
 
-static MISSING: Message = Message::error(
-    "rights-missing",
-    "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
-    "apply {file}, and check that its bindings name this ServiceAccount",
-);
-static CANNOT_CHECK: Message = Message::unreadable(
-    "rights-not-asked",
-    "cannot check the permissions of ServiceAccounts: {why}",
-    "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this",
-);
-static OK: Message = Message::ok("rights", "all permissions from {files} are granted");
+messages! {
+    error MISSING "rights-missing":
+        "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
+        "apply {file}, and check that its bindings name this ServiceAccount";
+    unreadable CANNOT_CHECK "rights-not-asked":
+        "cannot check the permissions of ServiceAccounts: {why}",
+        "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this";
+    ok OK "rights":
+        "all permissions from {files} are granted";
+}
 
 /// The maximum number of listed permissions.
 const LISTED: usize = 5;

@@ -1,6 +1,6 @@
 //! Tests of the report on GitOpsClusters.
 
-use super::print::build_report_value;
+use super::print::to_json;
 use super::table::table;
 use super::*;
 use jiff::Timestamp;
@@ -253,9 +253,7 @@ fn both_dialects_request_an_agent() {
 #[test]
 fn json_output_is_complete() {
     let report = GitOpsClusterReport::new(&fleet(), &fleet_state());
-    let mut text = String::new();
-    manifest::json::write(&build_report_value(&report), &mut text).expect("JSON");
-    let value: Value = serde_json::from_str(&text).expect("JSON");
+    let value = to_json(&report);
     let head = json!({
         "namespace": "argocd", "name": "fleet", "healthy": false, "deleting": false, "current": true,
         "principal": "hub.example.com:8443", "mode": "autonomous", "placement": "all", "unlisted": 0,
