@@ -65,6 +65,12 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
+impl From<String> for Problems {
+    fn from(line: String) -> Self {
+        Self::one(line)
+    }
+}
+
 /// The location of a problem in the folder: `deploy/web.yaml:12: document 2`.
 #[derive(Clone, Copy, Debug)]
 pub struct Location<'a> {
