@@ -1,5 +1,8 @@
 //! The YAML files that install the program, embedded in this version.
 
+use manifest::{json, yaml};
+use serde_json::Value;
+
 /// The plugin itself.
 pub(crate) const PLUGIN: &str = include_str!("../plugin.yaml");
 /// The plugin, as Argo CD mounts it.
@@ -54,3 +57,18 @@ pub(crate) const LIVE: &str = include_str!("../deploy/live.yaml");
 pub(crate) const LIVE_ARGOCD: &str = include_str!("../deploy/live_argocd.yaml");
 /// The extension of Argo CD's UI.
 pub(crate) const DEPLOY_UI: &str = include_str!("../deploy/deploy_ui.yaml");
+
+/// Returns the objects of a shipped file, or of a text from a user; none if it is not YAML.
+pub(crate) fn objects(text: &str) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for document in yaml::documents(text) {
+        let Ok(document) = document else { return Vec::new() };
+        let mut object = String::new();
+        let written = json::write(&document.value, &mut object);
+        let Some(object) = written.ok().and_then(|()| serde_json::from_str(&object).ok()) else {
+            return Vec::new();
+        };
+        objects.push(object);
+    }
+    objects
+}

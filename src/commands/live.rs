@@ -1,6 +1,6 @@
 //! `live`: serves the view into the clusters until a signal ends it.
 
-use super::{Exit, fail};
+use super::Exit;
 use crate::cli::LiveArgs;
 use crate::runtime::runtime;
 use hub::PATIENCE;
@@ -10,6 +10,7 @@ use live::limits::STREAM_TIMEOUT;
 use live::server::{LiveServer, serve};
 use live::service::Service;
 use live::tunnel::{Tunnel, TunnelOptions};
+use manifest::problem::Problems;
 use runtime::panics;
 use runtime::signals::Signals;
 use std::convert::{self, Infallible};
@@ -18,14 +19,11 @@ use tokio::net::TcpListener;
 /// The ConfigMap with the certificate authority of cluster-proxy, as the Pod mounts it.
 const MOUNTED_AUTHORITY: &str = "/etc/cluster-proxy/ca.crt";
 
-pub(super) fn run(args: &LiveArgs) -> Exit {
+pub(super) fn run(args: &LiveArgs) -> Result<Exit, Problems> {
     args.log.init();
     panics::log();
-    let served = runtime().and_then(|runtime| runtime.block_on(until_signal(args)));
-    match served {
-        Ok(()) => Exit::SUCCESS,
-        Err(line) => fail(&format!("error: {line}\n")),
-    }
+    runtime()?.block_on(until_signal(args))?;
+    Ok(Exit::SUCCESS)
 }
 
 async fn until_signal(args: &LiveArgs) -> Result<(), String> {

@@ -1,8 +1,7 @@
 //! The shipped files that grant permissions, and the objects of shipped files.
 
 use crate::embedded;
-use manifest::{json, yaml};
-use serde_json::Value;
+pub(super) use crate::embedded::objects;
 
 /// A file that grants permissions.
 #[derive(Debug)]
@@ -32,18 +31,3 @@ pub(super) static PULL: File = File::new("deploy/deploy_pull.yaml", embedded::DE
 pub(super) static GITOPS_CLUSTER: File = File::new("deploy/deploy_gitopscluster.yaml", embedded::DEPLOY_GITOPSCLUSTER);
 /// Further permissions for argocd-agent.
 pub(super) static AGENT: File = File::new("deploy/deploy_argocd_agent.yaml", embedded::DEPLOY_ARGOCD_AGENT);
-
-/// Returns the objects of a shipped file, or of a text from a user; none if it is not YAML.
-pub(super) fn objects(text: &str) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for document in yaml::documents(text) {
-        let Ok(document) = document else { return Vec::new() };
-        let mut object = String::new();
-        let written = json::write(&document.value, &mut object);
-        let Some(object) = written.ok().and_then(|()| serde_json::from_str(&object).ok()) else {
-            return Vec::new();
-        };
-        objects.push(object);
-    }
-    objects
-}

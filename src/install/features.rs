@@ -93,12 +93,6 @@ impl Feature {
         }
     }
 
-    /// Returns the name of the feature, as in `--features`.
-    pub(super) fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or(String::new(), |value| value.get_name().to_owned())
-    }
-
     /// Returns the component of Argo CD that the feature extends.
     pub(super) fn component(self) -> Option<&'static str> {
         match self {

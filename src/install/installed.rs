@@ -112,7 +112,7 @@ fn own_pull_secrets(workload: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, ShippedObject, objects, with_implied};
+    use crate::install::{InstallOptions, objects, with_implied};
 
     /// Returns the Deployments that an installation applies.
     fn deployments(features: &[Feature], pull_dialect: Dialect) -> Vec<Value> {
@@ -121,14 +121,10 @@ mod tests {
             pull_dialect,
             ..InstallOptions::everything("argocd")
         };
-        let objects = objects(&options);
-        let deployments = objects
-            .iter()
-            .filter(|object| object.kind() == "Deployment")
-            .map(ShippedObject::json);
-        deployments
-            .map(|json| serde_json::from_str(&json).expect("JSON"))
-            .collect()
+        let deployments = objects(&options)
+            .into_iter()
+            .filter(|object| object.kind() == "Deployment");
+        deployments.map(|object| object.value).collect()
     }
 
     #[test]

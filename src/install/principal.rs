@@ -169,7 +169,7 @@ mod tests {
             .into_iter()
             .find(|object| object.kind() == "Deployment" && object.name() == PRINCIPALS[0]);
         let found = found.expect("the principal");
-        let value = serde_json::from_str(&found.json()).expect("JSON");
+        let value = found.value.clone();
         (found, value)
     }
 

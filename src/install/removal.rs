@@ -2,9 +2,8 @@
 
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
 use hub_state::pull;
-use manifest::value::Value as Manifest;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The label selector of our objects, including those of earlier releases.
 pub const LABELS: &str = "app.kubernetes.io/name in (argocd-ocm-cmp,argocd-ocm-cmp-controller,argocd-ocm-cmp-live)";
@@ -20,12 +19,8 @@ pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
     if let Some(name) = object.label(NAME) {
         return live["metadata"]["labels"][NAME] == name;
     }
-    let spec = object
-        .as_value()
-        .as_map()
-        .and_then(|fields| fields.get("spec")?.as_map());
-    let described = spec.and_then(|spec| spec.get("description")?.as_str());
-    let is_described = described.is_some() && live["spec"]["description"].as_str() == described;
+    let description = &object.value["spec"]["description"];
+    let is_described = description.is_string() && live["spec"]["description"] == *description;
     is_described || our_managers(live).next().is_some()
 }
 
@@ -39,13 +34,11 @@ pub fn addition_to(live: &Value) -> Option<ShippedObject> {
         .as_str()
         .is_some_and(|text| NAMES.contains(&text));
     our_managers(live).next().filter(|_| !is_installed)?;
-    let text = |value: &Value| Manifest::from_text(value.as_str().unwrap_or_default());
-    let names = ["name", "namespace"].map(|key| (key, text(&metadata[key])));
-    Some(ShippedObject::addition(Manifest::map([
-        ("apiVersion", Manifest::from_text("apps/v1")),
-        ("kind", text(&live["kind"])),
-        ("metadata", Manifest::map(names)),
-    ])))
+    Some(ShippedObject::addition(json!({
+        "apiVersion": "apps/v1",
+        "kind": live["kind"],
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+    })))
 }
 
 /// Returns the field managers of ours that have applied an object, those that add to the other's fields first.
@@ -73,17 +66,14 @@ pub fn helm_release(live: &Value) -> Option<&str> {
 pub fn has_additions(addition: &ShippedObject, live: &Value) -> bool {
     let mut spec = live.clone();
     spec["metadata"] = Value::Null;
-    let keys = addition
-        .as_value()
-        .as_map()
-        .and_then(|fields| fields.get("data")?.as_map());
     // A health check may be that of another release. Other keys are Argo CD's settings, which others set too.
-    let is_ours = |key: &str, value: Option<&str>| match live["data"].get(key) {
-        Some(live) => key.starts_with("resource.") || live.as_str() == value,
-        None => false,
+    let is_ours = |(key, value): (&String, &Value)| {
+        live["data"]
+            .get(key)
+            .is_some_and(|live| key.starts_with("resource.") || live == value)
     };
-    let has_key = keys.is_some_and(|keys| keys.iter().any(|(key, value)| is_ours(key, value.as_str())));
-    has_key || spec.to_string().contains("\"argocd-ocm-cmp")
+    let keys = addition.value["data"].as_object();
+    keys.is_some_and(|keys| keys.iter().any(is_ours)) || spec.to_string().contains("\"argocd-ocm-cmp")
 }
 
 /// Returns a line for each object that would wait for ever for the controller of this namespace after its removal. GitOpsClusters
@@ -134,7 +124,6 @@ mod tests {
     use crate::install::{InstallOptions, objects};
     use controller::LEASE;
     use ocm::gitops_cluster::finalizer;
-    use serde_json::json;
 
     fn ours(kind: &str, name: &str) -> ShippedObject {
         let all = objects(&InstallOptions::everything("argocd"));

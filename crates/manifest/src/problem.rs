@@ -63,6 +63,12 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
+impl From<String> for Problems {
+    fn from(line: String) -> Self {
+        Self::one(line)
+    }
+}
+
 /// Formats an I/O error in the style of the other messages: without its number, in lowercase.
 #[must_use]
 pub fn plain(error: &io::Error) -> String {

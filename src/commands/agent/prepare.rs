@@ -9,7 +9,7 @@ use controller::controllers::MANAGER;
 use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
-use manifest::problem::plain;
+use manifest::problem::{Problems, plain};
 use serde_json::Value;
 use std::convert::identity;
 use std::fmt::Write as _;
@@ -23,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The maximum number of attempts to write a Secret that others change meanwhile. They have no reason to keep changing it.
 const ATTEMPTS: u32 = 10;
 
-pub(super) fn run(args: &PrepareArgs) -> Result<Exit, String> {
+pub(super) fn run(args: &PrepareArgs) -> Result<Exit, Problems> {
     let lines = runtime()?.block_on(prepare(&args.at))?;
-    Ok(show("summary", &lines))
+    show("summary", &lines)
 }
 
 async fn prepare(args: &TargetArgs) -> Result<String, String> {

@@ -15,6 +15,7 @@ use controller::controllers::MANAGER;
 use kube::Client;
 use kube::core::params::{Patch, PatchParams};
 use kube::core::request::Request;
+use manifest::problem::Problems;
 use serde_json::json;
 use tokio::select;
 use tokio::time::sleep;
@@ -22,7 +23,7 @@ use tokio::time::sleep;
 /// The annotation of the Pods with the digest.
 const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
 
-pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
+pub(super) fn run(args: &RestartArgs) -> Result<Exit, Problems> {
     runtime()?.block_on(async {
         let mut signals = TerminationSignals::listen()?;
         let (client, _) = connect(&args.at).await?;

@@ -8,7 +8,7 @@ use crate::cli::RunArgs;
 use crate::commands::say;
 use crate::restart_on_change::{Contents, FileDigest, FileWatch, Reaction};
 use crate::runtime::runtime;
-use manifest::problem::plain;
+use manifest::problem::{Problems, plain};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -31,7 +31,7 @@ const MAX: u64 = 4 << 20;
 /// The offset that shells add to the number of a signal that ended a program.
 const ENDED_BY: i32 = 128;
 
-pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
+pub(super) fn run(args: &RunArgs) -> Result<Exit, Problems> {
     runtime()?.block_on(async {
         let mut supervisor = Supervisor {
             args,
@@ -84,7 +84,7 @@ enum Stopped {
 }
 
 impl Supervisor<'_> {
-    async fn run(&mut self) -> Result<Exit, String> {
+    async fn run(&mut self) -> Result<Exit, Problems> {
         loop {
             if let Some(signal) = self.wait_for_files().await {
                 return Ok(exit(ENDED_BY + signal as i32));
@@ -93,7 +93,7 @@ impl Supervisor<'_> {
             match self.wait_for_end(&mut program).await {
                 Ok(Stopped::ForRestart) => self.watch.stopped(),
                 Ok(Stopped::ForGood(status)) => return Ok(exit_of(status)),
-                Err(error) => return Err(format!("cannot wait for {}: {}", self.name(), plain(&error))),
+                Err(error) => return Err(format!("cannot wait for {}: {}", self.name(), plain(&error)).into()),
             }
         }
     }

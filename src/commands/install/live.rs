@@ -27,8 +27,8 @@ pub(super) async fn completed(
     let is_requested = requested.contains(&Feature::Live);
     if is_requested && !args.additions_only {
         let (authority, identity) = tokio::join!(authority(hub, namespace), identity(hub, namespace));
-        let (authority, is_authority_foreign) = authority.map_err(Problems::one)?;
-        let identity = identity.map_err(Problems::one)?;
+        let (authority, is_authority_foreign) = authority?;
+        let identity = identity?;
         let certificate = identity::certificate(&identity);
         let view = LiveView {
             authority,
@@ -39,9 +39,9 @@ pub(super) async fn completed(
         return Ok((view, String::new()));
     }
     let certificate = if is_requested && !args.dry_run {
-        published(hub, namespace).await.map_err(Problems::one)?
+        published(hub, namespace).await?
     } else {
-        certificate(hub, namespace).await.map_err(Problems::one)?
+        certificate(hub, namespace).await?
     };
     let line = match &certificate {
         None if is_requested => format!(

@@ -41,7 +41,7 @@ pub(super) async fn decided(
     let (namespace, name) = (&options.namespace, &options.argo_cd.repo_server);
     let live = live_policy(named(workloads, name));
     let is_requested = requested.is_some();
-    let (source, about) = decide(requested, &live, &format!("Deployment {namespace}/{name}")).map_err(Problems::one)?;
+    let (source, about) = decide(requested, &live, &format!("Deployment {namespace}/{name}"))?;
     let to_mount = match &source {
         PolicySource::ConfigMap(name) if is_requested => Some(name.as_str()),
         PolicySource::Sample | PolicySource::Text(_) if options.additions_only => Some(POLICY),
@@ -56,7 +56,7 @@ pub(super) async fn decided(
 /// Checks the ConfigMap that is to be mounted and that this command does not write: without it, the Pod does not start.
 async fn check_mounted(hub: &InstallHub, namespace: &str, name: &str) -> Result<(), Problems> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let live = hub.get(&path, name).await.map_err(Problems::one)?;
+    let live = hub.get(&path, name).await?;
     let text = live.as_ref().and_then(|live| live["data"][POLICY_KEY].as_str());
     let Some(text) = text else {
         return Err(Problems::one(format!(
