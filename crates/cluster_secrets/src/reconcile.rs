@@ -30,7 +30,6 @@ pub const CONTROLLER: Controller = Controller {
 
 fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let argocd = &context.settings.argocd;
-    let object_ref = ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name));
     let secrets = cache.secrets_of(&cluster.name);
     let existing = cache.cluster(&cluster.name);
     let (write, conflict) = match existing.filter(|existing| !existing.deleting) {
@@ -44,30 +43,18 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
                 issuer: None,
             };
             let decision = crate::decide(&cluster, secrets);
-            let is_new = matches!(decision.write, Some(crate::Write::Create(_)));
+            let is_new = matches!(decision.write, Some(Write::Create { .. }));
             // The GitOpsCluster controller creates the Secret; the watch event then triggers another reconcile.
             if is_new && is_registered(cache, cluster.name) {
                 return None;
             }
-            let write = decision.write.map(|write| match write {
-                crate::Write::Create(object) => Write::Create {
-                    resource: &SECRETS,
-                    object_ref,
-                    object,
-                },
-                crate::Write::Patch(body) => Write::Patch {
-                    resource: &SECRETS,
-                    object_ref,
-                    body,
-                },
-            });
-            (write, decision.conflict)
+            (decision.write, decision.conflict)
         }
         None if existing.is_some() || cache.is_deleted(&cluster.name) => {
             let obsolete = crate::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
             let delete = Write::Delete {
                 resource: &SECRETS,
-                object_ref,
+                object_ref: ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name)),
                 uid: obsolete.uid.clone(),
                 version: obsolete.version.clone(),
                 unless_exists: existing.is_none().then(|| (&CLUSTERS, cluster.clone())),

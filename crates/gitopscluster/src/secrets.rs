@@ -169,7 +169,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
             let authority = cache.certificate(names::CA_SECRET);
             let issuer = authority.and_then(|secret| Issuer::from_secret(secret, context.now));
             let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), issuer)?;
-            let new = write(secret_kind, &cluster.name, decision, argocd);
+            let new = decision.write;
             // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The old
             // Secret stays as long as the new one cannot be written.
             let old = replaced.filter(|_| new.is_some() || secret.is_some());
@@ -214,29 +214,6 @@ fn delete(
         version: secret.version.clone(),
         unless_exists,
     }
-}
-
-fn write(secret_kind: SecretKind, cluster: &str, decision: SecretUpdate, argocd: &str) -> Option<Write> {
-    let (resource, object_ref) = (&SECRETS, ObjectRef::new(argocd, &secret_kind.secret_name(cluster)));
-    let write = match decision.write? {
-        cluster_secrets::Write::Create(object) => Write::Create {
-            resource,
-            object_ref,
-            object,
-        },
-        cluster_secrets::Write::Patch(body) => Write::Patch {
-            resource,
-            object_ref,
-            body,
-        },
-    };
-    Some(match decision.recipe {
-        Some(recipe) => Write::Generate {
-            write: Box::new(write),
-            recipe,
-        },
-        None => write,
-    })
 }
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.

@@ -57,8 +57,8 @@ pub fn manifests(
 #[must_use]
 pub fn application(application: &Application, settings: &Settings, requests: &Requests) -> Value {
     let mut base: Value = serde_json::from_str(&application.base).expect("it was written as JSON");
-    let mut annotations = taken(&mut base, "annotations");
-    let mut labels = taken(&mut base, "labels");
+    let mut annotations = entries(base.get("annotations"));
+    let mut labels = entries(base.get("labels"));
     if let Some(set) = set(application) {
         labels.insert(names::OF_SET.to_owned(), json!("true"));
         annotations.insert(names::SET.to_owned(), json!(set));
@@ -116,23 +116,17 @@ fn point(destination: &mut Map<String, Value>, application: &Application, settin
 }
 
 fn namespace_object(name: &str, settings: &Settings) -> Value {
-    let mut labels = Map::new();
+    let mut metadata = json!({"name": name, "annotations": {names::SYNC_OPTIONS: "Delete=false"}});
     if settings.dialect == Dialect::Acm {
-        labels.insert(names::MANAGED_BY.to_owned(), json!(settings.argocd));
+        metadata["labels"] = json!({names::MANAGED_BY: settings.argocd});
     }
-    let mut annotations = Map::new();
-    annotations.insert(names::SYNC_OPTIONS.to_owned(), json!("Delete=false"));
-    json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": metadata(name, None, labels, annotations),
-    })
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 }
 
 fn project_object(project: &Value) -> Value {
-    let mut annotations = texts(project, "annotations");
+    let mut annotations = entries(project.pointer("/metadata/annotations"));
     annotations.retain(|name, _| is_copied(name));
-    let mut labels = texts(project, "labels");
+    let mut labels = entries(project.pointer("/metadata/labels"));
     labels.remove(names::ARGO_CD_INSTANCE);
     let name = text_at(project, "/metadata/name").unwrap_or_default();
     let namespace = text_at(project, "/metadata/namespace");
@@ -164,19 +158,8 @@ fn metadata(
     metadata
 }
 
-fn taken(object: &mut Value, key: &str) -> Map<String, Value> {
-    match object[key].take() {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
-}
-
-/// Returns a map of strings in an object's metadata.
-fn texts(object: &Value, map: &str) -> Map<String, Value> {
-    let map = object
-        .get("metadata")
-        .and_then(|metadata| metadata.get(map)?.as_object());
-    map.cloned().unwrap_or_default()
+fn entries(map: Option<&Value>) -> Map<String, Value> {
+    map.and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
