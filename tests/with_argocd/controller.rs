@@ -14,15 +14,12 @@ use crate::stage::{apply, program, shipped_objects, stage};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use testbed::application::{APPLY_ERROR, DEGRADED, INFO, messages};
 use testbed::process::{self, Process};
 use testbed::{Hub, ObjectRef, ports, wait};
 
 /// Its ServiceAccount, which is in Argo CD's namespace.
 pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
-
-pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
-pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
-pub(crate) const INFO: &str = "ManifestWorkInfo";
 
 /// The running controller of a hub.
 pub(crate) struct Controller {
@@ -105,14 +102,6 @@ impl Controller {
     fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.process.log())?)
     }
-}
-
-/// Returns the messages of an Application's conditions of this type, in order.
-pub(crate) fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
-    let conditions = application["status"]["conditions"].as_array();
-    let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
-    let of_kind = conditions.filter(|condition| condition["type"] == kind);
-    of_kind.filter_map(|condition| condition["message"].as_str()).collect()
 }
 
 /// Returns the conditions of an Application that are not the controller's.

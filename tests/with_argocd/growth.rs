@@ -278,18 +278,16 @@ fn fill(git: &GitRepository, round: usize, fillers: usize) -> Result<BTreeMap<St
     Ok(expected)
 }
 
-/// Tests an object that outgrows client-side apply and shrinks again: alone, where its work keeps its name, or beside another,
-/// where it has a separate work while it is large.
-async fn a_large_object(name: &str, beside: bool) -> Result<()> {
+#[tokio::test]
+async fn object_too_large_for_client_side_apply_has_its_own_work() -> Result<()> {
+    let name = "large";
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let git = GitRepository::new()?;
     let file = format!("{name}/large.json");
     let mut expected = BTreeMap::new();
-    if beside {
-        git.commit(&[(&format!("{name}/small.json"), &config_map("small", "small"))])?;
-        expected.insert("small".to_owned(), "small".to_owned());
-    }
+    git.commit(&[(&format!("{name}/small.json"), &config_map("small", "small"))])?;
+    expected.insert("small".to_owned(), "small".to_owned());
     let mut created = false;
     let mut uid = Value::Null;
     for length in [1_000, 270_000, 5_000, 490_000, 300_000, 2_000] {
@@ -309,8 +307,8 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
             .context("no work has the object")?;
         let is_large = length > WORK_SIZE;
         let alone = objects_of(large).len() == 1;
-        assert_eq!(alone, is_large || !beside, "{length}");
-        assert_eq!(before.len(), if beside && is_large { 2 } else { 1 }, "{length}");
+        assert_eq!(alone, is_large, "{length}");
+        assert_eq!(before.len(), if is_large { 2 } else { 1 }, "{length}");
         let size = large["spec"]["workload"].to_string().len();
         assert!(size > length && size < MANIFEST_LIMIT, "{size}");
         let options = &large["metadata"]["annotations"]["argocd.argoproj.io/sync-options"];
@@ -343,14 +341,4 @@ async fn a_large_object(name: &str, beside: bool) -> Result<()> {
         }
     }
     hub.delete(&ObjectRef::application(name)).await
-}
-
-#[tokio::test]
-async fn object_too_large_for_client_side_apply_is_delivered_alone() -> Result<()> {
-    a_large_object("large-alone", false).await
-}
-
-#[tokio::test]
-async fn object_too_large_for_client_side_apply_is_delivered_in_a_group() -> Result<()> {
-    a_large_object("large-beside", true).await
 }

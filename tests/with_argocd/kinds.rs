@@ -1,10 +1,10 @@
 //! Tests of custom kinds whose CRD is only on the cluster, of fields that other writers on the cluster set, and of custom hooks.
 
 use crate::app::{self, App, permit_agent};
-use crate::controller::APPLY_ERROR;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use testbed::application::APPLY_ERROR;
 use testbed::wait::{DEADLINE, eventually};
 use testbed::{GitRepository, ManagedCluster, ObjectRef};
 

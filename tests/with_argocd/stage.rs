@@ -14,9 +14,6 @@ use crate::policy::POLICY;
 /// The plugin as a second sidecar with a policy, for Applications that name it.
 pub(crate) const PLUGIN_WITH_POLICY: &str = "argocd-ocm-cmp-with-policy";
 
-/// The plugin as a third sidecar with the shipped policy, for the quick start.
-pub(crate) const PLUGIN_AS_SHIPPED: &str = "argocd-ocm-cmp-as-shipped";
-
 /// The hub, its cluster `cluster1` and the controller.
 pub(crate) struct Stage {
     pub(crate) hub: Hub,
@@ -31,19 +28,11 @@ pub(crate) async fn stage() -> Result<&'static Stage> {
 }
 
 async fn set_up() -> Result<Stage> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
     let mut argocd = argocd(&hub, "plugin").await?;
     argocd
         .plugins
         .push(with_policy(&argocd.plugins[0], PLUGIN_WITH_POLICY, POLICY)?);
-    let shipped = hub
-        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-policy"))
-        .await?;
-    let shipped = shipped.context("deploy/policy_cm.yaml has no ConfigMap")?;
-    let shipped = shipped["data"]["policy.yaml"].as_str().context("no key policy.yaml")?;
-    argocd
-        .plugins
-        .push(with_policy(&argocd.plugins[0], PLUGIN_AS_SHIPPED, shipped)?);
     let (cluster1, started, controller) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
         hub.start_argocd(argocd),

@@ -2,16 +2,15 @@
 
 use super::{Fleet, fleet};
 use crate::app::App;
-use crate::controller;
 use crate::health_check;
 use crate::stage::program;
 use crate::status;
 use anyhow::{Context, Result, ensure};
 use ocm::ownership::OF_REPLICA_SET;
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::process::Command;
 use std::time::Duration;
+use testbed::application::messages;
 use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_synced, is_true, wait};
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
@@ -104,8 +103,7 @@ impl<'f> PlacedApplication<'f> {
         let has_health = |set: &Value| health_check::health(set).is_ok_and(|health| health == expected);
         let set = self.set().await?;
         let shown = self.fleet.hub.wait_for(&set, has_health).await;
-        let shown = shown.with_context(|| format!("{set} did not become {health}: {message}"));
-        self.with_state(shown).await?;
+        shown.with_context(|| format!("{set} did not become {health}: {message}"))?;
         self.is(health).await
     }
 
@@ -130,40 +128,8 @@ impl<'f> PlacedApplication<'f> {
     }
 
     async fn set_becomes(&self, condition: impl FnMut(&Value) -> bool) -> Result<()> {
-        let became = self.fleet.hub.wait_for(&self.app.application(), condition).await;
-        self.with_state(became).await.map(drop)
-    }
-
-    /// Adds to an error the state of its sets, their health in Argo CD, and its works.
-    async fn with_state<T>(&self, outcome: Result<T>) -> Result<T> {
-        let Err(error) = outcome else { return outcome };
-        let start = format!("{}-", self.app.name);
-        let ours = |it: &Value| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(&start));
-        let mut details = String::new();
-        for (version, kind) in [("v1alpha1", "ManifestWorkReplicaSet"), ("v1", "ManifestWork")] {
-            let version = format!("work.open-cluster-management.io/{version}");
-            for it in self.fleet.hub.list(&version, kind).await?.iter().filter(|it| ours(it)) {
-                let metadata = &it["metadata"];
-                let fields = metadata["managedFields"].as_array().into_iter().flatten();
-                let written: Vec<_> = fields
-                    .map(|by| json!([by["manager"], by["subresource"], by["time"]]))
-                    .collect();
-                let all = json!({
-                    "namespace": metadata["namespace"],
-                    "name": metadata["name"],
-                    "generation": metadata["generation"],
-                    "deletionTimestamp": metadata["deletionTimestamp"],
-                    "finalizers": metadata["finalizers"],
-                    "written": written,
-                    "conditions": it["status"]["conditions"],
-                    "summary": it["status"]["summary"],
-                    "placementSummary": it["status"]["placementSummary"],
-                });
-                let health = (kind == "ManifestWorkReplicaSet").then(|| health_check::health(it));
-                writeln!(details, "{kind}, {health:?}: {all:#}")?;
-            }
-        }
-        Err(error.context(details))
+        let application = self.app.application();
+        self.fleet.hub.wait_for(&application, condition).await.map(drop)
     }
 
     /// Waits until the Application is healthy, and until the next change has a later time: times have whole seconds.
@@ -331,11 +297,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     }
     let nowhere = format!("Placement {name} selects no managed cluster: see its condition PlacementSatisfied");
     placed.shows("Suspended", &nowhere).await?;
-    let is_warned = |app: &Value| {
-        controller::messages(app, NO_CLUSTER)
-            .iter()
-            .any(|it| it.ends_with(&nowhere))
-    };
+    let is_warned = |app: &Value| messages(app, NO_CLUSTER).iter().any(|it| it.ends_with(&nowhere));
     fleet.hub.wait_for(&placed.app.application(), is_warned).await?;
     let (code, stdout, _) = status::printed(kubeconfig, &[name])?;
     let reason = format!("{name} waits: Placement argocd/{name} selects no managed cluster: ");
@@ -355,50 +317,6 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
         cluster.wait_gone(&web).await?;
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn change_reaches_clusters_one_by_one() -> Result<()> {
-    let fleet = fleet().await?;
-    let name = "one-by-one";
-    let placed = PlacedApplication::start(
-        &fleet,
-        name,
-        &ONE_BY_ONE,
-        &[("web.json", &deployment("web", "1", None))],
-    )
-    .await?;
-    placed.wait_until_settled().await?;
-    assert_eq!(placed.versions().await?, some(["1"; 3]));
-
-    let recording = placed.record().await?;
-    placed
-        .app
-        .commit(&[("web.json", &deployment("web", "2", Some(name)))])
-        .await?;
-    let works = placed.names_of_works().await?;
-    for (at, cluster) in fleet.clusters().into_iter().enumerate() {
-        let applied = |work: &Value| is_applied(work) && version(work) == "2";
-        fleet.hub.wait_for(&works[at], applied).await?;
-        placed
-            .shows(
-                "Progressing",
-                &format!("{} of 3 clusters applied, 1 progressing", at + 1),
-            )
-            .await?;
-        let mut versions = ["1"; 3];
-        versions[..=at].fill("2");
-        assert_eq!(placed.versions().await?, some(versions), "the next one waits");
-        open(cluster, name).await?;
-    }
-    placed.is("Healthy").await?;
-    one_by_one(&recording, "2")?;
-    for cluster in fleet.clusters() {
-        let web = cluster.read(&ObjectRef::deployment(name, "web")).await?;
-        assert_eq!(web["metadata"]["labels"]["version"], "2", "{}", cluster.name());
-        assert_eq!(web["status"]["updatedReplicas"], 1, "{}", cluster.name());
-    }
-    placed.app.end().await
 }
 
 #[tokio::test]

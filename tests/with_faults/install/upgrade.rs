@@ -216,18 +216,6 @@ async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
 }
 
 #[tokio::test]
-async fn uninstall_removes_objects_applied_by_kubectl() -> Result<()> {
-    let installation = installation().await?;
-    let before = installation.all()?;
-    apply(&installation, earlier)?;
-    let lines = installation.run_ok(&["uninstall"])?;
-    // An earlier sample cannot be distinguished from a policy of a user.
-    assert!(lines.contains("configmap/argocd-ocm-cmp-policy kept: "), "{lines}");
-    installation.without_policy()?;
-    installation.until(&before).await
-}
-
-#[tokio::test]
 async fn kubectl_applies_the_printed_manifests() -> Result<()> {
     let installation = installation().await?;
     let before = installation.all()?;
