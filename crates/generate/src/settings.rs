@@ -261,12 +261,14 @@ impl Settings {
         }
         let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
         let source_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
-        let notices = suggestions::misspelled_variables(env);
+        let misspelled = suggestions::misspelled_variables(env);
+        let notices = misspelled.warnings;
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
             // A misspelled variable may be the cause of the first problem.
             problems.extend(notices.iter().cloned());
         }
+        problems.extend(misspelled.problems);
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
@@ -386,6 +388,11 @@ fn target(sources: &mut Sources<'_>) -> Option<DeliveryTarget> {
         (None, false) => Some(DeliveryTarget::Clusters(clusters)),
         (None, true) => {
             let has_placement = sources.origin(&table::PLACEMENT).is_some();
+            if let Some(origin) = sources.origin(&table::CLUSTERS).filter(|_| sources.problems.is_empty()) {
+                let line =
+                    format!("{origin}: it names no cluster, only commas: write the names of the target clusters");
+                sources.problems.push(line);
+            }
             sources.need(
                 &table::CLUSTERS,
                 !has_placement,
@@ -662,6 +669,31 @@ mod tests {
             message.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn clusters_without_a_name_and_repeated_parameters_are_errors() {
+        for (variable, value, expected) in [
+            (
+                "ARGOCD_ENV_TARGET_CLUSTER",
+                ",",
+                "plugin env TARGET_CLUSTER: it names no cluster",
+            ),
+            (
+                "ARGOCD_APP_PARAMETERS",
+                r#"[{"name":"clusters","array":[",", " , "]}]"#,
+                "parameter clusters: it names no cluster",
+            ),
+            (
+                "ARGOCD_APP_PARAMETERS",
+                r#"[{"name":"clusters","array":["c1"]},{"name":"clusters","array":["c2"]}]"#,
+                "parameter clusters is given twice: keep one",
+            ),
+        ] {
+            let env = [("ARGOCD_APP_NAME", "guestbook"), (variable, value)];
+            let message = resolve(Arguments::default(), &env).unwrap_err();
+            assert!(message.starts_with(&format!("error: {expected}")), "{message}");
+        }
     }
 
     #[test]

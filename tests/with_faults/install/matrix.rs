@@ -15,6 +15,7 @@ use argocd_ocm_cmp::install::{
     named, objects, with_implied,
 };
 use clap::ValueEnum as _;
+use manifest::problem::Problems;
 use manifest::yaml;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
@@ -328,7 +329,7 @@ impl Model {
     }
 
     /// Installs features as the command does, which completes the options from the hub.
-    fn install(&mut self, features: &BTreeSet<Feature>, known: &mut Known) -> Result<(), Vec<String>> {
+    fn install(&mut self, features: &BTreeSet<Feature>, known: &mut Known) -> Result<(), Problems> {
         let mut workloads = self.workloads().clone();
         let resource = self.documents.get("ArgoCD cd").and_then(|it| it.value.as_ref());
         if let Some(resource) = resource {
@@ -346,9 +347,7 @@ impl Model {
         options.images.tools = options.argo_cd.image.clone().expect("the repo-server has an image");
         let repo_server = live_policy(named(&workloads, &options.argo_cd.repo_server));
         let requested_policy = features.contains(&Feature::Policy).then_some(PolicySource::Sample);
-        options.policy = decide(requested_policy, &repo_server, "")
-            .map_err(|error| vec![error])?
-            .0;
+        options.policy = decide(requested_policy, &repo_server, "")?.0;
         options.features = with_implied(options.features);
         let all = known.documents(&options);
         options.features = requested;

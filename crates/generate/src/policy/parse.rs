@@ -3,11 +3,13 @@
 use super::pattern::{Pattern, Patterns};
 use super::{Executor, Policy, PolicyEntry};
 use crate::placement::PlacementTarget;
-use manifest::kinds::BUILT_IN;
+use crate::similar::similar;
+use manifest::kinds::{BUILT_IN, custom_kinds};
 use manifest::problem::Problems;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use ocm::names::{self, ClusterName, is_dns_subdomain};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -297,7 +299,36 @@ fn kind(pattern: &Pattern) -> Result<(), String> {
         let remedy = other.map_or_else(|| remedy.to_owned(), |known| format!("write {text}.{}", known.group));
         return Err(format!("{text:?} is not a core kind of Kubernetes: {remedy}"));
     }
-    Ok(())
+    let meant = group.filter(|_| pattern.is_literal()).and_then(|_| meant_kind(text));
+    meant.map_or(Ok(()), |meant| {
+        Err(format!(
+            "{text:?} is not a kind of its API group: did you mean {meant}?"
+        ))
+    })
+}
+
+/// Returns the known kind that a misspelled kind with a group means: in another case, as a resource name, or with a typing error.
+/// Other unknown kinds may be those of an operator, or of a newer Kubernetes.
+fn meant_kind(text: &str) -> Option<String> {
+    let (kind, group) = text.split_once('.')?;
+    let of_group = BUILT_IN.iter().filter(|known| known.group == group);
+    let built_in = of_group.map(|known| (known.kind.to_owned(), Cow::Borrowed(known.plural)));
+    let custom = custom_kinds().filter(|(known, _)| &*known.group == group);
+    let custom = custom.map(|(known, properties)| (known.kind.to_string(), properties.plural));
+    let known: Vec<_> = built_in.chain(custom).collect();
+    if known.iter().any(|(known, _)| known == kind) {
+        return None;
+    }
+    let is_meant = |name: &str| name.eq_ignore_ascii_case(kind);
+    let other_case = known.iter().find(|(kind, plural)| is_meant(kind) || is_meant(plural));
+    let meant = other_case.map(|(meant, _)| format!("{meant}.{group}"));
+    meant.or_else(|| {
+        let names: Vec<_> = BUILT_IN
+            .iter()
+            .map(|known| format!("{}.{}", known.kind, known.group))
+            .collect();
+        similar(text, names.iter().map(String::as_str)).map(str::to_owned)
+    })
 }
 
 /// Returns true if the group starts like `v1` or `v1beta1.apps`: kubectl parses that as a version.
@@ -437,8 +468,28 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             error_of("[{names: [a], deniedKinds: [Deployment]}]"),
             "error: policy.yaml: projects[0].deniedKinds[0]: \"Deployment\" is not a core kind of Kubernetes: write Deployment.apps\n"
         );
+        for (kind, meant) in [
+            ("Rolebinding.rbac.authorization.k8s.io", "RoleBinding"),
+            ("Roles.rbac.authorization.k8s.io", "Role"),
+            ("Deploymnet.apps", "Deployment.apps"),
+            (
+                "ClusterRole.rbac.autorization.k8s.io",
+                "ClusterRole.rbac.authorization.k8s.io",
+            ),
+            ("ClusterIssuers.cert-manager.io", "ClusterIssuer.cert-manager.io"),
+        ] {
+            let message = error_of(&format!("[{{names: [a], deniedKinds: [{kind}]}}]"));
+            assert!(
+                message.contains(&format!(
+                    "{kind:?} is not a kind of its API group: did you mean {meant}"
+                )),
+                "{message}"
+            );
+        }
         for valid in [
             "ConfigMap",
+            "IssuerOfLater.cert-manager.io",
+            "Reservation.scheduling.k8s.io",
             "*",
             "*.apps",
             "[A-C]*",

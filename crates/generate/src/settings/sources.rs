@@ -81,7 +81,11 @@ impl<'a> Sources<'a> {
             let names = SETTINGS.iter().filter(|setting| setting.parameter);
             let names: Vec<_> = names.map(|setting| setting.name).collect();
             if names.contains(&parameter.name.as_str()) {
-                sources.parameters.insert(parameter.name.clone(), parameter);
+                let name = parameter.name.clone();
+                if sources.parameters.insert(name.clone(), parameter).is_some() {
+                    let line = format!("parameter {name} is given twice: keep one");
+                    sources.problems.push(line);
+                }
             } else {
                 let meant = similar(&parameter.name, names.iter().copied())
                     .map_or_else(String::new, |meant| format!("did you mean {meant}? "));

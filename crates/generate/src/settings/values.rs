@@ -11,11 +11,17 @@ use std::convert::Infallible;
 
 /// Parses a kind and its resource name.
 pub(super) fn plural(text: &str) -> Result<(GroupKind, String), String> {
-    match text.split_once('=') {
-        Some((kind, plural)) if names::is_dns_subdomain(plural) => Ok((kind.parse()?, plural.to_owned())),
-        _ => Err(format!(
-            "{text:?} is not a plural: write it like Mouse.example.com=mice"
+    let (kind, plural) = text
+        .split_once('=')
+        .filter(|(_, plural)| names::is_dns_subdomain(plural))
+        .ok_or_else(|| format!("{text:?} is not a plural: write it like Mouse.example.com=mice"))?;
+    let kind: GroupKind = kind.parse()?;
+    match kind.built_in() {
+        Some(built_in) if built_in.plural != plural => Err(format!(
+            "the resource name of {kind} is {}, because it is a kind of Kubernetes: leave {text} out",
+            built_in.plural
         )),
+        _ => Ok((kind, plural.to_owned())),
     }
 }
 
