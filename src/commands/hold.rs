@@ -1,8 +1,9 @@
 //! `hold` and `release`: freeze managed clusters, list the frozen ones, and end that.
 
-use super::Exit;
 use super::install::{InstallHub, finish, with_hub};
+use super::{Exit, warn};
 use crate::cli::{HoldArgs, ReleaseArgs};
+use crate::doctor::items;
 use crate::hold::{Holds, end};
 use crate::list;
 use controller::LEASE;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const NAMESPACES: &str = "/api/v1/namespaces";
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
 pub(super) fn run(args: &HoldArgs) -> Result<Exit, Problems> {
@@ -41,6 +43,11 @@ async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<String, Problem
         all: namespaces.iter().filter_map(Hold::from_namespace).collect(),
         now: Timestamp::now(),
     };
+    if !holds.all.is_empty() {
+        let has_end = holds.all.iter().any(|hold| hold.until.is_some());
+        let policy = check_policy(hub, &args.argo_cd.namespace, has_end).await;
+        policy.unwrap_or_else(|line| warn(&line));
+    }
     Ok(list::format_list(&holds, args.output)?)
 }
 
@@ -102,12 +109,23 @@ async fn check_clusters(hub: &InstallHub, clusters: &[String]) -> Result<(), Pro
 
 /// Checks that the hub enforces holds; with a time, that it knows when the time has come.
 async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Result<(), String> {
+    let policy = format!("argocd-ocm-cmp-holds.{namespace}");
     let binding = if has_end { "timedholds" } else { "holds" };
     let binding = format!("argocd-ocm-cmp-{binding}.{namespace}");
-    if hub.get(BINDINGS, &binding).await?.is_none() {
+    let missing = if hub.get(POLICIES, &policy).await?.is_none() {
+        Some(format!("ValidatingAdmissionPolicy {policy} does not exist"))
+    } else {
+        match hub.get(BINDINGS, &binding).await? {
+            None => Some(format!("ValidatingAdmissionPolicyBinding {binding} does not exist")),
+            Some(live) if !items(&live["spec"]["validationActions"]).contains(&"Deny".into()) => {
+                Some(format!("ValidatingAdmissionPolicyBinding {binding} denies nothing"))
+            }
+            Some(_) => None,
+        }
+    };
+    if let Some(missing) = missing {
         return Err(format!(
-            "the hub enforces no holds: ValidatingAdmissionPolicyBinding {binding} does not exist: run argocd-ocm-cmp install with the \
-             feature controller, which requires Kubernetes 1.30"
+            "the hub enforces no holds: {missing}: run argocd-ocm-cmp install with the feature controller, which requires Kubernetes 1.30"
         ));
     }
     let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");

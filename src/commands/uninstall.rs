@@ -11,8 +11,10 @@ use crate::install::{
     stuck_deletions,
 };
 use controller::LEASE;
+use jiff::Timestamp;
 use manifest::problem::Problems;
 use manifest::text::count;
+use ocm::hold::{Hold, LABEL};
 use serde_json::Value;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
@@ -131,6 +133,21 @@ async fn check(hub: &InstallHub, found: &[InstalledObject], args: &HubUninstallA
         ));
     }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await?.unwrap_or_default());
+    let enforces_holds = |object: &InstalledObject| {
+        let name = object.live["metadata"]["name"].as_str();
+        name.is_some_and(|name| name.starts_with("argocd-ocm-cmp-holds."))
+    };
+    if !args.additions_only && found.iter().any(enforces_holds) {
+        let namespaces = hub.list("/api/v1/namespaces", LABEL).await?.unwrap_or_default();
+        let holds = namespaces.iter().filter_map(Hold::from_namespace);
+        problems.extend(holds.filter(|hold| !hold.is_over(Timestamp::now())).map(|hold| {
+            format!(
+                "{}, which its admission policy enforces: run argocd-ocm-cmp release {}",
+                hold.describe(),
+                hold.cluster
+            )
+        }));
+    }
     problems.extend(stuck_deletions(
         &args.argo_cd.namespace,
         &all(GITOPS_CLUSTERS).await?,

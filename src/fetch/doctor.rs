@@ -102,8 +102,14 @@ impl Hub {
             state.addons = self.addons(ADDON).await?;
             let keep = |gitops_cluster| read::other_version(&gitops_cluster);
             state.other_versions = self.list_all(&GITOPS_CLUSTERS, keep).await?;
+            let policy = doctor::agent_policy(namespace);
+            let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
             let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
-            state.agent_admission = self.get(bindings, &doctor::agent_policy(namespace)).await?;
+            state.agent_admission = match self.get(policies, &policy).await? {
+                // A binding without its policy denies nothing.
+                Lookup::NotFound => Lookup::NotFound,
+                _ => self.get(bindings, &policy).await?,
+            };
             state.apis = self.apis().await?;
             Ok(())
         };
