@@ -9,7 +9,8 @@ use ocm::pull_model::{DEFAULT_PROJECT, OWN_CONDITIONS, PULL};
 use ocm::work::{GROUP, KIND, SET_KIND};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::iter;
 
 /// The maximum number of kept texts of an Application, and the maximum length of each, in bytes.
 const TEXTS_MAX: usize = 8;
@@ -166,11 +167,7 @@ impl FetchedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
             project: project.unwrap_or(DEFAULT_PROJECT).to_owned(),
             placement: plugins.iter().any(Plugin::names_a_placement),
-            sources_share_works: (1..plugins.len()).any(|at| {
-                plugins[..at]
-                    .iter()
-                    .any(|plugin| plugin.work_name() == plugins[at].work_name())
-            }),
+            sources_share_works: share_works(&plugins, &metadata.name),
             targets: plugins.iter().flat_map(Plugin::clusters).collect(),
             plugins: plugins.into_iter().map(|plugin| plugin.name).collect(),
             ignores_works: items(&spec["ignoreDifferences"]).iter().any(ignores_works),
@@ -206,7 +203,7 @@ impl FetchedOperation {
 }
 
 /// Returns true if a condition is an error of Argo CD. The controller's conditions are about works, which `status` shows.
-fn is_error(kind: &str) -> bool {
+pub(super) fn is_error(kind: &str) -> bool {
     kind.ends_with("Error")
         && !OWN_CONDITIONS
             .iter()
@@ -250,45 +247,62 @@ fn bounded(message: &str) -> String {
 impl Plugin {
     /// Returns true if it is meant for this program, whose name may be misspelled.
     pub(super) fn is_ours(&self) -> bool {
-        is_our_plugin(&self.name) || self.setting("clusters", "TARGET_CLUSTER").is_some()
+        is_our_plugin(&self.name) || !self.clusters().is_empty()
     }
 
     /// Returns the managed clusters that it sets.
     pub(super) fn clusters(&self) -> BTreeSet<String> {
-        let parameters = self
-            .parameters
-            .iter()
-            .flatten()
-            .filter(|parameter| parameter.name == "clusters");
-        let variables = self.env.iter().flatten();
-        let variables =
-            variables.filter(|parameter| parameter.name == "CLUSTERS" || parameter.name == "TARGET_CLUSTER");
-        let texts = |parameter: &'_ SourceParameter| -> Vec<String> {
-            let array = parameter.array.iter().flatten().cloned();
-            array.chain(parameter.value.clone()).collect()
-        };
-        let texts = parameters.chain(variables).flat_map(texts);
-        let names = texts.flat_map(|text| text.split(',').map(|text| text.trim().to_owned()).collect::<Vec<_>>());
+        let texts = self.texts("clusters", &["CLUSTERS", "TARGET_CLUSTER"]);
+        let names = texts.iter().flat_map(|text| text.split(','));
+        let names = names.map(|name| name.trim().to_owned());
         names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Returns true if it sets a placement, rather than clusters.
     fn names_a_placement(&self) -> bool {
-        self.setting("placement", "PLACEMENT").is_some()
+        !self.texts("placement", &["PLACEMENT"]).is_empty()
     }
 
     /// Returns the name that it sets for its works instead of that of the Application.
     pub(super) fn work_name(&self) -> Option<&str> {
-        self.setting("name", "NAME")
+        self.texts("name", &["NAME"]).pop()
     }
 
-    /// Returns the value of a setting, of a parameter or of an environment variable.
-    fn setting(&self, parameter: &str, variable: &str) -> Option<&str> {
-        let parameters = self.parameters.iter().flatten().map(|entry| (entry, parameter));
-        let variables = self.env.iter().flatten().map(|parameter| (parameter, variable));
-        let (item, _) = parameters.chain(variables).find(|(entry, name)| entry.name == *name)?;
-        Some(item.value.as_deref().unwrap_or_default())
+    /// Returns the texts of a setting as the plugin takes them: those of the parameter, else of the first of these variables that is not
+    /// blank.
+    fn texts(&self, parameter: &str, variables: &[&str]) -> Vec<&str> {
+        let of_parameter = texts_of(&self.parameters, parameter);
+        let of_variables = variables.iter().map(|variable| texts_of(&self.env, variable));
+        let mut given = iter::once(of_parameter).chain(of_variables);
+        given.find(|texts| !texts.is_empty()).unwrap_or_default()
     }
+}
+
+/// Returns the texts of the entries of this name that are not blank.
+fn texts_of<'p>(entries: &'p Option<Vec<SourceParameter>>, name: &str) -> Vec<&'p str> {
+    let entries = entries.iter().flatten().filter(|entry| entry.name == name);
+    let texts = entries.flat_map(|entry| entry.array.iter().flatten().chain(&entry.value));
+    texts
+        .map(String::as_str)
+        .filter(|text| !text.trim().is_empty())
+        .collect()
+}
+
+/// Returns true if two sources make a work of the same name for one managed cluster, of which Argo CD keeps that of the last source.
+fn share_works(plugins: &[Plugin], application: &str) -> bool {
+    let mut all = HashSet::new();
+    plugins.iter().any(|plugin| {
+        let name = plugin.work_name().unwrap_or(application);
+        let mut clusters = plugin.clusters();
+        if clusters.is_empty() {
+            // Those of a placement, or of the sidecar's TARGET_CLUSTER.
+            clusters.insert(String::new());
+        }
+        let works: Vec<_> = clusters.into_iter().map(|cluster| (cluster, name)).collect();
+        let is_shared = works.iter().any(|work| all.contains(work));
+        all.extend(works);
+        is_shared
+    })
 }
 
 #[cfg(test)]
@@ -312,11 +326,16 @@ mod tests {
             ("argocd/shop", "a")
         );
         assert!(!application.placement);
-        let unnamed = json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement"}]}}]});
+        let unnamed =
+            json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement", "string": "a/b"}]}}]});
         let application = reduced("argocd", &unnamed, &json!({})).expect("Argo CD chooses the plugin");
         assert_eq!((&*application.project, application.placement), ("default", true));
         assert!(!application.sources_share_works);
         let plugin = |name: &str| json!({"plugin": {"env": [{"name": "NAME", "value": name}]}});
+        let on = |mut clusters: Value| {
+            clusters["name"] = "clusters".into();
+            json!({"plugin": {"parameters": [clusters]}})
+        };
         for (sources, is_expected) in [
             ([json!({"plugin": {}}), json!({"plugin": {"parameters": null}})], true),
             (
@@ -327,6 +346,12 @@ mod tests {
                 true,
             ),
             ([plugin("a"), plugin("b")], false),
+            ([plugin("shop"), plugin(" ")], true),
+            ([on(json!({"string": "eu1,us1"})), on(json!({"array": ["us1"]}))], true),
+            (
+                [on(json!({"string": "eu1", "array": []})), on(json!({"array": ["us1"]}))],
+                false,
+            ),
             ([plugin("a"), json!({"plugin": {"name": "other"}})], false),
         ] {
             let application = reduced("argocd", &json!({"sources": sources}), &json!({})).expect("it uses the plugin");
