@@ -186,6 +186,12 @@ impl Rollout {
         ObjectRef::new(text("namespace"), text("name"))
     }
 
+    /// Returns the namespace and the name of its Placement.
+    #[must_use]
+    pub fn placement(&self) -> ObjectRef {
+        placement_of(&self.set)
+    }
+
     fn kind(&self) -> &str {
         let kind = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"]["type"];
         kind.as_str().unwrap_or("All")
@@ -204,12 +210,11 @@ impl Rollout {
         self.clusters.iter().filter(move |cluster| cluster.state == state)
     }
 
-    /// Returns true if all clusters have the current content.
+    /// Returns true if all clusters have the current content, and there are some: a Placement that selects none, does not exist, or
+    /// is not decided yet, is no success.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.clusters
-            .iter()
-            .all(|cluster| cluster.state == RolloutState::Updated)
+        !self.clusters.is_empty() && self.with_state(RolloutState::Updated).count() == self.clusters.len()
     }
 
     /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
@@ -247,6 +252,10 @@ impl Rollout {
             _ if self.is_complete() => format!("complete, {numbers}"),
             Some(cluster) if self.is_stopped() => format!("stopped at {}, {numbers}", cluster.name),
             Some(cluster) => format!("waits for {}, {numbers}", cluster.name),
+            None if self.clusters.is_empty() => format!(
+                "its Placement {} selects no managed cluster: see the condition PlacementSatisfied of the Placement",
+                self.placement()
+            ),
             None => format!("in progress, {numbers}"),
         }
     }
@@ -429,6 +438,14 @@ impl Rollout {
             summary: format!("{} to take back", count(changing, "cluster")),
         })
     }
+}
+
+/// Returns the namespace and the name of the Placement of a ManifestWorkReplicaSet.
+#[must_use]
+pub fn placement_of(set: &Value) -> ObjectRef {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = &set["spec"]["placementRefs"][0]["name"];
+    ObjectRef::new(&text(&set["metadata"]["namespace"]), &text(name))
 }
 
 /// Returns true if OCM takes two contents for the same: it writes fields of works that have no value, and drops others.
@@ -638,6 +655,16 @@ mod tests {
         assert_eq!(
             waiting.resume().map(|change| change.summary),
             Ok("rollout-max-concurrency=3".to_owned())
+        );
+    }
+
+    #[test]
+    fn rollout_over_no_cluster_is_not_complete() {
+        let rollout = Rollout::new(set(&json!({})), &[], &[], &[], now());
+        assert!(!rollout.is_complete());
+        assert_eq!(
+            rollout.headline(),
+            "its Placement argocd/fleet selects no managed cluster: see the condition PlacementSatisfied of the Placement"
         );
     }
 

@@ -1,5 +1,6 @@
 //! The command line of `status`.
 
+use super::namespace::name;
 use super::{ArgoCdNamespace, Color, HubArgs, ListFormat};
 use crate::completion;
 use clap::Args;
@@ -35,6 +36,7 @@ pub struct StatusArgs {
         visible_alias = "cluster",
         value_name = "NAMES",
         value_delimiter = ',',
+        value_parser = name,
         add = ArgValueCompleter::new(completion::clusters)
     )]
     pub clusters: Vec<String>,

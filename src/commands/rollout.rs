@@ -5,7 +5,7 @@ use super::{Exit, answer, progress};
 use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
 use crate::fetch::WorkReader;
 use crate::list;
-use crate::rollout::{Rollout, Rollouts, SetChange};
+use crate::rollout::{Rollout, Rollouts, SetChange, placement_of};
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use ocm::application_works::ApplicationName;
@@ -128,11 +128,7 @@ fn with_rollouts<T>(
     with_hub(&args.hub, what, async |hub| {
         let mut rollouts = Vec::new();
         for set in sets {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let placement = ObjectRef::new(
-                &text(&set["metadata"]["namespace"]),
-                &text(&set["spec"]["placementRefs"][0]["name"]),
-            );
+            let placement = placement_of(&set);
             let label = format!("{OF_PLACEMENT}={}", placement.name);
             let decisions = hub.list(&DECISIONS.path(&placement), &label).await?;
             rollouts.push(Rollout::new(

@@ -52,7 +52,7 @@ fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Probl
         WorkReader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
     })?;
     notices.iter().for_each(|notice| warn(notice));
-    overview.keep(&args.health, &args.project);
+    overview.keep(&args.health, &args.project)?;
     let listed = OverviewList {
         overview: &overview,
         colours: colours(args.color, env),

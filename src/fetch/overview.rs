@@ -1,8 +1,8 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{ApplicationMetadata, FetchedSource, Plugin, ReadCondition};
+use super::application::{ApplicationMetadata, FetchedSource, Plugin, ReadCondition, is_error};
 use super::{Hub, WorkReader, describe_error};
-use crate::diagnosis::cluster_problem;
+use crate::diagnosis::{ProblemCause, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{explain, in_order, status};
@@ -191,6 +191,12 @@ impl ListedApplication {
             health: self.status.health.status.clone(),
             totals: totals.map(|condition| condition.message.clone()),
             message: self.reason().unwrap_or_default().to_owned(),
+            has_error: self
+                .status
+                .conditions
+                .iter()
+                .flatten()
+                .any(|condition| is_error(&condition.kind)),
         }
     }
 }
@@ -430,8 +436,15 @@ impl Hub {
         let overview = Overview::OnClusters(OnCluster::all(states));
         let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
         let known = self.clusters().await?;
-        let problem = |name: &String| cluster_problem(name, known.as_ref()?);
-        notices.extend(clusters.iter().filter_map(problem).map(|diagnosis| diagnosis.line()));
+        for problem in clusters
+            .iter()
+            .filter_map(|name| cluster_problem(name, known.as_ref()?))
+        {
+            if problem.cause == ProblemCause::ClusterUnknown {
+                return Ok(Err(problem.line()));
+            }
+            notices.push(problem.line());
+        }
         Ok(Ok((overview, notices)))
     }
 
@@ -555,6 +568,22 @@ mod tests {
             totals,
             Some("applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work")
         );
+    }
+
+    #[test]
+    fn only_errors_of_argo_cd_are_errors() {
+        let has_error = |kind: &str| {
+            let mut all = Applications::new("argocd");
+            let status = json!({
+                "health": {"status": "Healthy"},
+                "resources": [resource(KIND, "eu1", "shop", "Synced")],
+                "conditions": [{"type": kind, "message": "why"}],
+            });
+            all.add(&object("shop", &json!({}), &plugin(), &status));
+            all.all[0].application.has_error
+        };
+        assert!(has_error("ComparisonError"));
+        assert!(!has_error("ManifestWorkDegradedWarning") && !has_error("OrphanedResourceWarning"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use manifest::text::count;
 use manifest::value::Value;
 use ocm::health::{HealthStatus, WorkStatus};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An Application in Argo CD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,16 +25,30 @@ pub struct Overviewed {
     pub totals: Option<String>,
     /// The first reason why it is not healthy or not delivered; may be empty.
     pub message: String,
+    /// True if it has a condition that is an error: what is in Git now is not delivered.
+    pub has_error: bool,
 }
 
 impl Overviewed {
-    /// Returns its health. An unknown text of another version of Argo CD is Unknown.
+    /// Returns its health: Degraded for a healthy one with an error, because only an earlier version is healthy. An unknown text of
+    /// another version of Argo CD is Unknown.
     #[must_use]
     pub fn health(&self) -> HealthStatus {
         let known = HealthStatus::ALL
             .into_iter()
             .find(|health| health.name() == self.health);
-        known.unwrap_or(HealthStatus::Unknown)
+        match known {
+            Some(HealthStatus::Healthy) if self.has_error => HealthStatus::Degraded,
+            known => known.unwrap_or(HealthStatus::Unknown),
+        }
+    }
+
+    /// Returns the text of its health, as Argo CD writes it if it is not known; empty before the first comparison.
+    fn health_text(&self) -> &str {
+        match self.health() {
+            HealthStatus::Unknown => &self.health,
+            known => known.name(),
+        }
     }
 }
 
@@ -64,11 +78,19 @@ impl OnCluster {
             let key = (work.namespace.clone(), application.name.clone());
             let on_cluster = all.entry(key).or_insert_with(|| Self {
                 cluster: work.namespace.clone(),
+                health: if application.has_error {
+                    HealthStatus::Degraded
+                } else {
+                    HealthStatus::Healthy
+                },
+                message: if application.has_error {
+                    application.message.clone()
+                } else {
+                    String::new()
+                },
                 application,
-                health: HealthStatus::Healthy,
                 works: Vec::new(),
                 objects: 0,
-                message: String::new(),
             });
             if work.health < on_cluster.health {
                 on_cluster.message = work.summary();
@@ -92,7 +114,21 @@ pub enum Overview {
 
 impl Overview {
     /// Keeps those with one of these health values and of one of these AppProjects; an empty list keeps all.
-    pub fn keep(&mut self, health: &[HealthStatus], projects: &[String]) {
+    ///
+    /// # Errors
+    /// One line, if no Application belongs to one of the projects: nothing would be shown as healthy for a misspelled name.
+    pub fn keep(&mut self, health: &[HealthStatus], projects: &[String]) -> Result<(), String> {
+        let known: BTreeSet<&str> = match &*self {
+            Self::All(all) => all.iter().map(|application| &*application.project).collect(),
+            Self::OnClusters(all) => all.iter().map(|cluster| &*cluster.application.project).collect(),
+        };
+        if let Some(unknown) = projects.iter().find(|project| !known.contains(&***project)) {
+            let known: Vec<_> = known.into_iter().collect();
+            return Err(format!(
+                "no Application belongs to AppProject {unknown}: correct its name: those of the Applications are {}",
+                known.join(", ")
+            ));
+        }
         let keeps = |application: &Overviewed, of: HealthStatus| {
             (health.is_empty() || health.contains(&of))
                 && (projects.is_empty() || projects.contains(&application.project))
@@ -101,6 +137,7 @@ impl Overview {
             Self::All(all) => all.retain(|application| keeps(application, application.health())),
             Self::OnClusters(all) => all.retain(|cluster| keeps(&cluster.application, cluster.health)),
         }
+        Ok(())
     }
 
     /// Returns the worst health.
@@ -153,10 +190,10 @@ fn row(application: &Overviewed) -> Row {
     let size = totals.and_then(|totals| totals.size);
     let [objects, works] = size.map_or([String::new(), String::new()], |size| size.map(|size| size.to_string()));
     let texts = [
-        &application.name,
+        application.name.as_str(),
         &application.project,
         &application.sync,
-        &application.health,
+        application.health_text(),
         &healthy_on,
         &objects,
         &works,
@@ -164,7 +201,7 @@ fn row(application: &Overviewed) -> Row {
     ];
     Row {
         health: application.health(),
-        cells: texts.map(|text| clean(text)).into(),
+        cells: texts.map(clean).into(),
     }
 }
 
@@ -258,7 +295,7 @@ fn to_json(application: &Overviewed) -> Json {
         "application": application.name,
         "project": application.project,
         "sync": application.sync,
-        "health": application.health,
+        "health": application.health_text(),
         "totals": application.totals,
         "message": application.message,
     })
@@ -291,6 +328,7 @@ mod tests {
             health: health.to_owned(),
             totals: Some("applied on 3 of 3 clusters, healthy on 2, 1 degraded; 12 objects in 3 works".to_owned()),
             message: message.to_owned(),
+            has_error: false,
         }
     }
 
@@ -346,13 +384,41 @@ mod tests {
     }
 
     #[test]
+    fn healthy_application_with_an_error_is_degraded() {
+        let refused = Overviewed {
+            has_error: true,
+            ..application("shop", "web", "Healthy", "the policy refuses it")
+        };
+        let works = [(refused.clone(), work("eu1", "shop", HealthStatus::Healthy, ""))];
+        for mut overview in [
+            Overview::All(vec![refused]),
+            Overview::OnClusters(OnCluster::all(works)),
+        ] {
+            overview.keep(&[HealthStatus::Degraded], &[]).expect("no project");
+            assert_eq!(overview.health(), HealthStatus::Degraded);
+            let json = format_overview(&overview, ListFormat::Json);
+            assert!(
+                json.contains("Degraded") && json.contains("the policy refuses it"),
+                "{json}"
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_project_is_an_error() {
+        let error = all().keep(&[], &["web".to_owned(), "dta".to_owned()]).unwrap_err();
+        assert_eq!(
+            error,
+            "no Application belongs to AppProject dta: correct its name: those of the Applications are data, web"
+        );
+    }
+
+    #[test]
     fn lists_are_filtered_by_health_and_project() {
         let kept = |health: &[HealthStatus], projects: &[&str]| {
             let mut overview = all();
-            overview.keep(
-                health,
-                &projects.iter().map(|project| (*project).to_owned()).collect::<Vec<_>>(),
-            );
+            let projects: Vec<_> = projects.iter().map(|project| (*project).to_owned()).collect();
+            overview.keep(health, &projects).expect("known projects");
             (format_overview(&overview, ListFormat::Name), overview.health())
         };
         assert_eq!(kept(&[], &["web"]).0, "shop\nnew\n");
@@ -362,7 +428,7 @@ mod tests {
         );
         assert_eq!(kept(&[HealthStatus::Missing], &["web"]).0, "");
         let mut none = all();
-        none.keep(&[HealthStatus::Missing], &[]);
+        none.keep(&[HealthStatus::Missing], &[]).expect("no project");
         assert_eq!(format_overview(&none, ListFormat::Table), "0 Applications\n");
     }
 
