@@ -5,6 +5,7 @@
 
 use manifest::problem::{Problems, plain};
 use ocm::glob::Glob;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -27,8 +28,8 @@ pub struct FileSelection {
     pub exclude: Vec<Glob>,
     /// The maximum number of bytes of all files together; `None` for no limit.
     pub max_size: Option<u64>,
-    /// The folders to skip.
-    pub leave_out: Vec<PathBuf>,
+    /// The folders to skip below the start.
+    pub leave_out: HashSet<PathBuf>,
 }
 
 impl FileSelection {
@@ -73,8 +74,7 @@ pub fn manifests<'s>(
             "{shown}: not a folder: name the folder that holds the manifests"
         )));
     }
-    let is_looked_at =
-        |entry: &DirEntry| !is_hidden_folder(entry) && !selection.leave_out.iter().any(|path| path == entry.path());
+    let is_looked_at = |entry: &DirEntry| !is_hidden_folder(entry) && !selection.leave_out.contains(entry.path());
     let walk = WalkDir::new(&start)
         .min_depth(1)
         .max_depth(if selection.recurse { usize::MAX } else { 1 })

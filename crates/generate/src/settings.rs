@@ -429,12 +429,22 @@ fn source(
     namespace: Option<String>,
     env: &Env,
 ) -> Source {
+    let input = Input::new(folder);
+    let overlays = sources.map(&table::OVERLAYS, true, |cluster| {
+        ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
+    });
+    // An overlay belongs to its clusters alone, so it is excluded from the shared part and from an overlay around it, whether or not
+    // the target has these clusters.
+    let leave_out = match &input {
+        Input::Folder(folder) => overlays.values().map(|path| folder.join(path)).collect(),
+        _ => HashSet::new(),
+    };
     let selection = FileSelection {
         recurse: sources.flag(&table::RECURSE),
         include: sources.list(&table::INCLUDE, false, glob),
         exclude: sources.list(&table::EXCLUDE, false, glob),
         max_size: sources.limit(&table::MAX_SIZE),
-        leave_out: Vec::new(),
+        leave_out,
     };
     let tools = Tools {
         launcher,
@@ -445,7 +455,7 @@ fn source(
         max_size: selection.max_size,
     };
     Source {
-        input: Input::new(folder),
+        input,
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
         kind: sources.read_optional(&table::SOURCE, FolderKind::from_str),
         for_plain_manifests: sources.origin_for_folders(FolderKind::Directory),
@@ -462,9 +472,7 @@ fn source(
             validation: sources.read_or_default(&table::VALIDATE, FieldValidation::from_str),
             strips_descriptions: sources.flag(&table::STRIP_CRD_DESCRIPTIONS),
         },
-        overlays: sources.map(&table::OVERLAYS, true, |cluster| {
-            ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
-        }),
+        overlays,
     }
 }
 

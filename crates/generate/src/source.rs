@@ -398,17 +398,8 @@ impl Read<'_> {
 }
 
 fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
-    // An overlay belongs to its clusters alone, so it is excluded from the shared part and from an overlay around it, whether or not
-    // the target has these clusters.
-    let overlays = source
-        .overlays
-        .values()
-        .filter(|path| Path::new(path) != Path::new(below));
-    let selection = FileSelection {
-        leave_out: overlays.map(|path| folder.join(path)).collect(),
-        ..source.selection.clone()
-    };
-    let mut discovered = discover::manifests(folder, below, &source.path, &selection)?;
+    let selection = &source.selection;
+    let mut discovered = discover::manifests(folder, below, &source.path, selection)?;
     let loaded = load::files(&mut discovered, selection.max_size, source.reading);
     // Report an unlistable folder first: it is the cause of other problems.
     let notices = discovered.end()?;
