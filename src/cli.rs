@@ -320,7 +320,7 @@ pub struct RightsArgs {
 
 const RIGHTS_EXAMPLES: &str = "\
 The permissions are those for the agent itself, or for the executor that the settings or the policy name.
-Without --clusters and --placement, overlays do not count. The default of --name is the name of the folder.
+Without --clusters and --placement, overlays do not count. The default of --name is the name of the folder, if it can be one.
 
 Examples:
   # Let OCM's agent on a managed cluster apply the folder

@@ -30,8 +30,9 @@ use generate::settings::{Arguments, Env, Settings};
 use generate::{GeneratedWorks, generate, health_rules, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
+use ocm::names::is_dns_subdomain;
 use ocm::ownership::Ownership;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -280,10 +281,14 @@ fn print_rights(args: RightsArgs, env: &Env) -> Result<Exit, Problems> {
     env.entry("TARGET_CLUSTER".to_owned())
         .or_insert_with(|| "cluster1".to_owned());
     let folder = args.generate.folder.as_deref().unwrap_or(Path::new("."));
-    let folder = folder.canonicalize().unwrap_or_default();
-    if let Some(name) = folder.file_name().filter(|_| !env.contains_key("ARGOCD_APP_NAME")) {
-        env.entry("ARGOCD_ENV_NAME".to_owned())
-            .or_insert_with(|| name.to_string_lossy().into_owned());
+    if !env.contains_key("ARGOCD_APP_NAME") {
+        let folder = folder.canonicalize().unwrap_or_default();
+        let name = folder
+            .file_name()
+            .and_then(OsStr::to_str)
+            .filter(|name| is_dns_subdomain(name));
+        let name = name.unwrap_or("rights").to_owned();
+        env.entry("ARGOCD_ENV_NAME".to_owned()).or_insert(name);
     }
     let settings = settings(args.generate, &env)?;
     show("permissions", &generate::rights(&settings)?)

@@ -327,7 +327,9 @@ fn meant_kind(text: &str) -> Option<String> {
             .iter()
             .map(|known| format!("{}.{}", known.kind, known.group))
             .collect();
-        similar(text, names.iter().map(String::as_str)).map(str::to_owned)
+        let meant = similar(text, names.iter().map(String::as_str))?;
+        // ResourceClass, a kind of earlier versions, differs from ResourceClaim by two letters.
+        (strsim::damerau_levenshtein(text, meant) == 1).then(|| meant.to_owned())
     })
 }
 
@@ -490,6 +492,7 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             "ConfigMap",
             "IssuerOfLater.cert-manager.io",
             "Reservation.scheduling.k8s.io",
+            "ResourceClass.resource.k8s.io",
             "*",
             "*.apps",
             "[A-C]*",
