@@ -9,7 +9,7 @@ use super::order;
 use super::partition::Partition;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
-use super::settings::{DeliveryTarget, Recipient, Settings, SourceOverrides};
+use super::settings::{DeliveryTarget, Recipient, Settings};
 use super::source::Input;
 use super::update_strategy::UpdateStrategy;
 use manifest::problem::Problems;
@@ -17,9 +17,6 @@ use manifest::text::count;
 use std::collections::HashMap;
 
 /// Checks that there are objects; `overlaid` is a cluster with them, if others have other ones.
-///
-/// # Errors
-/// Returns an error if there are none, and the Application does not allow that.
 pub(super) fn not_empty(
     placed: &[Placed],
     overlaid: Option<Recipient<'_>>,
@@ -36,9 +33,6 @@ pub(super) fn not_empty(
 }
 
 /// Checks the objects of a folder; `created` is the Namespace that is in no file, and `files` are the names of the files.
-///
-/// # Errors
-/// Returns an error with all problems.
 pub(super) fn objects(
     placed: &[Placed],
     created: Option<&Placed>,
@@ -93,13 +87,7 @@ pub(super) fn objects(
             )
         })
     });
-    let delivered = objects().map(|object| DeliveredObject {
-        key: &object.key,
-        built_in: object.scope,
-        unknown_field: object.unknown_field.as_deref(),
-        has_values: !object.is_token_request,
-        location: location(object),
-    });
+    let delivered = objects().map(|object| DeliveredObject::new(object, location(object)));
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);
     let created = rules.and_then(|rules| rules.against_created_namespace(&created?.object.key.name));
     let placement = rules.and_then(|rules| match &settings.target {
@@ -118,9 +106,6 @@ pub(super) fn objects(
 
 /// Checks that the ManifestWorks have different names: Argo CD delivers only one of two with the same name, and the agent
 /// deletes the objects of the other. A name contains the kind in lower case, for example.
-///
-/// # Errors
-/// Returns an error with one line for each second use of a name.
 pub(super) fn work_names(partitions: &[Partition], files: &[String]) -> Result<(), Problems> {
     let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
     let mut known: HashMap<&str, &Object> = HashMap::new();
@@ -142,9 +127,6 @@ pub(super) fn work_names(partitions: &[Partition], files: &[String]) -> Result<(
 }
 
 /// Checks the number of clusters.
-///
-/// # Errors
-/// Returns an error if there are more than the platform allows.
 pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
     let count = settings.target.clusters().len();
     match settings.max_clusters.filter(|&max| count as u64 > max) {
@@ -157,12 +139,9 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
 }
 
 /// Checks that no file of the folder changes the settings of the Application, if the platform refuses that.
-///
-/// # Errors
-/// Returns an error with one line for each file.
 pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
     let files = match &settings.source.input {
-        Input::Folder(folder) if settings.source_overrides == SourceOverrides::Refuse => {
+        Input::Folder(folder) if settings.refuses_overrides => {
             discover::source_overrides(folder, settings.application.as_deref())
         }
         _ => Vec::new(),
@@ -184,9 +163,6 @@ pub(super) const SMALLER: &str =
 const WORKS_MAX: u64 = 100_000;
 
 /// Checks the number of ManifestWorks, and the bytes that they have as JSON lines, which Argo CD receives in one message of 200 MiB.
-///
-/// # Errors
-/// Returns an error if there are too many, or if they are too large.
 pub(super) fn output(works: u64, bytes: u64, max: Option<u64>) -> Result<(), Problems> {
     if max.is_some() && works > WORKS_MAX {
         return Err(Problems::one(format!(
@@ -203,9 +179,6 @@ fn printed((bytes, recipients): (u64, usize)) -> u64 {
 }
 
 /// Checks the number of bytes of all ManifestWorks together.
-///
-/// # Errors
-/// Returns an error if it exceeds `max`.
 pub(super) fn within(bytes: u64, max: Option<u64>) -> Result<(), Problems> {
     match max.filter(|&max| bytes > max) {
         None => Ok(()),
@@ -263,9 +236,6 @@ const STORED_MAX: u64 = 1_500_000;
 
 /// Checks the size of each ManifestWork as OCM and etcd count it. Only those of a placement can be too large with the default limits,
 /// because a progressive rollout is not split.
-///
-/// # Errors
-/// Returns an error with one line for each that OCM or etcd rejects.
 pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Problems> {
     let Some(limit) = settings.manifest_limit else {
         return Ok(());

@@ -9,7 +9,6 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(super) struct ObjectViolations<'p> {
     rules: Rules<'p>,
-    /// The violations.
     refused: Vec<String>,
     /// The changes to the policy that would allow the object.
     changes: Vec<String>,
