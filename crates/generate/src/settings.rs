@@ -36,11 +36,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use values::{expanded, glob, plural};
 
-pub use crate::env::Env;
 pub use argo_cd::{Counterpart, OPTIONS};
 pub(crate) use kustomize::COMMON_LABELS;
 pub use parameter_announcements::announcements;
 pub use table::{SETTINGS, Setting, ValueType};
+
+/// The environment variables of a process, by name.
+pub type Env = BTreeMap<String, String>;
 
 /// The values typed on the command line, by the name of the setting.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +79,7 @@ impl DeliveryTarget {
     }
 
     /// Returns the recipients, in the given order.
-    pub fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
+    pub(crate) fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
         let placement = match self {
             Self::Clusters(_) => None,
             Self::Placement(placement) => Some(Recipient::Placement(placement)),
@@ -123,30 +125,9 @@ impl Recipient<'_> {
     }
 }
 
-/// The handling of folders from whose files Argo CD takes settings of the Application.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SourceOverrides {
-    /// They are like settings of the Application.
-    #[default]
-    Allow,
-    /// They are errors.
-    Refuse,
-}
-
-impl FromStr for SourceOverrides {
-    type Err = String;
-
-    fn from_str(mode: &str) -> Result<Self, String> {
-        match mode {
-            "allow" => Ok(Self::Allow),
-            "refuse" => Ok(Self::Refuse),
-            _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
-        }
-    }
-}
-
 /// All settings of `generate`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Settings {
     /// Warnings about settings, one line each.
     pub notices: Vec<String>,
@@ -170,8 +151,8 @@ pub struct Settings {
     pub create_namespace: bool,
     /// The options of all ManifestWorks that the Application sets.
     requested_options: WorkOptions,
-    /// The handling of files in the folder that change the settings of the Application.
-    pub source_overrides: SourceOverrides,
+    /// True to refuse files in the folder from which Argo CD takes settings of the Application.
+    pub(super) refuses_overrides: bool,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
     /// The file with the health rules of the user.
@@ -260,7 +241,7 @@ impl Settings {
             ));
         }
         let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
-        let source_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
+        let refuses_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, values::refuses);
         let notices = suggestions::misspelled_variables(env);
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
@@ -288,7 +269,7 @@ impl Settings {
                 allow_secrets,
                 create_namespace,
                 requested_options,
-                source_overrides,
+                refuses_overrides,
                 policy,
                 health_rules,
                 project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
@@ -307,7 +288,7 @@ impl Settings {
     /// # Errors
     /// Returns an error if a policy applies and the Application sets another executor than the policy's, or another name than its
     /// own.
-    pub fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
+    pub(crate) fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
         let mut wanted = self.requested_options.clone();
         if let Some(rules) = rules {
             self.own_name()?;
@@ -352,8 +333,7 @@ impl Settings {
     }
 
     /// Returns the Namespace to create, unless `objects` contains it.
-    #[must_use]
-    pub fn created_namespace(&self, objects: &[Placed]) -> Option<Placed> {
+    pub(crate) fn created_namespace(&self, objects: &[Placed]) -> Option<Placed> {
         let name = self.namespace.as_deref().filter(|_| self.create_namespace)?;
         let given = |placed: &Placed| order::is_namespace(&placed.object) && &*placed.object.key.name == name;
         (!objects.is_empty() && !objects.iter().any(given)).then(|| Placed::namespace(name))
@@ -484,11 +464,11 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
             .or(namespace),
         value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
         values: sources.any_text(&table::HELM_VALUES),
-        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, values::text)),
-        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, values::text)),
-        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, values::text)),
+        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, String::from_str)),
+        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, String::from_str)),
+        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, String::from_str)),
         kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
-        api_versions: sources.list(&table::HELM_API_VERSIONS, true, values::text),
+        api_versions: sources.list(&table::HELM_API_VERSIONS, true, String::from_str),
         flags: [
             ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS)),
             ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS)),
@@ -532,7 +512,7 @@ mod tests {
     const PLUGIN: &[(&str, &str)] = &[
         ("ARGOCD_APP_NAME", "guestbook"),
         ("ARGOCD_APP_NAMESPACE", "shop"),
-        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1"),
+        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1 ,"),
     ];
 
     fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {

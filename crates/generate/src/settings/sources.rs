@@ -10,6 +10,7 @@ use crate::source::FolderKind;
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::str::FromStr as _;
 
 /// A plugin parameter as Argo CD passes it; the Application determines which of the three fields is set.
 #[derive(Debug, serde::Deserialize)]
@@ -31,7 +32,6 @@ pub(super) struct Sources<'a> {
 /// The kinds of sources, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SourceKind {
-    /// A flag.
     Flag,
     /// A plugin parameter of the Application.
     Parameter,
@@ -39,7 +39,6 @@ pub(super) enum SourceKind {
     PluginEnv,
     /// A variable of the sidecar, which is the same for all Applications.
     Env,
-    /// The default.
     Default,
 }
 
@@ -56,9 +55,6 @@ struct GivenValue {
 
 impl<'a> Sources<'a> {
     /// Collects the given values, and parses the plugin parameters.
-    ///
-    /// # Errors
-    /// Returns an error if the plugin parameters are malformed.
     pub(super) fn new(flags: &'a FlagValues, env: &'a Env) -> Result<Self, Problems> {
         // Unset without a plugin section, `null` without parameters: both mean none.
         let text = env.get("ARGOCD_APP_PARAMETERS").map_or("", |text| text.trim());
@@ -174,7 +170,7 @@ impl<'a> Sources<'a> {
 
     /// Returns a setting with one arbitrary text.
     pub(super) fn any_text(&mut self, setting: &Setting) -> Option<String> {
-        self.read_optional(setting, values::text)
+        self.read_optional(setting, String::from_str)
     }
 
     /// Returns a setting with one value, or the default that the table has for it.
