@@ -194,9 +194,6 @@ fn tool_of(name: &str) -> Option<&'static str> {
 }
 
 /// Checks a symbolic link. Returns the reason to leave it out, if it does not lead to a file.
-///
-/// # Errors
-/// Returns an error with the reason if it must not be followed.
 fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Result<Option<&'static str>, String> {
     let target = match fs::canonicalize(link) {
         Ok(target) => target,

@@ -51,7 +51,6 @@ pub struct Watched(BTreeMap<GroupKind, BTreeSet<Box<str>>>);
 
 impl Watched {
     /// Chooses what the agent watches among all objects of an Application on a cluster.
-    #[must_use]
     pub fn new(feedback: ScrapeType, objects: &[Placed]) -> Self {
         match feedback {
             ScrapeType::Poll => Self::default(),

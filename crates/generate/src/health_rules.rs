@@ -117,8 +117,7 @@ pub fn of_kind_with_status(group: &str, kind: &str) -> &'static KindHealth {
 
 /// Returns true if the hub evaluates the kind from the values that the agent reports. OCM's rollout across the clusters of a
 /// placement needs the rules nevertheless.
-#[must_use]
-pub fn is_evaluated_on_hub(group: &str, kind: &str) -> bool {
+pub(crate) fn is_evaluated_on_hub(group: &str, kind: &str) -> bool {
     verdicts::find(group, kind).is_some()
 }
 

@@ -47,8 +47,7 @@ pub struct WorkOptions {
 
 impl WorkOptions {
     /// Returns true if a rollout waits for a cluster to finish before it changes the next.
-    #[must_use]
-    pub fn is_progressive(&self) -> bool {
+    pub(crate) fn is_progressive(&self) -> bool {
         self.rollout.is_some_and(|kind| kind != RolloutKind::All)
     }
 }
@@ -57,8 +56,7 @@ impl WorkOptions {
 ///
 /// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
 /// that it applies server-side. Elsewhere they are omitted, because older versions of the CRD lack some of them.
-#[must_use]
-pub fn fields(
+pub(crate) fn fields(
     objects: &[Embedded],
     plurals: &Plurals,
     watched: &Watched,

@@ -1,7 +1,8 @@
 //! Assigns namespaces to objects. For namespaced objects without one, Argo CD uses the destination namespace and kubectl the
 //! current one; OCM's agent uses neither, and the cluster rejects the object.
 
-use super::hooks::InPhase;
+use super::annotations::Phase;
+use super::hooks::Role;
 use super::object::Object;
 use super::placed::Placed;
 use manifest::kinds::{GroupKind, Scope};
@@ -12,11 +13,14 @@ use std::sync::Arc;
 ///
 /// The scope of a kind is that of the built-in kind, else of a CRD among the objects, else of the setting, else of the custom kind
 /// of a public operator. Any other custom kind counts as namespaced. If that is wrong, the cluster rejects the object.
-#[must_use]
-pub fn in_namespaces(objects: Vec<InPhase>, cluster_scoped: &[GroupKind], default: Option<&str>) -> Vec<Placed> {
+pub(crate) fn in_namespaces(
+    objects: Vec<(Box<Object>, Phase, Role)>,
+    cluster_scoped: &[GroupKind],
+    default: Option<&str>,
+) -> Vec<Placed> {
     let defined: HashMap<GroupKind, Scope> = objects
         .iter()
-        .filter_map(|object| object.object.defines.as_deref())
+        .filter_map(|(object, ..)| object.defines.as_deref())
         .map(|defined| (defined.kind.clone(), defined.scope))
         .collect();
     let scope_of = |object: &Object| {
@@ -30,11 +34,7 @@ pub fn in_namespaces(objects: Vec<InPhase>, cluster_scoped: &[GroupKind], defaul
         })
     };
     let default: Option<Arc<str>> = default.map(Arc::from);
-    let placed = |InPhase {
-                      mut object,
-                      phase,
-                      role,
-                  }| {
+    let placed = |(mut object, phase, role): (Box<Object>, _, _)| {
         let scope = scope_of(&object);
         let namespace = object.key.namespace.take();
         object.key.namespace = match scope {

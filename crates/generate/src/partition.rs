@@ -50,8 +50,7 @@ impl SyncStep {
     }
 
     /// Returns the sync wave on the hub of a ManifestWork of this step.
-    #[must_use]
-    pub fn hub_wave(self) -> i32 {
+    pub(crate) fn hub_wave(self) -> i32 {
         match self.phase {
             Phase::PreSync => self.wave - PHASE,
             Phase::PostSync => self.wave + PHASE,
@@ -62,8 +61,7 @@ impl SyncStep {
 
 /// Sorts objects into the order of application and partitions them into parts of at most `capacity` bytes. A larger object gets
 /// its own part, and so does the Namespace `created` that is in no file.
-#[must_use]
-pub fn partitions(mut objects: Vec<Placed>, created: Option<Placed>, capacity: u64) -> Vec<Partition> {
+pub(crate) fn partitions(mut objects: Vec<Placed>, created: Option<Placed>, capacity: u64) -> Vec<Partition> {
     order::for_apply(&mut objects);
     let groups = groups(objects).into_iter();
     let mut partitions: Vec<Partition> = groups.flat_map(|group| partitions_of_group(group, capacity)).collect();

@@ -43,14 +43,12 @@ impl Display for PlacementTarget {
 
 impl PlacementTarget {
     /// Returns the maximum length of the names of `ManifestWorkReplicaSet`s in its namespace.
-    #[must_use]
-    pub fn name_max(&self) -> usize {
+    pub(crate) fn name_max(&self) -> usize {
         names::set_name_max(&self.namespace)
     }
 
     /// Returns the reasons why an Application cannot be delivered with this placement, one line each.
-    #[must_use]
-    pub fn objections(&self, overlays: &BTreeMap<String, String>, condition_rules: bool) -> Vec<String> {
+    pub(crate) fn objections(&self, overlays: &BTreeMap<String, String>, condition_rules: bool) -> Vec<String> {
         let mut lines = Vec::new();
         if self.name_max() < names::SET_NAME_MIN {
             lines.push(format!(
@@ -79,7 +77,6 @@ impl PlacementTarget {
     }
 
     /// Returns the entry in `placementRefs`, including the defaults of OCM's CRD, so that Argo CD shows no difference.
-    #[must_use]
     pub fn reference(&self) -> Map<'static> {
         Map::from_fields([
             ("name", Value::from_text(&self.name)),
@@ -111,8 +108,7 @@ const DEFAULT_SOAK: &str = "10s";
 
 impl RolloutStrategy {
     /// Returns true if some clusters wait for others.
-    #[must_use]
-    pub fn is_progressive(&self) -> bool {
+    pub(crate) fn is_progressive(&self) -> bool {
         self.kind != RolloutKind::All
     }
 
@@ -199,7 +195,6 @@ pub enum RolloutKind {
 
 impl RolloutKind {
     /// Returns the name in OCM.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "All",

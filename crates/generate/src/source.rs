@@ -25,7 +25,7 @@ use super::object::Object;
 use super::schema::FieldValidation;
 use super::settings::{DeliveryTarget, Recipient, Settings};
 use super::validate;
-use bounds::{LinkTarget as PathTarget, Repository};
+use bounds::{LinkTarget, Repository};
 use manifest::key::ObjectKey;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
@@ -322,7 +322,7 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
     let repository = Repository::locate(folder, &source.path);
     let file = value_files::location(path, folder, &repository);
     match repository.follow(&file).map_err(|why| format!("{path}: {why}"))? {
-        PathTarget::File(_) if *kind == FolderKind::Helm => Ok(vec![Read::Folder {
+        LinkTarget::File(_) if *kind == FolderKind::Helm => Ok(vec![Read::Folder {
             kind: FolderKind::Helm,
             below: "",
             values: Some(path),
@@ -330,8 +330,8 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
         _ if !is_inside => Err(format!(
             "{path}: it is outside the folder: name a sub-folder of it, or a value file for a chart"
         )),
-        PathTarget::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
-        PathTarget::Folder(_) => {
+        LinkTarget::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
+        LinkTarget::Folder(_) => {
             let of_cluster = |kind| Read::Folder {
                 kind,
                 below: path,
@@ -342,7 +342,7 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
                 rendered => vec![of_cluster(rendered)],
             })
         }
-        PathTarget::File(_) => Err(format!(
+        LinkTarget::File(_) => Err(format!(
             "{path}: it is a file, and only a chart has value files: name a sub-folder"
         )),
     }
@@ -457,33 +457,23 @@ fn concurrency(count: usize) -> usize {
     }
 }
 
-/// Applies `work` to each item, on a few threads at a time, and returns the results in the order of the items.
+/// Applies `work` to each of a few items on a thread of its own, and returns the results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if let [item] = items {
         return vec![work(item)];
     }
-    let mut done = Vec::with_capacity(items.len());
-    for some in items.chunks(concurrency(items.len())) {
-        let some = thread::scope(|scope| {
-            let start = |item| {
-                let work = &work;
-                let thread = thread::Builder::new().stack_size(yaml::STACK);
-                thread
-                    .spawn_scoped(scope, move || work(item))
-                    .expect("a thread can be started")
-            };
-            let started: Vec<_> = some.iter().map(start).collect();
-            started
-                .into_iter()
-                .map(thread::ScopedJoinHandle::join)
-                .collect::<Vec<_>>()
-        });
-        done.extend(
-            some.into_iter()
-                .map(|result| result.expect("the thread does not panic")),
-        );
-    }
-    done
+    thread::scope(|scope| {
+        let start = |item| {
+            let work = &work;
+            let thread = thread::Builder::new().stack_size(yaml::STACK);
+            thread
+                .spawn_scoped(scope, move || work(item))
+                .expect("a thread can be started")
+        };
+        let started: Vec<_> = items.iter().map(start).collect();
+        let done = started.into_iter().map(thread::ScopedJoinHandle::join);
+        done.map(|result| result.expect("the thread does not panic")).collect()
+    })
 }
 
 #[cfg(test)]

@@ -172,9 +172,6 @@ pub(super) fn read_limited(file: &Path, most: u64) -> Result<String, String> {
 }
 
 /// Checks that Helm reads a file name as a plain name.
-///
-/// # Errors
-/// Returns an error with the special character, as [`unfit_for_helm`] names it.
 pub(super) fn check_for_helm(name: &str) -> Result<(), String> {
     match unfit_for_helm(name) {
         Some(what) => Err(format!(

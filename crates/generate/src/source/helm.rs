@@ -80,9 +80,6 @@ pub(crate) const SKIP_SCHEMA_VALIDATION: &str = "--skip-schema-validation";
 
 /// Returns the arguments of `helm` as Argo CD passes them, except for the name of the release: after `--name-template` it would
 /// be a template. Argo CD has no value files per cluster; here such a file comes last, before the single values.
-///
-/// # Errors
-/// Returns an error with every argument that Helm would interpret differently than intended.
 fn arguments(helm: &HelmSettings, files: &ValueFiles<'_>, of_cluster: Option<&str>) -> Result<Vec<String>, Problems> {
     let mut arguments = vec!["template".to_owned(), helm.release_name.clone(), ".".to_owned()];
     let mut problems = Vec::new();

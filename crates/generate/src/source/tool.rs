@@ -7,8 +7,8 @@ use super::pipes::{Pipe, read_all};
 use super::redact::{self, Inputs};
 use super::remote::Remotes;
 use crate::confine::{AllowedPaths, Confinement, Isolation, ResourceLimits, Scratch, Slot, kill_group};
-use crate::env::Env;
 use crate::fetched::{DOWNLOAD, FOLDER, RemoteContent};
+use crate::settings::Env;
 use manifest::problem::{Problems, plain};
 use std::env;
 use std::ffi::OsStr;
@@ -257,47 +257,9 @@ impl ToolOutput {
     }
 }
 
-/// The failure of a tool. What the tool lacked is read from its error output, because its message may hide values with the same text.
+/// The error output of a tool that has ended. What the tool lacked is read from its text, because its lines may hide values with the same
+/// text.
 pub(super) struct ToolError {
-    error_output: ErrorOutput,
-    status: ExitStatus,
-}
-
-impl ToolError {
-    /// Returns the error message, in one line. It reads the source to hide values of Secrets, so ask for it only to show it.
-    pub(super) fn line(&self) -> String {
-        let lines = self.error_output.lines();
-        let complaints: Vec<_> = lines.into_iter().filter(|line| !line.starts_with(WARNING)).collect();
-        if complaints.is_empty() {
-            format!("it ended with {}", self.status)
-        } else {
-            complaints.join(" ")
-        }
-    }
-
-    /// Returns the content that it lacked, according to a program in the place of Git or Helm.
-    pub(super) fn request(&self) -> Option<RemoteContent> {
-        RemoteContent::last_in(&self.error_output.text)
-    }
-
-    /// Returns the address that it could not read.
-    pub(super) fn file(&self) -> Option<String> {
-        unread_address(&self.error_output.text)
-    }
-
-    /// Returns the dependencies of a chart that are missing in its folder `charts`.
-    pub(super) fn missing_dependencies(&self) -> Vec<String> {
-        missing_dependencies(&self.error_output.text)
-    }
-
-    /// Returns true if the tool printed this text.
-    pub(super) fn contains(&self, text: &str) -> bool {
-        self.error_output.text.contains(text)
-    }
-}
-
-/// The error output of a tool.
-struct ErrorOutput {
     text: String,
     /// The inputs of the tool, whose values of Secrets are hidden, if it reads manifests.
     inputs: Option<Inputs>,
@@ -305,9 +267,21 @@ struct ErrorOutput {
     folder: PathBuf,
     /// The folder of its temporary files.
     scratch: PathBuf,
+    status: ExitStatus,
 }
 
-impl ErrorOutput {
+impl ToolError {
+    /// Returns the error message, in one line. It reads the source to hide values of Secrets, so ask for it only to show it.
+    pub(super) fn line(&self) -> String {
+        let lines = self.lines().into_iter();
+        let complaints: Vec<_> = lines.filter(|line| !line.starts_with(WARNING)).collect();
+        if complaints.is_empty() {
+            format!("it ended with {}", self.status)
+        } else {
+            complaints.join(" ")
+        }
+    }
+
     /// Returns the lines without the values of Secrets, and without the names of temporary folders.
     fn lines(&self) -> Vec<String> {
         let text = without_dump(&self.text);
@@ -316,6 +290,26 @@ impl ErrorOutput {
             None => text.to_owned(),
         };
         plain_lines(&text.replace(&*self.scratch.to_string_lossy(), "TMPDIR"), &self.folder)
+    }
+
+    /// Returns the content that it lacked, according to a program in the place of Git or Helm.
+    pub(super) fn request(&self) -> Option<RemoteContent> {
+        RemoteContent::last_in(&self.text)
+    }
+
+    /// Returns the address that it could not read.
+    pub(super) fn file(&self) -> Option<String> {
+        unread_address(&self.text)
+    }
+
+    /// Returns the dependencies of a chart that are missing in its folder `charts`.
+    pub(super) fn missing_dependencies(&self) -> Vec<String> {
+        missing_dependencies(&self.text)
+    }
+
+    /// Returns true if the tool printed this text.
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.text.contains(text)
     }
 }
 
@@ -348,9 +342,6 @@ impl Tools {
     }
 
     /// Returns the content of an address, which this program reads in another process. It follows redirects to allowed addresses.
-    ///
-    /// # Errors
-    /// Returns an error if the address, or one that it leads to, is not allowed or cannot be read.
     pub(super) fn download(&self, url: &str, remotes: &Remotes) -> Result<Vec<u8>, Problems> {
         self.try_download(url, remotes)?
             .map_err(|error| Problems::one(error.line()))
@@ -435,13 +426,14 @@ impl Tools {
             arguments: arguments.iter().map(|argument| argument.as_ref().to_owned()).collect(),
             input: input.map(str::to_owned),
         };
-        let error_output = ErrorOutput {
+        let error = ToolError {
             text: String::from_utf8_lossy(&complaints).into_owned(),
             inputs: access.reads_manifests.then(inputs),
             folder: folder.to_owned(),
             scratch: scratch.path().to_owned(),
+            status,
         };
-        self.outcome(name, status, manifests, error_output)
+        self.outcome(name, manifests, error)
     }
 
     /// Returns the output of a tool that has ended, or its error message. Output that is too large counts as success: the tool may have
@@ -449,23 +441,22 @@ impl Tools {
     fn outcome(
         &self,
         name: &str,
-        status: ExitStatus,
         manifests: Vec<u8>,
-        error_output: ErrorOutput,
+        error: ToolError,
     ) -> Result<Result<ToolOutput, ToolError>, Problems> {
         let is_too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
-        if !status.success() && !is_too_large {
+        if !error.status.success() && !is_too_large {
             if let Some(memory) = self.memory
-                && is_out_of_memory(&error_output.text)
+                && is_out_of_memory(&error.text)
             {
                 return Err(Problems::one(format!(
                     "{name} needs more than {memory} bytes of memory: make the source simpler, or ask an administrator to raise \
                      --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
                 )));
             }
-            return Ok(Err(ToolError { error_output, status }));
+            return Ok(Err(error));
         }
-        let lines = error_output.lines().into_iter();
+        let lines = error.lines().into_iter();
         let (warnings, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(WARNING));
         let warnings = warnings.into_iter().map(|line| line.replacen(WARNING, "", 1));
         Ok(Ok(ToolOutput {

@@ -64,6 +64,9 @@ pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Re
     Ok(Some(start))
 }
 
+/// A method that parses the entries of a collection at a depth.
+type ParseEntries<P> = fn(&mut P, usize) -> Result<(), Stop>;
+
 /// The place of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Context {
@@ -180,7 +183,7 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
         if matches!(self.scanner.peek()?, TokenKind::Anchor(_) | TokenKind::Tag(..)) {
             properties = self.properties()?;
         }
-        let (is_map, entries): (bool, fn(&mut Self, usize) -> Result<(), Stop>) = match self.scanner.peek()? {
+        let (is_map, entries): (bool, ParseEntries<Self>) = match self.scanner.peek()? {
             TokenKind::Scalar(..) => {
                 let Token {
                     at,
