@@ -13,7 +13,6 @@ use walkdir::{DirEntry, WalkDir};
 /// The start of the names of files that configure Argo CD's source.
 const SOURCE_OVERRIDES: &str = ".argocd-source";
 
-/// The names of a kustomization.
 pub(super) const KUSTOMIZATION_FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// The selection of files in a folder.

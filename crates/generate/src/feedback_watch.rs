@@ -97,9 +97,7 @@ impl Watched {
 /// The objects of a kind in a ManifestWork that the agent watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// No object.
     None,
-    /// All objects.
     All,
     /// The objects in these namespaces, which are not all.
     Namespaces(Vec<String>),

@@ -14,7 +14,6 @@ use std::borrow::Cow;
 /// The keys that readers of any kind know.
 const KEYS: [&str; 6] = ["apiVersion", "items", "kind", "metadata", "spec", "status"];
 
-/// The keys of `metadata`.
 const METADATA_KEYS: [&[&str]; 3] = [&canonical::METADATA, &canonical::SERVER_SET, &["generateName"]];
 
 /// The reason why a manifest may be taken for another object.

@@ -1,7 +1,7 @@
 //! `generate`: wraps the manifests of a folder in `ManifestWork`s per managed cluster.
 //!
 //! ```text
-//!                        hooks, namespaces       order, buckets      content_hash, manifest_configs
+//!                        hooks                   order, buckets      content_hash, manifest_configs
 //! files ─▶ source, load ─▶ placed ─▶ validate ─▶ partition ─▶ manifestwork ─▶ print
 //!                     Object      Placed          Partition    Template, ManifestWork
 //! ```
@@ -32,7 +32,6 @@ mod list_keys;
 pub mod load;
 mod manifest_configs;
 pub mod manifestwork;
-mod namespaces;
 pub mod object;
 mod order;
 pub mod partition;

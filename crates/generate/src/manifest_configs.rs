@@ -114,7 +114,6 @@ fn is_kept(object: &Object, options: &WorkOptions) -> bool {
     is_requested || is_crd && !options.delete_crds || order::is_namespace(object) && !options.delete_namespaces
 }
 
-/// The condition rules of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConditionRules {
     /// None: the entry of the kind has them.
@@ -125,7 +124,6 @@ enum ConditionRules {
     HealthIgnored,
 }
 
-/// The values that the agent reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReportedValues {
     /// None: another entry sets them.
@@ -136,7 +134,6 @@ enum ReportedValues {
     WithHash,
 }
 
-/// An entry of `manifestConfigs`.
 struct ConfigEntry<'a> {
     identifier: Value<'static>,
     kind: &'a GroupKind,

@@ -149,7 +149,6 @@ pub(crate) fn compare_within_work(one: &Placed, other: &Placed) -> Ordering {
         .then_with(|| one.key.kind.cmp(&other.key.kind))
 }
 
-/// Returns true if the object is a core Namespace.
 pub(crate) fn is_namespace(object: &Object) -> bool {
     object.key.kind.is("", "Namespace")
 }

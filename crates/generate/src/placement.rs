@@ -226,9 +226,7 @@ impl FromStr for RolloutKind {
 /// A number or a percentage of clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterCount {
-    /// A number.
     Number(u32),
-    /// A percentage.
     Percentage(u8),
 }
 
@@ -278,7 +276,6 @@ impl FromStr for Time {
 pub enum DecisionGroup {
     /// The index, from 0.
     Index(u32),
-    /// The name.
     Name(String),
 }
 

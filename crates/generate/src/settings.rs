@@ -20,7 +20,7 @@ use super::order;
 use super::placed::Placed;
 use super::placement::{PlacementTarget, RolloutStrategy};
 use super::policy::{Executor, Rules};
-use super::source::{CompletedCharts, FolderKind, HelmSettings, Input, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
+use super::source::{CompletedCharts, FolderKind, HelmSettings, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::update_strategy::UpdateStrategy;
 use crate::confine::Isolation;
 use crate::documents::ReadOptions;
@@ -418,7 +418,10 @@ fn source(
         max_size: selection.max_size,
     };
     Source {
-        input: Input::new(folder),
+        folder: match folder {
+            Some(folder) if folder.as_os_str() == "-" => None,
+            folder => Some(folder.unwrap_or_else(|| PathBuf::from("."))),
+        },
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
         kind: sources.read_optional(&table::SOURCE, FolderKind::from_str),
         for_plain_manifests: sources.origin_for_folders(FolderKind::Directory),

@@ -10,7 +10,6 @@ use super::partition::Partition;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
 use super::settings::{DeliveryTarget, Recipient, Settings};
-use super::source::Input;
 use super::update_strategy::UpdateStrategy;
 use manifest::problem::Problems;
 use manifest::text::count;
@@ -42,21 +41,20 @@ pub(super) fn objects(
     settings: &Settings,
 ) -> Result<(), Problems> {
     let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
+    let named = |object: &Object| format!("{}: {}", location(object), object.key);
     let objects = || placed.iter().map(|placed| &*placed.object);
     let missing_namespace = placed.iter().filter(|placed| placed.lacks_namespace());
     let missing_namespace = missing_namespace.map(|Placed { object, .. }| {
         format!(
-            "{}: {}: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace \
-             of the Application",
-            location(object),
-            object.key
+            "{}: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace of the \
+             Application",
+            named(object)
         )
     });
     let twice = order::duplicates(placed).into_iter().map(|(earlier, later)| {
         format!(
-            "{}: {}: it is also in {}: keep one of the two",
-            location(later),
-            later.key,
+            "{}: it is also in {}: keep one of the two",
+            named(later),
             location(earlier)
         )
     });
@@ -69,9 +67,8 @@ pub(super) fn objects(
         };
         (size > limit).then(|| {
             format!(
-                "{}: {}: it has {size} bytes, and OCM accepts at most {limit} in a work: {remedy}",
-                location(object),
-                object.key
+                "{}: it has {size} bytes, and OCM accepts at most {limit} in a work: {remedy}",
+                named(object)
             )
         })
     });
@@ -81,9 +78,8 @@ pub(super) fn objects(
         let is_applied = UpdateStrategy::choose(placed, options.strategy) == UpdateStrategy::ServerSideApply;
         is_applied.then(|| {
             format!(
-                "{}: {}: {repeated} twice, which server-side apply refuses: keep one of the two",
-                location(object),
-                object.key
+                "{}: {repeated} twice, which server-side apply refuses: keep one of the two",
+                named(object)
             )
         })
     });
@@ -140,13 +136,9 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
 
 /// Checks that no file of the folder changes the settings of the Application, if the platform refuses that.
 pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
-    let files = match &settings.source.input {
-        Input::Folder(folder) if settings.refuses_overrides => {
-            discover::source_overrides(folder, settings.application.as_deref())
-        }
-        _ => Vec::new(),
-    };
-    let problems = files.into_iter().map(|file| {
+    let folder = settings.source.folder.as_deref().filter(|_| settings.refuses_overrides);
+    let files = folder.map(|folder| discover::source_overrides(folder, settings.application.as_deref()));
+    let problems = files.into_iter().flatten().map(|file| {
         format!(
             "{file}: Argo CD takes settings of the Application from it, and ARGOCD_OCM_CMP_SOURCE_OVERRIDES refuses that: move them into \
              spec.source of the Application, and remove the file"

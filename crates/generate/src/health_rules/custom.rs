@@ -108,7 +108,6 @@ const VERDICTS: [HealthStatus; 4] = [
     HealthStatus::Degraded,
 ];
 
-/// The statuses of a condition.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 /// The rule of one or more kinds.
@@ -226,7 +225,6 @@ impl Choice {
     }
 }
 
-/// The names of nested fields.
 #[derive(Clone, Debug, PartialEq)]
 struct NestedField(Vec<String>);
 

@@ -5,7 +5,6 @@ use super::{CONFIG_MAP, MOUNTED, Rules};
 use manifest::yaml::resolve::is_text;
 use std::borrow::Cow;
 
-/// All violations of one object.
 #[derive(Debug)]
 pub(super) struct ObjectViolations<'p> {
     rules: Rules<'p>,

@@ -7,7 +7,6 @@ use super::values::expanded;
 use crate::source::{Edit, FolderKind, KustomizeSettings, check_patches};
 use std::str::FromStr as _;
 
-/// The name of the setting for common labels.
 pub(crate) const COMMON_LABELS: &str = table::KUSTOMIZE_COMMON_LABELS.name;
 
 /// Returns the settings of kustomizations, with the edits in the order of Argo CD.

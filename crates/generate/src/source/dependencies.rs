@@ -54,7 +54,6 @@ impl CompletedCharts {
     }
 }
 
-/// A dependency of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Dependency {
     name: String,

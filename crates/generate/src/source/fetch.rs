@@ -179,9 +179,7 @@ fn not_fetched(request: &RemoteContent, why: &str) -> Problems {
     Problems::one(format!("{} cannot be fetched: {why}", request.address()))
 }
 
-/// A packaged chart.
 pub(super) struct Chart {
-    /// The name of the file.
     pub(super) file: String,
     pub(super) archive: Vec<u8>,
 }

@@ -50,7 +50,6 @@ impl KustomizeSettings {
         !self.edits.is_empty() || self.patches.is_some() || !self.components.is_empty()
     }
 
-    /// Returns the arguments of `kustomize build`.
     fn build_arguments(&self) -> Result<Vec<String>, Problems> {
         let mut arguments = vec!["build".to_owned(), ".".to_owned()];
         arguments.extend(self.options.iter().cloned());

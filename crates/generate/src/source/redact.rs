@@ -71,11 +71,8 @@ const VOCABULARY: &str = include_str!("tool_words.txt");
 /// The functions of templates whose literal arguments are messages or names of templates.
 const PUBLIC_FUNCTIONS: [&str; 6] = ["block", "define", "fail", "include", "required", "template"];
 
-/// The inputs of a tool.
 pub(super) struct Inputs {
-    /// The folder that it renders.
     pub(super) folder: PathBuf,
-    /// The root of the repository.
     pub(super) repository: PathBuf,
     /// Its arguments, among them value files and parameters.
     pub(super) arguments: Vec<OsString>,
@@ -549,7 +546,6 @@ impl Skeleton {
             .collect()
     }
 
-    /// Returns the ranges of parts of the forms.
     fn find_parts(&self, forms: &HashSet<String>) -> Vec<Range<usize>> {
         let mut parts: HashMap<&[u8], Vec<usize>> = HashMap::new();
         for length in [MIN_START, MIN_PART] {

@@ -104,7 +104,6 @@ const NETWORK_CONFIGURATION_PATHS: [&str; 14] = [
     "/etc/ssh",
 ];
 
-/// The harmless devices.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
 /// The files and folders of a home directory that Git and the download read.
@@ -125,7 +124,6 @@ const FILE_SIZE: u64 = 1 << 30;
 /// The folder of kustomize's plugins in a home directory.
 const PLUGINS: &str = ".config/kustomize";
 
-/// The access that a tool needs.
 #[expect(clippy::struct_excessive_bools, reason = "each is another permission")]
 pub(super) struct ToolAccess<'a> {
     /// The repository, or the folder for fetched content.
@@ -263,7 +261,6 @@ pub(super) struct ToolError {
     text: String,
     /// The inputs of the tool, whose values of Secrets are hidden, if it reads manifests.
     inputs: Option<Inputs>,
-    /// The folder in which it ran.
     folder: PathBuf,
     /// The folder of its temporary files.
     scratch: PathBuf,

@@ -7,7 +7,6 @@ use super::Scanner;
 use super::plain::Fold;
 
 impl<'a> Scanner<'a> {
-    /// Scans a scalar in single or double quotes.
     pub(super) fn quoted_scalar(&mut self, quote: u8) -> Result<Cow<'a, str>, Fault> {
         self.key_allowed = false;
         let open = self.at;
