@@ -146,22 +146,11 @@ impl Confinement {
         }
     }
 
-    /// Returns the command that runs `program` under this confinement; `launcher` is this program.
-    ///
-    /// # Errors
-    /// Returns an error if a path is not UTF-8.
-    pub fn command(&self, launcher: &Path, program: &Path) -> io::Result<Command> {
-        let mut command = self.supervisor(launcher)?;
-        command.arg(program);
-        Ok(command)
-    }
-
-    fn supervisor(&self, launcher: &Path) -> io::Result<Command> {
+    /// Returns the command that runs a program, if any, under this confinement; `launcher` is this program.
+    pub(crate) fn command(&self, launcher: &Path, program: Option<&Path>) -> io::Result<Command> {
         let mut command = Command::new(launcher);
-        command.arg0("argocd-ocm-cmp");
-        command
-            .args([SUPERVISOR, &serde_json::to_string(self)?])
-            .process_group(0);
+        command.arg0("argocd-ocm-cmp").process_group(0);
+        command.args([SUPERVISOR, &serde_json::to_string(self)?]).args(program);
         Ok(command)
     }
 
@@ -170,7 +159,7 @@ impl Confinement {
     /// # Errors
     /// Returns an error if the supervisor cannot be started or fails.
     pub fn probe(&self, launcher: &Path) -> io::Result<ActiveIsolation> {
-        let output = self.supervisor(launcher)?.env_clear().output()?;
+        let output = self.command(launcher, None)?.env_clear().output()?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
             return Err(io::Error::other(format!("{}: {}", output.status, why.trim())));

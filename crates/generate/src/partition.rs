@@ -190,26 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn wave_0_is_one_partition_without_a_suffix() {
-        let partitions = arranged(
-            &[
-                &annotated("v1 Service", "web", ""),
-                &annotated("apps/v1 Deployment", "web", ""),
-            ],
-            10_000,
-        );
-        assert_eq!(
-            partitions,
-            [(
-                String::new(),
-                0,
-                None,
-                vec!["Service web".to_owned(), "Deployment.apps web".to_owned()]
-            )]
-        );
-    }
-
-    #[test]
     fn maps_phases_and_waves_to_waves_of_the_hub() {
         let wave = |wave: i64| format!("argocd.argoproj.io/sync-wave: '{wave}'");
         let hook =
@@ -278,6 +258,8 @@ mod tests {
         let partitions = arranged(
             &[
                 &annotated("v1 ConfigMap", "a", ""),
+                &annotated("v1 Service", "a", ""),
+                &annotated("apps/v1 Deployment", "a", ""),
                 &annotated("cert-manager.io/v1 Certificate", "a", ""),
                 &annotated("cert-manager.io/v1 Issuer", "a", ""),
                 &annotated("networking.k8s.io/v1beta1 Ingress", "a", ""),

@@ -10,6 +10,7 @@ use crate::confine::{AllowedPaths, Confinement, Isolation, ResourceLimits, Scrat
 use crate::fetched::{DOWNLOAD, FOLDER, RemoteContent};
 use crate::settings::Env;
 use manifest::problem::{Problems, plain};
+use manifest::text::shortened;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -378,7 +379,7 @@ impl Tools {
             Some(launcher) => {
                 let root = scratch.folder("root").map_err(|error| failed("started", &error))?;
                 let confinement = self.confinement(program, access, &temporary, root);
-                let command = confinement.command(launcher, program);
+                let command = confinement.command(launcher, Some(program));
                 (command.map_err(|error| failed("started", &error))?, Some(confinement))
             }
             None => (Command::new(program), None),
@@ -598,13 +599,7 @@ fn plain_lines(error_output: &str, folder: &Path) -> Vec<String> {
         relative.push("..");
     }
     error_output = in_order(error_output.lines().collect()).join("\n");
-    if error_output.len() > MAX_ERROR_LENGTH {
-        let end = (0..=MAX_ERROR_LENGTH)
-            .rev()
-            .find(|&end| error_output.is_char_boundary(end));
-        error_output.truncate(end.unwrap_or(0));
-        error_output.push('…');
-    }
+    let error_output = shortened(&error_output, MAX_ERROR_LENGTH);
     let lines = error_output.lines().map(str::trim).filter(|line| !line.is_empty());
     // Users of Argo CD cannot pass this flag.
     let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::fault::Fault;
+use super::Fault;
 use super::graph::{Graph, GraphNode};
 use super::json::DEPTH;
 use super::number::Number;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
+use super::Fault;
 use crate::value::{Map, Value};
 
 /// The maximum nesting depth of lists and objects; Go's limit.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
+use super::Fault;
 use super::json::DEPTH;
 use super::resolve::{ScalarStyle, Tag};
 use super::scan::{Scanner, TOO_DEEP};

@@ -12,7 +12,7 @@ mod quoted;
 
 use std::collections::VecDeque;
 
-use super::fault::Fault;
+use super::Fault;
 use super::json::DEPTH;
 use super::resolve::ScalarStyle;
 use super::token::{Token, TokenKind};
