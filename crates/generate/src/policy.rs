@@ -288,11 +288,14 @@ impl Rules<'_> {
         let is_lower_case = !is_built_in && !key.kind.kind.contains(|char: char| char.is_ascii_uppercase());
         if is_lower_case {
             let what = "no kinds in lower case, which OCM's agent finds by any case";
-            refusal.add(what, format!("write {} as its CRD does", item(&kind_name())));
+            let kind = kind_name();
+            let kind = item(&kind);
+            refusal.add(what, format!("write {kind} as its CRD does"));
         }
         if let Some(field) = object.unknown_field {
-            let field = item(field);
-            let what = format!("no {} with the field {field}", item(&kind_name()));
+            let kind = kind_name();
+            let (kind, field) = (item(&kind), item(field));
+            let what = format!("no {kind} with the field {field}");
             refusal.add(&what, format!("remove {field}"));
         }
         if !entry.cluster_scoped {

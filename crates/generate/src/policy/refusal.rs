@@ -34,8 +34,8 @@ impl<'p> ObjectViolations<'p> {
         let entry = self.rules.entry;
         for denied in entry.denied_kinds.iter().flat_map(|denied| &denied.0) {
             if denied.matches(kind) {
-                let list = self.rules.field("deniedKinds");
-                self.changes.push(format!("remove `{}` from {list}", denied.text));
+                let (denied, list) = (&denied.text, self.rules.field("deniedKinds"));
+                self.changes.push(format!("remove `{denied}` from {list}"));
             }
         }
         if entry.kinds.as_ref().is_some_and(|kinds| !kinds.matches(kind)) {
