@@ -124,22 +124,20 @@ impl RolloutStrategy {
         if self.max_concurrency.is_some() && self.kind != RolloutKind::Progressive {
             lines.push(only_for("rollout-max-concurrency", "Progressive"));
         }
-        let unlimited = matches!(
-            self.max_concurrency,
-            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
-        );
-        if self.kind == RolloutKind::Progressive && unlimited {
+        let is_zero = |count| {
+            matches!(
+                count,
+                &None | &Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
+            )
+        };
+        if self.kind == RolloutKind::Progressive && is_zero(&self.max_concurrency) {
             lines.push(
                 "rollout Progressive: OCM changes all clusters at once without rollout-max-concurrency: set it to a number from 1, or to \
                  a percentage"
                     .to_owned(),
             );
         }
-        let may_fail = !matches!(
-            self.max_failures,
-            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
-        );
-        if self.is_progressive() && may_fail && self.progress_deadline.is_none() {
+        if self.is_progressive() && !is_zero(&self.max_failures) && self.progress_deadline.is_none() {
             lines.push(
                 "rollout-max-failures: no cluster counts as failed without a deadline: set rollout-progress-deadline too"
                     .to_owned(),

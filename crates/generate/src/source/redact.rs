@@ -713,6 +713,20 @@ mod tests {
     }
 
     #[test]
+    fn reads_no_more_than_can_be_searched() {
+        let mut texts = Texts {
+            size: MAX_SIZE - 6,
+            ..Texts::default()
+        };
+        assert_eq!(texts.content(&mut &b"secret"[..]).as_deref(), Some("secret"));
+        assert!(!texts.is_too_large());
+        assert_eq!(texts.content(&mut &b"secret"[..]), None);
+        assert!(texts.is_too_large());
+        texts.add("password");
+        assert!(texts.values.is_empty());
+    }
+
+    #[test]
     fn keeps_names_keys_and_words_of_the_tools() {
         let texts = texts(
             "templates/secret.yaml",
