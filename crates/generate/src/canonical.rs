@@ -115,9 +115,6 @@ pub(super) fn fold_string_data(fields: &mut Map<'_>) {
 }
 
 /// Removes the fields of an object's `metadata` that the API server does not keep.
-///
-/// # Errors
-/// Returns an error if a field is unknown to Kubernetes or has an invalid value.
 pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), ObjectFault> {
     let mut fault = None;
     metadata.retain(|key, value| {

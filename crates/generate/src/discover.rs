@@ -14,7 +14,6 @@ use walkdir::{DirEntry, WalkDir};
 /// The start of the names of files that configure Argo CD's source.
 const SOURCE_OVERRIDES: &str = ".argocd-source";
 
-/// The names of a kustomization.
 pub(super) const KUSTOMIZATION_FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// The selection of files in a folder.
@@ -194,9 +193,6 @@ fn tool_of(name: &str) -> Option<&'static str> {
 }
 
 /// Checks a symbolic link. Returns the reason to leave it out, if it does not lead to a file.
-///
-/// # Errors
-/// Returns an error with the reason if it must not be followed.
 fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Result<Option<&'static str>, String> {
     let target = match fs::canonicalize(link) {
         Ok(target) => target,

@@ -14,7 +14,6 @@ const INJECTORS: [&str; 5] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
-/// Removes the fields from an object.
 pub(super) fn remove(kind: &GroupKind, metadata: &Map<'_>, fields: &mut Map<'_>) {
     let is_injected = ["annotations", "labels"].iter().any(|of| {
         let entries = metadata.get(of).and_then(Value::as_map);

@@ -14,7 +14,6 @@ use std::borrow::Cow;
 /// The keys that readers of any kind know.
 const KEYS: [&str; 6] = ["apiVersion", "items", "kind", "metadata", "spec", "status"];
 
-/// The keys of `metadata`.
 const METADATA_KEYS: [&[&str]; 3] = [&canonical::METADATA, &canonical::SERVER_SET, &["generateName"]];
 
 /// The reason why a manifest may be taken for another object.
@@ -27,7 +26,6 @@ pub enum IdentityFault {
         path: String,
         /// The path of the key that it is read as.
         known: String,
-        /// The remedy.
         remedy: String,
     },
     /// A kind that Kubernetes writes differently.
@@ -63,9 +61,6 @@ pub(super) fn api_version(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Checks that no reader takes the kind for another one.
-///
-/// # Errors
-/// Returns an error if it is a kind of Kubernetes in another case, or not a kind at all.
 pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), IdentityFault> {
     if !kind.chars().all(|char| char.is_ascii_alphanumeric() || char == '-') {
         return Err(IdentityFault::Kind(kind.to_owned()));
@@ -80,9 +75,6 @@ pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), IdentityFault> {
 }
 
 /// Checks that no reader takes a key of the manifest, or of its `metadata`, for another one, nor the manifest for a list.
-///
-/// # Errors
-/// Returns an error with the first such key.
 pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
     if let Some(Value::List(_)) = fields.get("items") {
         return Err(IdentityFault::List);
@@ -140,12 +132,10 @@ fn quoted(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manifest::yaml;
+    use crate::object::tests::fields;
 
     fn refusal(text: &str) -> String {
-        let document = yaml::documents(text).next().expect("a document").expect(text);
-        let fields = document.value.as_map().expect("a mapping");
-        check_keys(fields).map_or_else(|fault| format!("{}: {fault}", fault.path()), |()| String::new())
+        check_keys(&fields(text)).map_or_else(|fault| format!("{}: {fault}", fault.path()), |()| String::new())
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 /// The annotation with the fields of an object, one a line.
-pub const IGNORE_FIELDS: &str = "argocd-ocm-cmp.github.io/ignore-fields";
+pub(crate) const IGNORE_FIELDS: &str = "argocd-ocm-cmp.github.io/ignore-fields";
 
 /// Fields that the agent leaves to other writers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -91,14 +91,10 @@ fn key_of(entry: &Map<'_>, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manifest::yaml;
+    use crate::object::tests::fields;
 
     fn repeated_of(kind: &str, text: &str) -> Option<String> {
-        let document = yaml::documents(text).next().expect("a document").expect("YAML");
-        repeated(
-            &kind.parse().expect("a kind"),
-            document.value.as_map().expect("a mapping"),
-        )
+        repeated(&kind.parse().expect("a kind"), &fields(text))
     }
 
     #[test]

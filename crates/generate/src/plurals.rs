@@ -15,7 +15,6 @@ pub struct Plurals {
 
 impl Plurals {
     /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
-    #[must_use]
     pub fn new(objects: &[Placed], settings: &[(GroupKind, String)]) -> Self {
         let mut plurals = Self::default();
         for defined in objects.iter().filter_map(|placed| placed.object.defines.as_deref()) {

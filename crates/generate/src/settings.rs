@@ -20,7 +20,7 @@ use super::order;
 use super::placed::Placed;
 use super::placement::{PlacementTarget, RolloutStrategy};
 use super::policy::{Executor, Rules};
-use super::source::{CompletedCharts, FolderKind, HelmSettings, Input, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
+use super::source::{CompletedCharts, FolderKind, HelmSettings, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::update_strategy::UpdateStrategy;
 use crate::confine::Isolation;
 use crate::documents::ReadOptions;
@@ -36,11 +36,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use values::{expanded, glob, plural};
 
-pub use crate::env::Env;
 pub use argo_cd::{Counterpart, OPTIONS};
 pub(crate) use kustomize::COMMON_LABELS;
 pub use parameter_announcements::announcements;
 pub use table::{SETTINGS, Setting, ValueType};
+
+/// The environment variables of a process, by name.
+pub type Env = BTreeMap<String, String>;
 
 /// The values typed on the command line, by the name of the setting.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +79,7 @@ impl DeliveryTarget {
     }
 
     /// Returns the recipients, in the given order.
-    pub fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
+    pub(crate) fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
         let placement = match self {
             Self::Clusters(_) => None,
             Self::Placement(placement) => Some(Recipient::Placement(placement)),
@@ -123,30 +125,9 @@ impl Recipient<'_> {
     }
 }
 
-/// The handling of folders from whose files Argo CD takes settings of the Application.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SourceOverrides {
-    /// They are like settings of the Application.
-    #[default]
-    Allow,
-    /// They are errors.
-    Refuse,
-}
-
-impl FromStr for SourceOverrides {
-    type Err = String;
-
-    fn from_str(mode: &str) -> Result<Self, String> {
-        match mode {
-            "allow" => Ok(Self::Allow),
-            "refuse" => Ok(Self::Refuse),
-            _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
-        }
-    }
-}
-
 /// All settings of `generate`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Settings {
     /// Warnings about settings, one line each.
     pub notices: Vec<String>,
@@ -170,8 +151,8 @@ pub struct Settings {
     pub create_namespace: bool,
     /// The options of all ManifestWorks that the Application sets.
     requested_options: WorkOptions,
-    /// The handling of files in the folder that change the settings of the Application.
-    pub source_overrides: SourceOverrides,
+    /// True to refuse files in the folder from which Argo CD takes settings of the Application.
+    pub(super) refuses_overrides: bool,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
     /// The file with the health rules of the user.
@@ -260,7 +241,7 @@ impl Settings {
             ));
         }
         let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
-        let source_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
+        let refuses_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, values::refuses);
         let misspelled = suggestions::misspelled_variables(env);
         let notices = misspelled.warnings;
         let mut problems = std::mem::take(&mut sources.problems);
@@ -290,7 +271,7 @@ impl Settings {
                 allow_secrets,
                 create_namespace,
                 requested_options,
-                source_overrides,
+                refuses_overrides,
                 policy,
                 health_rules,
                 project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
@@ -309,7 +290,7 @@ impl Settings {
     /// # Errors
     /// Returns an error if a policy applies and the Application sets another executor than the policy's, or another name than its
     /// own.
-    pub fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
+    pub(crate) fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
         let mut wanted = self.requested_options.clone();
         if let Some(rules) = rules {
             self.own_name()?;
@@ -354,8 +335,7 @@ impl Settings {
     }
 
     /// Returns the Namespace to create, unless `objects` contains it.
-    #[must_use]
-    pub fn created_namespace(&self, objects: &[Placed]) -> Option<Placed> {
+    pub(crate) fn created_namespace(&self, objects: &[Placed]) -> Option<Placed> {
         let name = self.namespace.as_deref().filter(|_| self.create_namespace)?;
         let given = |placed: &Placed| order::is_namespace(&placed.object) && &*placed.object.key.name == name;
         (!objects.is_empty() && !objects.iter().any(given)).then(|| Placed::namespace(name))
@@ -429,16 +409,19 @@ fn source(
     namespace: Option<String>,
     env: &Env,
 ) -> Source {
-    let input = Input::new(folder);
+    let folder = match folder {
+        Some(folder) if folder.as_os_str() == "-" => None,
+        folder => Some(folder.unwrap_or_else(|| PathBuf::from("."))),
+    };
     let overlays = sources.map(&table::OVERLAYS, true, |cluster| {
         ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
     });
     // An overlay belongs to its clusters alone, so it is excluded from the shared part and from an overlay around it, whether or not
     // the target has these clusters.
-    let leave_out = match &input {
-        Input::Folder(folder) => overlays.values().map(|path| folder.join(path)).collect(),
-        _ => HashSet::new(),
-    };
+    let leave_out = folder
+        .iter()
+        .flat_map(|folder| overlays.values().map(|path| folder.join(path)))
+        .collect();
     let selection = FileSelection {
         recurse: sources.flag(&table::RECURSE),
         include: sources.list(&table::INCLUDE, false, glob),
@@ -455,7 +438,7 @@ fn source(
         max_size: selection.max_size,
     };
     Source {
-        input,
+        folder,
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
         kind: sources.read_optional(&table::SOURCE, FolderKind::from_str),
         for_plain_manifests: sources.origin_for_folders(FolderKind::Directory),
@@ -499,11 +482,11 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
             .or(namespace),
         value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
         values: sources.any_text(&table::HELM_VALUES),
-        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, values::text)),
-        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, values::text)),
-        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, values::text)),
+        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, String::from_str)),
+        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, String::from_str)),
+        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, String::from_str)),
         kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
-        api_versions: sources.list(&table::HELM_API_VERSIONS, true, values::text),
+        api_versions: sources.list(&table::HELM_API_VERSIONS, true, String::from_str),
         flags: [
             ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS)),
             ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS)),
@@ -547,7 +530,7 @@ mod tests {
     const PLUGIN: &[(&str, &str)] = &[
         ("ARGOCD_APP_NAME", "guestbook"),
         ("ARGOCD_APP_NAMESPACE", "shop"),
-        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1"),
+        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1 ,"),
     ];
 
     fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {

@@ -11,11 +11,11 @@ use std::ops::Range;
 
 /// The maximum length of a key, in characters of its JSON text, in Argo CD's second parser: it refuses a mapping key of more than
 /// 1,024 characters, including quotes.
-pub const KEY_MAX: usize = 1022;
+pub(crate) const KEY_MAX: usize = 1022;
 
 /// The maximum nesting depth of a value: the same parser stops at 10,000 levels, and a ManifestWork adds a few levels around its
 /// objects.
-pub const DEPTH_MAX: usize = 9_990;
+pub(crate) const DEPTH_MAX: usize = 9_990;
 
 /// The reason why Argo CD cannot read a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Problems of the input: one line each, and the same on every run.
 
-use crate::text::{count, one_line, without_middle};
+use crate::text::{one_line, without_middle};
 use std::fmt;
 use std::io;
 
@@ -56,7 +56,8 @@ impl fmt::Display for Problems {
         }
         match self.0.len() - printed {
             0 => Ok(()),
-            more => writeln!(f, "error: and {}", count(more, "more problem")),
+            1 => writeln!(f, "error: and 1 more problem"),
+            more => writeln!(f, "error: and {more} more problems"),
         }
     }
 }

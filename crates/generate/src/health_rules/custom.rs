@@ -108,7 +108,6 @@ const VERDICTS: [HealthStatus; 4] = [
     HealthStatus::Degraded,
 ];
 
-/// The statuses of a condition.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 /// The rule of one or more kinds.
@@ -226,7 +225,6 @@ impl Choice {
     }
 }
 
-/// The names of nested fields.
 #[derive(Clone, Debug, PartialEq)]
 struct NestedField(Vec<String>);
 
@@ -259,7 +257,6 @@ enum Operand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manifest::json;
 
     /// Returns a group that the rule matches.
     fn sample_group(rule: &CustomRule) -> String {
@@ -286,30 +283,15 @@ mod tests {
     fn rules_of_custom_kinds_stay_small() {
         let mut sizes = Vec::new();
         for rule in rules() {
-            let kind_health = kind_health(rule);
-            let texts = kind_health
-                .rules
-                .iter()
-                .flat_map(|each| [each.expression, each.message]);
-            let mut rules = String::new();
-            for text in texts.chain(kind_health.suspended) {
-                json::write_text(text, &mut rules);
-            }
+            let (rules, feedback) = super::super::tests::sizes(&kind_health(rule));
             // A Rollout before Argo Rollouts 1.1 has no phase: its health follows from many fields.
             let limit = if rule.kinds == ["Rollout"] { 3000 } else { 2200 };
-            assert!(rules.len() <= limit, "{:?}: {} bytes: {rules}", rule.kinds, rules.len());
-            let mut feedback = String::new();
-            for (name, path) in kind_health.feedback {
-                json::write_text(name, &mut feedback);
-                json::write_text(path, &mut feedback);
-            }
             assert!(
-                feedback.len() <= 500,
-                "{:?}: {} bytes: {feedback}",
-                rule.kinds,
-                feedback.len()
+                rules <= limit && feedback <= 500,
+                "{:?}: {rules} and {feedback}",
+                rule.kinds
             );
-            sizes.push(rules.len());
+            sizes.push(rules);
         }
         let mean = sizes.iter().sum::<usize>() / sizes.len();
         assert!(mean <= 750, "{mean} bytes on average");

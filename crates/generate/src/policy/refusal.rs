@@ -5,11 +5,9 @@ use super::{CONFIG_MAP, MOUNTED, Rules};
 use manifest::yaml::resolve::is_text;
 use std::borrow::Cow;
 
-/// All violations of one object.
 #[derive(Debug)]
 pub(super) struct ObjectViolations<'p> {
     rules: Rules<'p>,
-    /// The violations.
     refused: Vec<String>,
     /// The changes to the policy that would allow the object.
     changes: Vec<String>,
@@ -36,8 +34,8 @@ impl<'p> ObjectViolations<'p> {
         let entry = self.rules.entry;
         for denied in entry.denied_kinds.iter().flat_map(|denied| &denied.0) {
             if denied.matches(kind) {
-                let list = self.rules.field("deniedKinds");
-                self.changes.push(format!("remove `{}` from {list}", denied.text));
+                let (denied, list) = (&denied.text, self.rules.field("deniedKinds"));
+                self.changes.push(format!("remove `{denied}` from {list}"));
             }
         }
         if entry.kinds.as_ref().is_some_and(|kinds| !kinds.matches(kind)) {

@@ -3,10 +3,10 @@
 use super::Env;
 use super::sources::Sources;
 use super::table::{self, Setting};
-use super::values::{self, expanded};
+use super::values::expanded;
 use crate::source::{Edit, FolderKind, KustomizeSettings, check_patches};
+use std::str::FromStr as _;
 
-/// The name of the setting for common labels.
 pub(crate) const COMMON_LABELS: &str = table::KUSTOMIZE_COMMON_LABELS.name;
 
 /// Returns the settings of kustomizations, with the edits in the order of Argo CD.
@@ -19,10 +19,10 @@ pub(super) fn settings(sources: &mut Sources<'_>, env: &Env) -> KustomizeSetting
         patches: sources.read_optional(&table::KUSTOMIZE_PATCHES, |text| {
             check_patches(text).map(|()| text.to_owned())
         }),
-        components: sources.list(&table::KUSTOMIZE_COMPONENTS, false, values::text),
+        components: sources.list(&table::KUSTOMIZE_COMPONENTS, false, String::from_str),
         ignore_missing_components: sources.flag(&table::KUSTOMIZE_IGNORE_MISSING_COMPONENTS),
         kube_version: sources.any_text(&table::KUSTOMIZE_KUBE_VERSION),
-        api_versions: sources.list(&table::KUSTOMIZE_API_VERSIONS, true, values::text),
+        api_versions: sources.list(&table::KUSTOMIZE_API_VERSIONS, true, String::from_str),
     }
 }
 
@@ -91,7 +91,7 @@ fn edits(sources: &mut Sources<'_>, env: &Env) -> Vec<Edit> {
 
 fn replicas(sources: &mut Sources<'_>) -> Vec<String> {
     let setting = &table::KUSTOMIZE_REPLICAS;
-    let counts = sources.map(setting, true, values::text);
+    let counts = sources.map(setting, true, String::from_str);
     let origin = sources.origin(setting).unwrap_or_default();
     let mut replicas = Vec::new();
     for (name, count) in counts {
@@ -107,7 +107,7 @@ fn replicas(sources: &mut Sources<'_>) -> Vec<String> {
 
 /// Returns the entries of a map as kustomize's arguments; with `env`, variables in the values are replaced.
 fn pairs(sources: &mut Sources<'_>, setting: &Setting, env: Option<&Env>) -> Vec<String> {
-    let values = sources.map(setting, false, values::text);
+    let values = sources.map(setting, false, String::from_str);
     let values = values.into_iter().map(|(key, value)| match env {
         Some(env) => format!("{key}:{}", expanded(&value, env)),
         None => format!("{key}:{value}"),

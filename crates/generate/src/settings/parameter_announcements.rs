@@ -2,7 +2,7 @@
 
 use super::sources::Sources;
 use super::table::{self, SETTINGS, Setting, ValueType};
-use super::values::{self, glob};
+use super::values::glob;
 use super::{Env, FlagValues};
 use crate::discover::FileSelection;
 use crate::source::FolderKind;
@@ -87,7 +87,7 @@ fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> 
         }
         Shape::Map => {
             let commas = setting.name == table::OVERLAYS.name;
-            let given = sources.map(setting, commas, values::text);
+            let given = sources.map(setting, commas, String::from_str);
             let given = given
                 .into_iter()
                 .map(|(key, value)| (key.into(), Value::from_text(value)));

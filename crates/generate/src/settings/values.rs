@@ -7,7 +7,6 @@ use manifest::kinds::GroupKind;
 use manifest::quantity;
 use ocm::glob::Glob;
 use ocm::names;
-use std::convert::Infallible;
 
 /// Parses a kind and its resource name.
 pub(super) fn plural(text: &str) -> Result<(GroupKind, String), String> {
@@ -25,16 +24,20 @@ pub(super) fn plural(text: &str) -> Result<(GroupKind, String), String> {
     }
 }
 
-/// Returns any text as it is.
-pub(super) fn text(text: &str) -> Result<String, Infallible> {
-    Ok(text.to_owned())
-}
-
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
         _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+/// Parses `allow` or `refuse`; true for the second.
+pub(super) fn refuses(mode: &str) -> Result<bool, String> {
+    match mode {
+        "allow" => Ok(false),
+        "refuse" => Ok(true),
+        _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
     }
 }
 

@@ -50,10 +50,6 @@ impl KustomizeSettings {
         !self.edits.is_empty() || self.patches.is_some() || !self.components.is_empty()
     }
 
-    /// Returns the arguments of `kustomize build`.
-    ///
-    /// # Errors
-    /// Returns an error for a text that is no version.
     fn build_arguments(&self) -> Result<Vec<String>, Problems> {
         let mut arguments = vec!["build".to_owned(), ".".to_owned()];
         arguments.extend(self.options.iter().cloned());
@@ -79,9 +75,6 @@ impl KustomizeSettings {
 }
 
 /// Renders the kustomization at `below` in `folder` with `kustomize build`.
-///
-/// # Errors
-/// Returns an error if the kustomization needs an address that is not allowed, or with the message of kustomize.
 pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
     let repository = Repository::locate(folder, &source.path);
     let folder = folder.join(below);
@@ -221,9 +214,6 @@ fn add_patches(folder: &Path, patches: &str) -> Result<(), String> {
 }
 
 /// Checks the patches of a setting.
-///
-/// # Errors
-/// Returns an error if they are no list of mappings.
 pub(crate) fn check_patches(text: &str) -> Result<(), String> {
     parse_patches(text).map(drop)
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
+use super::Fault;
 use super::parse::{Properties, Sink, Stop};
 use super::resolve::{self, Scalar, ScalarStyle};
 use crate::value::{Map, Value};

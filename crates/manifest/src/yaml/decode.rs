@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::fault::Fault;
+use super::Fault;
 use super::graph::{Graph, GraphNode};
 use super::json::DEPTH;
 use super::number::Number;
@@ -35,7 +35,6 @@ pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
     }
 }
 
-/// The depth of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Depth {
     /// The depth in lists and mappings of the result.

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use crate::json;
 use crate::value::Value;
 
-/// A number written in YAML.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     /// A number that fits `i64`.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
+use super::Fault;
 use super::json::DEPTH;
 use super::resolve::{ScalarStyle, Tag};
 use super::scan::{Scanner, TOO_DEEP};
@@ -63,6 +63,9 @@ pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Re
     parser.scanner.peek()?;
     Ok(Some(start))
 }
+
+/// A method that parses the entries of a collection at a depth.
+type ParseEntries<P> = fn(&mut P, usize) -> Result<(), Stop>;
 
 /// The place of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -180,7 +183,7 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
         if matches!(self.scanner.peek()?, TokenKind::Anchor(_) | TokenKind::Tag(..)) {
             properties = self.properties()?;
         }
-        let (is_map, entries): (bool, fn(&mut Self, usize) -> Result<(), Stop>) = match self.scanner.peek()? {
+        let (is_map, entries): (bool, ParseEntries<Self>) = match self.scanner.peek()? {
             TokenKind::Scalar(..) => {
                 let Token {
                     at,

@@ -138,11 +138,12 @@ pub(super) fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<Tag>) -
             .map_err(|_| "the text after \"!!binary\" is not base64"),
         (Tag::Timestamp, _) if is_timestamp(&text) => Ok(Scalar::Text(text)),
         (Tag::Timestamp, _) => Err("the text after \"!!timestamp\" is not a date"),
-        (Tag::Null, Some(scalar @ Scalar::Null)) | (Tag::Bool, Some(scalar @ Scalar::Bool(_))) => Ok(scalar),
+        (Tag::Null, Some(scalar @ Scalar::Null))
+        | (Tag::Bool, Some(scalar @ Scalar::Bool(_)))
+        | (Tag::Int, Some(scalar @ Scalar::Number(Number::Int(_) | Number::Large(_))))
+        | (Tag::Float, Some(scalar @ Scalar::Number(Number::Float(_)))) => Ok(scalar),
         (Tag::Null, _) => Err("the text after \"!!null\" is not null"),
         (Tag::Bool, _) => Err("the text after \"!!bool\" is not true or false"),
-        (Tag::Int, Some(scalar @ Scalar::Number(Number::Int(_) | Number::Large(_))))
-        | (Tag::Float, Some(scalar @ Scalar::Number(Number::Float(_)))) => Ok(scalar),
         (Tag::Int, _) => Err("the text after \"!!int\" is not a whole number"),
         #[expect(clippy::cast_precision_loss, reason = "the tag requests a float")]
         (Tag::Float, Some(Scalar::Number(Number::Int(value)))) => Ok(Scalar::Number(Number::Float(value as f64))),

@@ -12,13 +12,12 @@ mod quoted;
 
 use std::collections::VecDeque;
 
-use super::fault::Fault;
+use super::Fault;
 use super::json::DEPTH;
 use super::resolve::ScalarStyle;
 use super::token::{Token, TokenKind};
 use key::KeyLevel;
 
-/// A scanner that reads a text token by token.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate state")]
 pub(super) struct Scanner<'a> {
@@ -73,7 +72,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the next token without taking it.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<&TokenKind<'a>, Fault> {
         if self.queue.front().is_none_or(|token| token.key_level > 0) {

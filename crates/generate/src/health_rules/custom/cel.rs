@@ -170,7 +170,6 @@ impl CustomRule {
     }
 }
 
-/// The conditions that a message shows.
 #[derive(Default)]
 struct ShownConditions {
     /// Any condition that is False.

@@ -63,7 +63,6 @@ fn entries(text: &str) -> Vec<(usize, String)> {
 enum RuleToken {
     /// A word without quotes, or a symbol.
     Word(String),
-    /// A text in quotes.
     Quoted(String),
     /// A CEL expression in braces.
     Cel(String),

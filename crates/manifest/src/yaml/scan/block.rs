@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::fault::Fault;
+use super::super::Fault;
 use super::{Scanner, TAB};
 
 /// The handling of final line breaks.

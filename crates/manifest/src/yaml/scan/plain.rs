@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::fault::Fault;
+use super::super::Fault;
 use super::{Scanner, TAB};
 
 /// The white space between two parts of a multi-line scalar.

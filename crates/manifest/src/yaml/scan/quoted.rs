@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::super::fault::Fault;
+use super::super::Fault;
 use super::Scanner;
 use super::plain::Fold;
 
 impl<'a> Scanner<'a> {
-    /// Scans a scalar in single or double quotes.
     pub(super) fn quoted_scalar(&mut self, quote: u8) -> Result<Cow<'a, str>, Fault> {
         self.key_allowed = false;
         let open = self.at;
