@@ -16,11 +16,10 @@ mod shown;
 mod text;
 mod work;
 
-pub use file::{read_input, works};
-pub use list::ChangeList;
-pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
-pub use text::{DiffStyle, format_changes, object_text};
-pub use work::ComparedWork;
+pub(crate) use file::{read_input, works};
+pub(crate) use list::ChangeList;
+pub(crate) use text::{DiffStyle, format_changes, object_text};
+pub(crate) use work::ComparedWork;
 
 use generate::content_hash;
 use manifest::key::ObjectKey;
@@ -34,29 +33,27 @@ use work::ComparedObject;
 
 /// A difference between a live and a generated object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectChange {
+pub(crate) struct ObjectChange {
     /// The target of the work.
-    pub target: Target,
+    pub(crate) target: Target,
     /// The changed object or work, and the change if there is no text of it.
-    pub what: String,
+    pub(crate) what: String,
     /// The live object.
-    pub before: Option<Side>,
+    pub(crate) before: Option<Side>,
     /// The generated object.
-    pub after: Option<Side>,
+    pub(crate) after: Option<Side>,
 }
 
 /// One side of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Side {
-    /// The name of the work.
-    pub work: String,
+pub(crate) struct Side {
+    pub(crate) work: String,
     /// The object as YAML.
-    pub yaml: String,
+    pub(crate) yaml: String,
 }
 
 /// Returns true if works of these names were made under a policy and `name` was not.
-#[must_use]
-pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'n str>) -> bool {
+pub(crate) fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'n str>) -> bool {
     !name.is_under_policy() && live.any(|work| name.is_of_under_policy(work))
 }
 
@@ -64,8 +61,7 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'
 ///
 /// Works that are Argo CD hooks exist only while and after they run, and no sync removes them. So they are compared only with
 /// works that were never on a hub.
-#[must_use]
-pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<ObjectChange> {
+pub(crate) fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<ObjectChange> {
     let has_uid = |work: &ComparedWork<'_>| {
         work.work
             .metadata()

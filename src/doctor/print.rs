@@ -9,11 +9,11 @@ use serde_json::json;
 
 /// The findings about a hub.
 #[derive(Debug)]
-pub struct FindingList<'f> {
+pub(crate) struct FindingList<'f> {
     /// The findings, errors first.
-    pub findings: &'f [Finding],
+    pub(crate) findings: &'f [Finding],
     /// True if the table has colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 impl List for FindingList<'_> {

@@ -8,21 +8,20 @@ use std::fmt;
 
 /// A permission of a ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permission {
+pub(crate) struct Permission {
     /// The ServiceAccount in Argo CD's namespace.
-    pub account: String,
+    pub(crate) account: String,
     /// The file that grants it.
-    pub file: &'static str,
-    /// The verb.
-    pub verb: String,
+    pub(crate) file: &'static str,
+    pub(crate) verb: String,
     /// The API group; empty for the core group.
-    pub group: String,
+    pub(crate) group: String,
     /// The resource, with its subresource if any: `placementdecisions/status`.
-    pub resource: String,
+    pub(crate) resource: String,
     /// The namespace; empty for all.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// The name of the only object; empty for all.
-    pub name: String,
+    pub(crate) name: String,
 }
 
 impl fmt::Display for Permission {
@@ -37,8 +36,7 @@ impl fmt::Display for Permission {
 
 impl Permission {
     /// Creates the SubjectAccessReview for the permission; `argocd` is the namespace of the ServiceAccount.
-    #[must_use]
-    pub fn review(&self, argocd: &str) -> Value {
+    pub(crate) fn review(&self, argocd: &str) -> Value {
         let (resource, part) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
         json!({
             "apiVersion": "authorization.k8s.io/v1",
@@ -60,8 +58,7 @@ impl Permission {
 }
 
 /// Returns the permissions that the controller and Argo CD of this hub need.
-#[must_use]
-pub fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
+pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
     let mut permissions = Vec::new();
     if let Some(controller) = hub_state
         .application_controller()

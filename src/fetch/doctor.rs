@@ -42,10 +42,7 @@ type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<HubWork>>, BTreeSet<String
 impl WorkReader {
     /// Reads the state of a hub that `doctor` checks; its Argo CD is in this namespace. A read that is not permitted is part of
     /// the state.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached or does not authenticate us.
-    pub fn examine(&self, namespace: &str) -> Result<HubState, String> {
+    pub(crate) fn examine(&self, namespace: &str) -> Result<HubState, String> {
         let Self { runtime, hub, .. } = self;
         let hub_state = runtime.block_on(hub.examine(namespace));
         hub_state.map_err(|error| describe_error(&error, &hub.url))

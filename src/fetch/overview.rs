@@ -34,10 +34,7 @@ type OverviewRead = (Overview, Vec<String>);
 impl WorkReader {
     /// Reads the Applications of the Argo CD in this namespace that are delivered to managed clusters; if `clusters` are named,
     /// only those with works there.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<OverviewRead, String> {
+    pub(crate) fn overview(&self, namespace: &str, clusters: &[String]) -> Result<OverviewRead, String> {
         let Self { runtime, hub, .. } = self;
         let read = runtime.block_on(async {
             if hub.tracking(namespace).await?.is_none() {

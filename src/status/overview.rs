@@ -12,25 +12,23 @@ use std::collections::BTreeMap;
 
 /// An Application in Argo CD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overviewed {
+pub(crate) struct Overviewed {
     /// `NAME`, or `NAMESPACE/NAME` outside Argo CD's namespace, as `status` accepts it.
-    pub name: String,
-    /// Its AppProject.
-    pub project: String,
+    pub(crate) name: String,
+    pub(crate) project: String,
     /// Its sync status; empty before the first comparison.
-    pub sync: String,
+    pub(crate) sync: String,
     /// Its health in Argo CD; empty before the first comparison.
-    pub health: String,
+    pub(crate) health: String,
     /// The totals over its clusters, as the controller writes them: `applied on 2 of 2 clusters, healthy on 1; …`.
-    pub totals: Option<String>,
+    pub(crate) totals: Option<String>,
     /// The first reason why it is not healthy or not delivered; may be empty.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl Overviewed {
     /// Returns its health. An unknown text of another version of Argo CD is Unknown.
-    #[must_use]
-    pub fn health(&self) -> HealthStatus {
+    pub(crate) fn health(&self) -> HealthStatus {
         let known = HealthStatus::ALL
             .into_iter()
             .find(|health| health.name() == self.health);
@@ -40,25 +38,23 @@ impl Overviewed {
 
 /// The works of an Application on a managed cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnCluster {
+pub(crate) struct OnCluster {
     /// The managed cluster.
-    pub cluster: String,
-    /// The Application.
-    pub application: Overviewed,
+    pub(crate) cluster: String,
+    pub(crate) application: Overviewed,
     /// The least healthy of its works there.
-    pub health: HealthStatus,
+    pub(crate) health: HealthStatus,
     /// The names of its works there.
-    pub works: Vec<String>,
+    pub(crate) works: Vec<String>,
     /// The number of its objects there.
-    pub objects: usize,
+    pub(crate) objects: usize,
     /// The reason for the health.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl OnCluster {
     /// Returns the Applications on managed clusters, from the works there with their Applications.
-    #[must_use]
-    pub fn all(works: impl IntoIterator<Item = (Overviewed, WorkStatus)>) -> Vec<Self> {
+    pub(crate) fn all(works: impl IntoIterator<Item = (Overviewed, WorkStatus)>) -> Vec<Self> {
         let mut all = BTreeMap::<_, Self>::new();
         for (application, work) in works {
             let key = (work.namespace.clone(), application.name.clone());
@@ -83,7 +79,7 @@ impl OnCluster {
 
 /// The Applications of a hub.
 #[derive(Debug)]
-pub enum Overview {
+pub(crate) enum Overview {
     /// Those in Argo CD.
     All(Vec<Overviewed>),
     /// Those on some managed clusters.
@@ -92,7 +88,7 @@ pub enum Overview {
 
 impl Overview {
     /// Keeps those with one of these health values and of one of these AppProjects; an empty list keeps all.
-    pub fn keep(&mut self, health: &[HealthStatus], projects: &[String]) {
+    pub(crate) fn keep(&mut self, health: &[HealthStatus], projects: &[String]) {
         let keeps = |application: &Overviewed, of: HealthStatus| {
             (health.is_empty() || health.contains(&of))
                 && (projects.is_empty() || projects.contains(&application.project))
@@ -104,8 +100,7 @@ impl Overview {
     }
 
     /// Returns the worst health.
-    #[must_use]
-    pub fn health(&self) -> HealthStatus {
+    pub(crate) fn health(&self) -> HealthStatus {
         let worst = match self {
             Self::All(all) => all.iter().map(Overviewed::health).min(),
             Self::OnClusters(all) => all.iter().map(|cluster| cluster.health).min(),
@@ -195,11 +190,10 @@ fn row_on(on_cluster: &OnCluster) -> Row {
 
 /// An overview in the formats of `-o`.
 #[derive(Debug)]
-pub struct OverviewList<'o> {
-    /// The overview.
-    pub overview: &'o Overview,
+pub(crate) struct OverviewList<'o> {
+    pub(crate) overview: &'o Overview,
     /// True if the table has colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 /// Formats the number of Applications by health on one line.

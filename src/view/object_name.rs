@@ -73,10 +73,7 @@ impl FromStr for ObjectName {
 
 impl ObjectName {
     /// Finds the object of this name.
-    ///
-    /// # Errors
-    /// Returns one line if there is none, or more than one.
-    pub fn find<'o>(&self, objects: &'o [ObjectId]) -> Result<&'o ObjectId, String> {
+    pub(crate) fn find<'o>(&self, objects: &'o [ObjectId]) -> Result<&'o ObjectId, String> {
         let matches: Vec<&ObjectId> = objects.iter().filter(|object| self.is(object)).collect();
         match *matches {
             [object] => Ok(object),
@@ -137,14 +134,12 @@ impl std::fmt::Display for ObjectName {
 }
 
 /// Returns the name of an object as kubectl prints it, such as `deployment.apps/web`.
-#[must_use]
-pub fn kubectl_name(object: &ObjectId) -> String {
+pub(crate) fn kubectl_name(object: &ObjectId) -> String {
     format!("{}/{}", kind_name(&object.kind), object.name)
 }
 
 /// Returns the name of an object with its namespace, such as `deployment.apps/shop/web`, which names no other object.
-#[must_use]
-pub fn full_name(object: &ObjectId) -> String {
+pub(crate) fn full_name(object: &ObjectId) -> String {
     match &*object.namespace {
         "" => kubectl_name(object),
         namespace => format!("{}/{namespace}/{}", kind_name(&object.kind), object.name),

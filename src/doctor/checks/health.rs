@@ -1,8 +1,7 @@
 //! Checks that Argo CD evaluates the health of works as in deploy/argocd_cm.yaml, and that it watches works at all.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, items};
-use crate::doctor::message::{Finding, Message, list_names, messages};
+use crate::doctor::message::{Finding, check, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use generate::health_rules::{self, custom};
@@ -12,13 +11,8 @@ use ocm::work::{GROUP, KIND, SET_KIND};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "argocd-cm",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "argocd-cm"
     error NO_HEALTH "argocd-cm-health-missing":
         "argocd-cm has no health check for {kind}, so Argo CD shows it as healthy as soon as it is on the hub",
         "add it with argocd-ocm-cmp install --features plugin";

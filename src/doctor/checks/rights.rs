@@ -1,19 +1,13 @@
 //! Checks that the controller and Argo CD have the permissions from the shipped files.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, Message, messages};
+use crate::doctor::message::{Finding, check};
 use crate::doctor::rights::Permission;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "rights",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "rights"
     error MISSING "rights-missing":
         "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
         "apply {file}, and check that its bindings name this ServiceAccount";
