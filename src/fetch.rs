@@ -241,17 +241,6 @@ impl Hub {
         let Some(tracking) = self.tracking(&application.argo_cd).await? else {
             return Ok(Err(self.no_argo_cd(&application.argo_cd).await?));
         };
-        let state = self.read_state(application, &tracking, clusters, known).await?;
-        Ok(Ok(state))
-    }
-
-    async fn read_state(
-        &self,
-        application: &ApplicationName,
-        tracking: &Tracking,
-        clusters: &[String],
-        known: &mut HashMap<Version, Arc<str>>,
-    ) -> Result<ApplicationState, Error> {
         let mut state = ApplicationState::default();
         // Read first: then the works of a completed sync are among the works that are read afterwards.
         let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
@@ -269,7 +258,7 @@ impl Hub {
         };
         let sets = match clusters {
             [] => {
-                let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
+                let application_works = ApplicationWorks::new(application, &tracking, &listed, &[]);
                 self.list_sets(application_works, &mut state.notices).await?
             }
             _ => Vec::new(),
@@ -278,7 +267,7 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let application_works = ApplicationWorks::new(application, tracking, &listed, &places);
+        let application_works = ApplicationWorks::new(application, &tracking, &listed, &places);
         let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
@@ -311,7 +300,7 @@ impl Hub {
                 .unsatisfied_placements
                 .extend(why.map(|why| (object_ref.to_string(), why)));
         }
-        Ok(state)
+        Ok(Ok(state))
     }
 
     /// Lists the sets of works of an Application, or adds a notice if we are not permitted to.

@@ -193,13 +193,17 @@ impl Rollout {
         kind.as_str().unwrap_or("All")
     }
 
-    fn strategy(&self) -> &Value {
-        let strategy = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"];
+    /// Returns the field with the settings of the strategy.
+    fn strategy_field(&self) -> &'static str {
         match self.kind() {
-            "Progressive" => &strategy["progressive"],
-            "ProgressivePerGroup" => &strategy["progressivePerGroup"],
-            _ => &strategy["all"],
+            "Progressive" => "progressive",
+            "ProgressivePerGroup" => "progressivePerGroup",
+            _ => "all",
         }
+    }
+
+    fn strategy(&self) -> &Value {
+        &self.set["spec"]["placementRefs"][0]["rolloutStrategy"][self.strategy_field()]
     }
 
     fn with_state(&self, state: RolloutState) -> impl Iterator<Item = &RolloutCluster> {
@@ -261,19 +265,16 @@ impl Rollout {
         }
         let failed: Vec<_> = self.with_state(RolloutState::Failed).collect();
         let held = self.with_state(RolloutState::OnHold).count();
-        if failed.is_empty() && held == 0 {
-            return Err(format!(
-                "ManifestWorkReplicaSet {name} is not stopped: {}",
-                self.headline()
-            ));
-        }
         if let Some(cluster) = failed.iter().find(|cluster| self.is_mandatory(cluster)) {
             return Err(format!(
                 "managed cluster {} is in one of rollout-groups, which must all succeed: repair it, or run argocd-ocm-cmp rollout undo",
                 cluster.name
             ));
         }
-        let fields = self.tolerant_fields(&failed, held)?;
+        let fields = match (&*failed, held) {
+            ([], 0) => Vec::new(),
+            _ => self.tolerant_fields(&failed, held)?,
+        };
         if fields.is_empty() {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} is not stopped: {}",
@@ -281,14 +282,9 @@ impl Rollout {
             ));
         }
         let mut placements = self.set["spec"]["placementRefs"].clone();
-        let strategy = if self.kind() == "Progressive" {
-            "progressive"
-        } else {
-            "progressivePerGroup"
-        };
         let mut settings = Vec::new();
         for (field, setting, number) in fields {
-            placements[0]["rolloutStrategy"][strategy][field] = json!(number);
+            placements[0]["rolloutStrategy"][self.strategy_field()][field] = json!(number);
             settings.push(format!("{setting}={number}"));
         }
         Ok(SetChange {

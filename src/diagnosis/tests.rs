@@ -188,38 +188,31 @@ fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
 
 #[test]
 fn application_without_errors_has_a_reason_too() {
-    let with = |change: fn(&mut DiagnosedApplication)| {
+    let rows: [(ProblemCause, bool, fn(&mut DiagnosedApplication)); 6] = [
+        (ProblemCause::PullModel, true, |application| application.pull = true),
+        (ProblemCause::NoPlugin, true, |application| application.plugins.clear()),
+        (ProblemCause::NotCompared, false, |application| application.sync.clear()),
+        (ProblemCause::NotSynced, false, |application| {
+            application.sync = "OutOfSync".to_owned()
+        }),
+        (ProblemCause::Other, false, |application| {
+            application.sync = "Synced".to_owned()
+        }),
+        (ProblemCause::ClusterNotAccepted, true, |application| {
+            application.targets = ["cluster2".to_owned()].into()
+        }),
+    ];
+    for (cause, permanent, change) in rows {
         let mut application = application("", "");
         application.conditions.clear();
         change(&mut application);
         let found = found(&application);
-        assert_eq!(found.len(), 1, "{found:?}");
-        (found[0].0, found[0].2)
-    };
-    assert_eq!(
-        with(|application| application.pull = true),
-        (ProblemCause::PullModel, true)
-    );
-    assert_eq!(
-        with(|application| application.plugins.clear()),
-        (ProblemCause::NoPlugin, true)
-    );
-    assert_eq!(
-        with(|application| application.sync.clear()),
-        (ProblemCause::NotCompared, false)
-    );
-    assert_eq!(
-        with(|application| application.sync = "OutOfSync".to_owned()),
-        (ProblemCause::NotSynced, false)
-    );
-    assert_eq!(
-        with(|application| application.sync = "Synced".to_owned()),
-        (ProblemCause::Other, false)
-    );
-    assert_eq!(
-        with(|application| application.targets = ["cluster2".to_owned()].into()),
-        (ProblemCause::ClusterNotAccepted, true)
-    );
+        assert_eq!(
+            (found.len(), found[0].0, found[0].2),
+            (1, cause, permanent),
+            "{found:?}"
+        );
+    }
 }
 
 #[test]

@@ -168,40 +168,22 @@ fn each<'t>(ones: &[&'t str], others: &[&'t str]) -> Vec<(&'t str, &'t str)> {
 mod tests {
     use super::*;
 
-    fn lines(file: &'static File) -> Vec<String> {
-        let line = |permission: &Permission| format!("{}|{}|{permission}", permission.namespace, permission.group);
-        permissions_of_file(file, "who", "gitops").iter().map(line).collect()
-    }
-
+    /// The snapshot of missing permissions has the other rules.
     #[test]
-    fn requests_a_review_for_every_rule() {
+    fn permissions_are_for_the_namespace_of_argo_cd() {
+        let lines = |file: &'static File| -> Vec<String> {
+            let line = |permission: &Permission| format!("{}|{}|{permission}", permission.namespace, permission.group);
+            permissions_of_file(file, "who", "gitops").iter().map(line).collect()
+        };
         let controller = lines(&shipped::CONTROLLER);
-        assert_eq!(controller.len(), 3 + 4 + 2 + 2 + 3 + 2 + 1 + 2, "{controller:#?}");
-        for permission in [
-            "|argoproj.io|patch applications",
-            "||get events",
-            "gitops||watch configmaps argocd-cm",
-            "gitops|coordination.k8s.io|create leases",
-            "gitops|coordination.k8s.io|update leases argocd-ocm-cmp-controller",
-        ] {
-            assert!(
-                controller.iter().any(|controller| controller == permission),
-                "{permission}: {controller:#?}"
-            );
+        for permission in ["|argoproj.io|patch applications", "gitops||watch configmaps argocd-cm"] {
+            assert!(controller.iter().any(|line| line == permission), "{controller:#?}");
         }
         let gitops = lines(&shipped::GITOPS_CLUSTER);
         assert!(
-            gitops.iter().any(|permission| permission == "||list namespaces gitops"),
+            gitops.iter().any(|line| line == "||list namespaces gitops"),
             "{gitops:#?}"
         );
-        for file in [
-            &shipped::PULL,
-            &shipped::CLUSTER_SECRETS,
-            &shipped::AGENT,
-            &shipped::ARGO_CD,
-        ] {
-            assert!(lines(file).len() > 5, "{}", file.name);
-        }
     }
 
     #[test]

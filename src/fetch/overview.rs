@@ -369,7 +369,7 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
     } else {
         application.health()
     };
-    whole_work(cluster, &application.name, health, application.message.clone())
+    WorkStatus::whole(KIND, cluster, &application.name, health, application.message.clone())
 }
 
 /// Returns the state of a work that does not exist.
@@ -384,21 +384,7 @@ fn missing_work(found: &DeliveredApplication, cluster: &str, name: &str) -> Work
         Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
         None => format!("Argo CD has not created the work {name}"),
     };
-    whole_work(cluster, name, health, message)
-}
-
-/// Returns the state of a work without objects.
-fn whole_work(cluster: &str, name: &str, health: HealthStatus, message: String) -> WorkStatus {
-    WorkStatus {
-        kind: KIND,
-        namespace: cluster.to_owned(),
-        name: name.to_owned(),
-        health,
-        message,
-        objects: Vec::new(),
-        as_a_whole: true,
-        overdue: None,
-    }
+    WorkStatus::whole(KIND, cluster, name, health, message)
 }
 
 #[cfg(test)]

@@ -289,16 +289,7 @@ mod tests {
     }
 
     fn work(cluster: &str, name: &str, health: HealthStatus, message: &str) -> WorkStatus {
-        WorkStatus {
-            kind: "ManifestWork",
-            namespace: cluster.to_owned(),
-            name: name.to_owned(),
-            health,
-            message: message.to_owned(),
-            objects: Vec::new(),
-            as_a_whole: true,
-            overdue: None,
-        }
+        WorkStatus::whole("ManifestWork", cluster, name, health, message.to_owned())
     }
 
     fn format_overview(overview: &Overview, format: ListFormat) -> String {

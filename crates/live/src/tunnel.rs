@@ -147,16 +147,7 @@ impl Tunnel {
             if !is_json(&response) {
                 return Err(nonsense());
             }
-            let bytes = read_body(response.into_body(), max)
-                .await
-                .map_err(|broken| match broken {
-                    Broken::TooLarge => {
-                        HttpRefusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
-                    }
-                    Broken::Incomplete => {
-                        HttpRefusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
-                    }
-                })?;
+            let bytes = read_body(cluster, response.into_body(), max).await?;
             let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
             if value.is_object() {
                 Ok(ObjectLookup::Yes(value))
@@ -292,7 +283,8 @@ async fn evaluate(
         )));
     }
     let is_api_server = is_json(&response);
-    let body = read_body(response.into_body(), ERROR_BYTES).await.unwrap_or_default();
+    let body = read_body(cluster, response.into_body(), ERROR_BYTES).await;
+    let body = body.unwrap_or_default();
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     if is_api_server && answer["kind"] == "Status" {
         let message = shortened(answer["message"].as_str().unwrap_or_default(), QUOTED_MAX).into_owned();
@@ -345,20 +337,17 @@ fn is_json(response: &Response<Body>) -> bool {
     })
 }
 
-/// The reason why a body is of no use.
-#[derive(Debug)]
-enum Broken {
-    TooLarge,
-    Incomplete,
-}
-
 /// Reads a body of at most `max` bytes.
-async fn read_body(mut body: Body, max: usize) -> Result<Vec<u8>, Broken> {
+async fn read_body(cluster: &str, mut body: Body, max: usize) -> Result<Vec<u8>, HttpRefusal> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.map_err(|_| Broken::Incomplete)?.into_data() {
+        let frame = frame.map_err(|_| {
+            HttpRefusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
+        })?;
+        if let Ok(data) = frame.into_data() {
             if bytes.len().saturating_add(data.len()) > max {
-                return Err(Broken::TooLarge);
+                let line = format!("cluster {cluster} answers with more than {} MiB", max >> 20);
+                return Err(HttpRefusal::nonsense(line));
             }
             bytes.extend_from_slice(&data);
         }

@@ -212,9 +212,6 @@ mod tests {
         let shop = ownership_of("shop");
         assert!(owns(&shop, kind, &tracked("eu2", "shop", &id("shop", "shop"))));
         assert!(!owns(&shop, kind, &tracked("eu2", "shop", &id("other", "shop"))));
-        // A copy of a work with its mark has no owner.
-        assert!(!owns(&shop, kind, &tracked("eu2", "copy", &id("shop", "shop"))));
-        assert!(!owns(&shop, kind, &tracked("eu3", "shop", &id("shop", "shop"))));
         let label = |instance: &str| format!("{{name: x, namespace: eu2, labels: {{{INSTANCE}: {instance}}}}}");
         assert!(owns(&shop, kind, &label("shop")));
         assert!(!owns(&shop, kind, &label("other")));
