@@ -72,25 +72,20 @@ pub(crate) fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>],
     let is_compared = |work: &&ComparedWork<'_>| !(on_hub && is_hook(work));
     let live = || live.iter().filter(is_compared);
     let generated = || generated.iter().filter(is_compared);
-    let mut targets: Vec<&Target> = Vec::new();
-    let mut known = HashSet::new();
-    for ComparedWork { work, .. } in generated().chain(live()) {
-        if known.insert(&work.target) {
-            targets.push(&work.target);
+    let (mut by_target, mut positions) = (Vec::<(&Target, [ComparedWorks<'_>; 2])>::new(), HashMap::new());
+    let sides = generated().map(|work| (1, work)).chain(live().map(|work| (0, work)));
+    for (side, compared) in sides {
+        let target = &compared.work.target;
+        let at = *positions.entry(target).or_insert(by_target.len());
+        if at == by_target.len() {
+            by_target.push((target, [Vec::new(), Vec::new()]));
         }
+        by_target[at].1[side].push(compared);
     }
-    let mut by_target: HashMap<&Target, (ComparedWorks<'_>, ComparedWorks<'_>)> = HashMap::new();
-    for compared in live() {
-        by_target.entry(&compared.work.target).or_default().0.push(compared);
-    }
-    for compared in generated() {
-        by_target.entry(&compared.work.target).or_default().1.push(compared);
-    }
-    let of_target = |target| {
-        let (before, after) = &by_target[target];
-        changes(target, before, after)
-    };
-    targets.into_iter().flat_map(of_target).collect()
+    let of_target = by_target
+        .iter()
+        .flat_map(|(target, [before, after])| changes(target, before, after));
+    of_target.collect()
 }
 
 /// The works of a target on one side.

@@ -57,9 +57,8 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
              generating manifests: `argocd-ocm-cmp generate` failed exit status 1: {errors}"
         )
     };
-    for (kind, message, cause, line) in [
+    for (message, cause, line) in [
         (
-            "ComparisonError",
             format!(
                 "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository"
             ),
@@ -67,7 +66,6 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
             "no sidecar of Argo CD's repo-server runs a plugin named argocd-ocm-cpm: set spec.source.plugin.name to argocd-ocm-cmp",
         ),
         (
-            "ComparisonError",
             format!(
                 "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cmp\" supporting the given repository"
             ),
@@ -76,19 +74,16 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
              plugin, or see why it does not run with argocd-ocm-cmp doctor plugin socket",
         ),
         (
-            "ComparisonError",
             printed("error: unknown parameter recursive: the parameters are recurse"),
             ProblemCause::Setting,
             "a setting is wrong: unknown parameter recursive: the parameters are recurse",
         ),
         (
-            "ComparisonError",
             printed("error: web.yaml:6: document 1: a value is missing or cannot start like this"),
             ProblemCause::Manifests,
             "the plugin rejects its source: web.yaml:6: document 1: a value is missing or cannot start like this",
         ),
         (
-            "ComparisonError",
             printed(
                 "error: cluster eu: the policy lets project team deliver nothing to it, only to eu-*: to allow it, add `eu`",
             ),
@@ -97,26 +92,22 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
              add `eu`",
         ),
         (
-            "ComparisonError",
             format!("{NOT_GENERATED}Manifest generation error (cached): guestbok: app path does not exist"),
             ProblemCause::Path,
             "the path guestbok does not exist in the repository: correct spec.source.path, or commit the folder to the target revision",
         ),
         (
-            "InvalidSpecError",
             "Application referencing project team which does not exist".to_owned(),
             ProblemCause::ProjectMissing,
             "AppProject team does not exist: apply it, such as proj.yaml, or set another one in spec.project",
         ),
         (
-            "InvalidSpecError",
             "application repo file:///a is not permitted in project 'team'".to_owned(),
             ProblemCause::Project,
             "application repo file:///a is not permitted in project 'team': permit it in the AppProject, as proj.yaml does, or set \
              another one in spec.project",
         ),
         (
-            "InvalidSpecError",
             "there are no clusters with this name: cluster1".to_owned(),
             ProblemCause::Destination,
             "there are no clusters with this name: cluster1: set spec.destination.server to https://kubernetes.default.svc, the hub, \
@@ -124,11 +115,11 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
         ),
     ] {
         let expected = vec![(cause, line.to_owned(), true)];
-        assert_eq!(found(&application(kind, &message)), expected, "{message}");
+        assert_eq!(found(&application("ComparisonError", &message)), expected, "{message}");
         // Argo CD has not compared a corrected spec yet.
         let corrected = DiagnosedApplication {
             stale: true,
-            ..application(kind, &message)
+            ..application("ComparisonError", &message)
         };
         assert!(
             found(&corrected).iter().all(|(_, _, permanent)| !permanent),

@@ -182,6 +182,11 @@ pub(super) fn list_names<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> Str
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
     all.dedup_by(|one, other| one.as_ref() == other.as_ref());
+    list_first(&all)
+}
+
+/// Lists the first texts, and the number of the others.
+pub(crate) fn list_first<T: AsRef<str>>(all: &[T]) -> String {
     let listed: Vec<_> = all.iter().take(LISTED).map(AsRef::as_ref).collect();
     match all.len().saturating_sub(LISTED) {
         0 => listed.join(", "),

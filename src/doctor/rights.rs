@@ -86,21 +86,18 @@ pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
 }
 
 /// Returns the files with the permissions that the enabled controllers need.
-fn files(pod: &ControllerPod) -> Vec<&'static File> {
-    let mut files = vec![&shipped::CONTROLLER];
-    let is_enabled = |names: &[&str]| names.iter().any(|name| pod.is_enabled(name));
-    for (is_needed, file) in [
-        (is_enabled(&["pull"]), &shipped::PULL),
-        (is_enabled(&["cluster-secrets"]), &shipped::CLUSTER_SECRETS),
-        (is_enabled(&["application-set-report"]), &shipped::REPORT),
-        (is_enabled(&["gitopscluster", "argocd-agent"]), &shipped::GITOPS_CLUSTER),
-        (is_enabled(&["argocd-agent"]), &shipped::AGENT),
-    ] {
-        if is_needed {
-            files.push(file);
-        }
-    }
-    files
+fn files(pod: &ControllerPod) -> impl Iterator<Item = &'static File> {
+    let of_controllers: [(&[&str], &File); 5] = [
+        (&["pull"], &shipped::PULL),
+        (&["cluster-secrets"], &shipped::CLUSTER_SECRETS),
+        (&["application-set-report"], &shipped::REPORT),
+        (&["gitopscluster", "argocd-agent"], &shipped::GITOPS_CLUSTER),
+        (&["argocd-agent"], &shipped::AGENT),
+    ];
+    let needed = of_controllers
+        .into_iter()
+        .filter(|(names, _)| names.iter().any(|name| pod.is_enabled(name)));
+    std::iter::once(&shipped::CONTROLLER).chain(needed.map(|(_, file)| file))
 }
 
 /// Returns true if the permission to use an executor is needed: OCM checks it for every work, or for works that name one.

@@ -178,33 +178,20 @@ mod tests {
             object("Namespace", "", "shop"),
             object("Proxy.example.com", "shop", "web"),
         ];
-        for text in [
-            "deployment/web",
-            "Deployment/web",
-            "deploy/web",
-            "deployments.apps/web",
-            "deployment/shop/web",
+        for (expected, texts) in [
+            (
+                "deployment.apps/shop/web",
+                "deployment/web Deployment/web deploy/web deployments.apps/web deployment/shop/web",
+            ),
+            ("configmap/shop/web", "cm/web"),
+            ("namespace/shop", "ns/shop"),
+            ("proxy.example.com/shop/web", "proxies/web proxy.example.com/web"),
         ] {
-            assert_eq!(
-                find(text, &objects).as_deref(),
-                Ok("deployment.apps/shop/web"),
-                "{text}"
-            );
+            for text in texts.split(' ') {
+                assert_eq!(find(text, &objects).as_deref(), Ok(expected), "{text}");
+            }
         }
-        for (text, expected) in [
-            ("cm/web", "configmap/shop/web"),
-            ("ns/shop", "namespace/shop"),
-            ("proxies/web", "proxy.example.com/shop/web"),
-            ("proxy.example.com/web", "proxy.example.com/shop/web"),
-        ] {
-            assert_eq!(find(text, &objects).as_deref(), Ok(expected));
-        }
-        for text in [
-            "deployment/other",
-            "deployment/else/web",
-            "deployment.example.com/web",
-            "web/web",
-        ] {
+        for text in "deployment/other deployment/else/web deployment.example.com/web web/web".split(' ') {
             let error = find(text, &objects).expect_err(text);
             assert!(
                 error.starts_with(text) && error.contains("is not in its works"),

@@ -369,12 +369,9 @@ impl HealthReport {
         silent: &BTreeSet<String>,
         syncing: Option<String>,
     ) -> Self {
-        works.sort_by(|one, other| {
-            let sort_key = |work: &WorkStatus| (work.health, work.cluster().is_some());
-            let key = |work: &'_ WorkStatus| (work.namespace.clone(), work.name.clone());
-            sort_key(one)
-                .cmp(&sort_key(other))
-                .then_with(|| key(one).cmp(&key(other)))
+        works.sort_by_cached_key(|work| {
+            let is_of_cluster = work.cluster().is_some();
+            (work.health, is_of_cluster, work.namespace.clone(), work.name.clone())
         });
         let clusters: BTreeSet<&str> = works.iter().filter_map(WorkStatus::cluster).collect();
         let unreachable = clusters
@@ -403,11 +400,9 @@ impl HealthReport {
     /// Returns the number of clusters, and of those on which all works are healthy.
     #[must_use]
     pub fn clusters(&self) -> (usize, usize) {
-        let of = |works: &mut dyn Iterator<Item = &WorkStatus>| -> BTreeSet<String> {
-            works.filter_map(WorkStatus::cluster).map(str::to_owned).collect()
-        };
-        let all = of(&mut self.works.iter());
-        let unhealthy = of(&mut self.works.iter().filter(|work| work.health != HealthStatus::Healthy));
+        let all: BTreeSet<_> = self.works.iter().filter_map(WorkStatus::cluster).collect();
+        let unhealthy = self.works.iter().filter(|work| work.health != HealthStatus::Healthy);
+        let unhealthy: BTreeSet<_> = unhealthy.filter_map(WorkStatus::cluster).collect();
         (all.len(), all.len().saturating_sub(unhealthy.len()))
     }
 

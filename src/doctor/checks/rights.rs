@@ -1,7 +1,7 @@
 //! Checks that the controller and Argo CD have the permissions from the shipped files.
 
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, check};
+use crate::doctor::message::{Finding, check, list_first};
 use crate::doctor::rights::Permission;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -17,9 +17,6 @@ check! {
     ok OK "rights":
         "all permissions from {files} are granted";
 }
-
-/// The maximum number of listed permissions.
-const LISTED: usize = 5;
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let permissions = match &hub_state.permissions {
@@ -44,14 +41,15 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             .map(|(permission, _)| permission)
             .collect();
         if !missing.is_empty() {
-            let permissions = listed(&missing);
-            let values: [(&str, &dyn std::fmt::Display); 4] = [
+            // In the order of the file.
+            let mut lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            lines.dedup();
+            findings.push(MISSING.finding(&[
                 ("namespace", &hub_state.namespace),
                 ("account", account),
                 ("file", file),
-                ("rights", &permissions),
-            ];
-            findings.push(MISSING.finding(&values));
+                ("rights", &list_first(&lines)),
+            ]));
         }
     }
     if findings.is_empty() && !files.is_empty() {
@@ -60,15 +58,4 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(OK.finding(&[("files", &files.join(", "))]));
     }
     findings
-}
-
-/// Returns the first permissions, in the order of the file.
-fn listed(permissions: &[&Permission]) -> String {
-    let mut lines: Vec<String> = permissions.iter().map(ToString::to_string).collect();
-    lines.dedup();
-    let listed = lines.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    match lines.len().saturating_sub(LISTED) {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
-    }
 }
