@@ -179,18 +179,19 @@ fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
 
 #[test]
 fn application_without_errors_has_a_reason_too() {
-    let rows: [(ProblemCause, bool, fn(&mut DiagnosedApplication)); 6] = [
+    type Change = fn(&mut DiagnosedApplication);
+    let rows: [(ProblemCause, bool, Change); 6] = [
         (ProblemCause::PullModel, true, |application| application.pull = true),
         (ProblemCause::NoPlugin, true, |application| application.plugins.clear()),
         (ProblemCause::NotCompared, false, |application| application.sync.clear()),
         (ProblemCause::NotSynced, false, |application| {
-            application.sync = "OutOfSync".to_owned()
+            application.sync = "OutOfSync".to_owned();
         }),
         (ProblemCause::Other, false, |application| {
-            application.sync = "Synced".to_owned()
+            application.sync = "Synced".to_owned();
         }),
         (ProblemCause::ClusterNotAccepted, true, |application| {
-            application.targets = ["cluster2".to_owned()].into()
+            application.targets = ["cluster2".to_owned()].into();
         }),
     ];
     for (cause, permanent, change) in rows {

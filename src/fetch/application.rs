@@ -415,22 +415,18 @@ mod tests {
             assert!(application.respects_ignored);
             application.ignores_works
         };
-        let (group, kind) = (GROUP, KIND);
-        let paths = json!([".spec.workload.manifests[].spec.replicas"]);
-        assert!(ignores(
-            json!({"group": group, "kind": kind, "jqPathExpressions": paths})
-        ));
-        assert!(ignores(json!({"group": "*", "kind": "*", "jsonPointers": ["/spec"]})));
-        assert!(!ignores(
-            json!({"group": "*", "kind": "*", "jsonPointers": ["/spec/replicas"]})
-        ));
-        assert!(!ignores(
-            json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec"]})
-        ));
-        assert!(!ignores(
-            json!({"group": group, "kind": kind, "jsonPointers": ["/metadata/labels"]})
-        ));
-        assert!(!ignores(json!("text")));
+        let works = |paths: Value| json!({"group": GROUP, "kind": KIND, "jqPathExpressions": paths});
+        let of = |group: &str, path: &str| json!({"group": group, "kind": "*", "jsonPointers": [path]});
+        assert!(ignores(works(json!([".spec.workload.manifests[].spec.replicas"]))));
+        assert!(ignores(of("*", "/spec")));
+        for other in [
+            of("*", "/spec/replicas"),
+            of("apps", "/spec"),
+            of(GROUP, "/metadata/labels"),
+            json!("text"),
+        ] {
+            assert!(!ignores(other));
+        }
     }
 
     #[test]

@@ -116,7 +116,8 @@ impl Hub {
         let of_works = async {
             let permitting;
             (state.sets, state.works, permitting) = self.delivered(&tracking, namespace).await?;
-            state.unsatisfied_placements = self.list_all(&PLACEMENTS, unsatisfied).await?;
+            let keep = |placement: Value| unsatisfied(&placement);
+            state.unsatisfied_placements = self.list_all(&PLACEMENTS, keep).await?;
             Ok::<_, Error>(permitting)
         };
         let (.., permitting) = tokio::try_join!(of_argo_cd, of_ocm, of_applications, of_clusters, of_works)?;
@@ -321,10 +322,10 @@ fn everywhere(resource: &Resource) -> String {
 }
 
 /// Returns the name of a Placement that selects no managed cluster, with OCM's reason.
-fn unsatisfied(placement: Value) -> Option<(String, String)> {
+fn unsatisfied(placement: &Value) -> Option<(String, String)> {
     let text = |key: &str| placement["metadata"][key].as_str().unwrap_or_default();
     let name = format!("{}/{}", text("namespace"), text("name"));
-    Some((name, diagnosis::unsatisfied(&placement)?))
+    Some((name, diagnosis::unsatisfied(placement)?))
 }
 
 /// Returns true if the requested permission is granted.

@@ -204,16 +204,9 @@ fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
         *number = number.saturating_add(1);
     }
     let number = counts.values().sum();
-    let counts: Vec<_> = counts
-        .iter()
-        .map(|(health, number)| format!("{number} {health}"))
-        .collect();
-    let counts = if counts.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", counts.join(", "))
-    };
-    format!("{}{counts}", count(number, "Application"))
+    let counts = counts.iter().map(|(health, number)| format!("{number} {health}"));
+    let texts: Vec<_> = [count(number, "Application")].into_iter().chain(counts).collect();
+    texts.join(", ").replacen(", ", ": ", 1)
 }
 
 impl List for OverviewList<'_> {

@@ -61,7 +61,9 @@ impl List for ObjectList {
                 }
             }
         }
-        rows.iter_mut().for_each(|row| row.truncate(if wide { 5 } else { 4 }));
+        for row in &mut rows {
+            row.truncate(if wide { 5 } else { 4 });
+        }
         table::lines(&rows)
     }
 

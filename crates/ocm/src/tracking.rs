@@ -159,13 +159,16 @@ mod tests {
     type Config = &'static [(&'static str, &'static str)];
 
     const BY_LABEL: Config = &[("application.resourceTrackingMethod", "label")];
+    const BY_BOTH: Config = &[("application.resourceTrackingMethod", "annotation+label")];
+    /// The name of no method.
+    const BY_NONE: Config = &[("application.resourceTrackingMethod", "Label")];
     const EAST: Config = &[("installationID", "east")];
 
     fn configured(data: Config) -> Tracking {
         Tracking::configured(|key| data.iter().find(|entry| entry.0 == key).map(|entry| entry.1))
     }
 
-    fn marks<'a>([tracking_id, installation_id, label]: [Option<&'a str>; 3]) -> TrackingMarks<'a> {
+    fn marks([tracking_id, installation_id, label]: [Option<&str>; 3]) -> TrackingMarks<'_> {
         TrackingMarks {
             tracking_id,
             installation_id,
@@ -181,21 +184,9 @@ mod tests {
             (&[][..], [id, None, None], shop),
             (&[], [None, None, Some("team_shop")], Owner::None),
             // With the annotation, the label may be truncated.
-            (
-                &[("application.resourceTrackingMethod", "annotation+label")],
-                [id, None, Some("team_sh")],
-                shop,
-            ),
-            (
-                &[("application.resourceTrackingMethod", "no-such-method")],
-                [id, None, Some("team_sh")],
-                shop,
-            ),
-            (
-                &[("application.resourceTrackingMethod", "Label")],
-                [None, None, Some("team_shop")],
-                Owner::None,
-            ),
+            (BY_BOTH, [id, None, Some("team_sh")], shop),
+            (BY_NONE, [id, None, Some("team_sh")], shop),
+            (BY_NONE, [None, None, Some("team_shop")], Owner::None),
             (BY_LABEL, [id, None, Some("team_sh")], Owner::Application("team_sh")),
             (BY_LABEL, [id, None, None], Owner::None),
             (BY_LABEL, [None, None, Some("")], Owner::None),
