@@ -8,8 +8,8 @@ mod gitopscluster;
 mod overview;
 mod peers;
 
-pub use gitopscluster::GitOpsClusterSelection;
-pub use peers::peers;
+pub(crate) use gitopscluster::GitOpsClusterSelection;
+pub(crate) use peers::peers;
 
 use crate::cli::HubArgs;
 use crate::diagnosis;
@@ -47,8 +47,7 @@ const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the namespaces and names of all objects of a kind for a completion; if that is not permitted, those in `namespace`. Returns
 /// none if the hub does not answer within two seconds.
-#[must_use]
-pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>) -> Vec<(String, String)> {
+pub(crate) fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>) -> Vec<(String, String)> {
     let read = async {
         let hub = Hub::connect(hub).await.ok()?;
         let list = async |namespace| list(&hub.client, resource, namespace, &|_| true).await.ok();
@@ -63,8 +62,7 @@ pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>
 
 /// Returns the names of the objects that an Application delivers to a managed cluster, or to all, for a completion; none if the hub does
 /// not answer within two seconds.
-#[must_use]
-pub fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&str>) -> Vec<String> {
+pub(crate) fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&str>) -> Vec<String> {
     let read = async {
         let hub = Hub::connect(hub).await.ok()?.client;
         let delivery = Delivery::read_application(&hub, application, None).await.ok()?;
@@ -89,20 +87,17 @@ fn in_time<T>(read: impl Future<Output = Option<T>>) -> Option<T> {
 
 /// The works on a hub.
 #[derive(Debug, Default)]
-pub struct FetchedWorks {
+pub(crate) struct FetchedWorks {
     /// The JSON of each work.
-    pub works: Vec<String>,
+    pub(crate) works: Vec<String>,
     /// The managed clusters, if the user is permitted to read them.
-    pub clusters: Option<BTreeMap<String, DiagnosedCluster>>,
+    pub(crate) clusters: Option<BTreeMap<String, DiagnosedCluster>>,
     /// The reads that failed: one line each.
-    pub notices: Vec<String>,
+    pub(crate) notices: Vec<String>,
 }
 
 /// Reads the works of an Application, and the managed clusters.
-///
-/// # Errors
-/// One line, if the hub cannot be reached or does not permit the read.
-pub fn works(hub: &HubArgs, ownership: &Ownership) -> Result<FetchedWorks, String> {
+pub(crate) fn works(hub: &HubArgs, ownership: &Ownership) -> Result<FetchedWorks, String> {
     runtime()?.block_on(async {
         let hub = Hub::connect(hub).await.map_err(|error| {
             let by_file = ", or compare with a file with --file";
@@ -115,25 +110,24 @@ pub fn works(hub: &HubArgs, ownership: &Ownership) -> Result<FetchedWorks, Strin
 
 /// The state of an Application, from the first and from later reads.
 #[derive(Debug, Default)]
-pub struct ApplicationState {
+pub(crate) struct ApplicationState {
     /// The JSON of each work.
-    pub works: Vec<Arc<str>>,
+    pub(crate) works: Vec<Arc<str>>,
     /// The reads that failed: one line each.
-    pub notices: Vec<String>,
+    pub(crate) notices: Vec<String>,
     /// The managed clusters, if the user is permitted to read them.
-    pub clusters: Option<BTreeMap<String, DiagnosedCluster>>,
+    pub(crate) clusters: Option<BTreeMap<String, DiagnosedCluster>>,
     /// The Placements of its works that select no managed cluster, with OCM's reasons, as far as the user may read them.
-    pub unsatisfied_placements: BTreeMap<String, String>,
-    /// The Application.
-    pub application: Lookup<diagnosis::DiagnosedApplication>,
+    pub(crate) unsatisfied_placements: BTreeMap<String, String>,
+    pub(crate) application: Lookup<diagnosis::DiagnosedApplication>,
     /// Argo CD's message about a running sync, if the user is permitted to read it.
-    pub syncing: Option<String>,
+    pub(crate) syncing: Option<String>,
     /// The holds of managed clusters, if the user is permitted to read namespaces.
-    pub holds: Vec<Hold>,
+    pub(crate) holds: Vec<Hold>,
 }
 
 /// Reads the works of an Application repeatedly: of unchanged works only the metadata.
-pub struct WorkReader {
+pub(crate) struct WorkReader {
     runtime: Runtime,
     hub: Hub,
     known: HashMap<Version, Arc<str>>,
@@ -144,10 +138,7 @@ type Version = (&'static str, String, String, String);
 
 impl WorkReader {
     /// Creates a reader. Sends no request yet.
-    ///
-    /// # Errors
-    /// One line, if there is no configuration for the hub.
-    pub fn connect(args: &HubArgs) -> Result<Self, String> {
+    pub(crate) fn connect(args: &HubArgs) -> Result<Self, String> {
         let runtime = runtime()?;
         let hub = runtime.block_on(Hub::connect(args))?;
         Ok(Self {
@@ -158,16 +149,12 @@ impl WorkReader {
     }
 
     /// Returns the URL of the hub.
-    #[must_use]
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.hub.url
     }
 
     /// Reads the works of `application` for `clusters`, or for all clusters if the list is empty.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn read_works(
+    pub(crate) fn read_works(
         &mut self,
         application: &ApplicationName,
         clusters: &[String],
@@ -186,8 +173,7 @@ impl WorkReader {
     }
 
     /// Returns true if the tunnel of OCM's cluster-proxy to a managed cluster is known to be open.
-    #[must_use]
-    pub fn has_tunnel(&self, cluster: &str) -> bool {
+    pub(crate) fn has_tunnel(&self, cluster: &str) -> bool {
         let path = ADDONS.path(&ObjectRef::new(cluster, ""));
         let lookup = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
         let addon = lookup.as_ref().ok().and_then(Lookup::found);
@@ -195,7 +181,7 @@ impl WorkReader {
     }
 
     /// Waits for a time. The runtime serves the connection meanwhile.
-    pub fn pause(&self, time: Duration) {
+    pub(crate) fn pause(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 }
@@ -255,17 +241,6 @@ impl Hub {
         let Some(tracking) = self.tracking(&application.argo_cd).await? else {
             return Ok(Err(self.no_argo_cd(&application.argo_cd).await?));
         };
-        let state = self.read_state(application, &tracking, clusters, known).await?;
-        Ok(Ok(state))
-    }
-
-    async fn read_state(
-        &self,
-        application: &ApplicationName,
-        tracking: &Tracking,
-        clusters: &[String],
-        known: &mut HashMap<Version, Arc<str>>,
-    ) -> Result<ApplicationState, Error> {
         let mut state = ApplicationState::default();
         // Read first: then the works of a completed sync are among the works that are read afterwards.
         let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
@@ -283,7 +258,7 @@ impl Hub {
         };
         let sets = match clusters {
             [] => {
-                let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
+                let application_works = ApplicationWorks::new(application, &tracking, &listed, &[]);
                 self.list_sets(application_works, &mut state.notices).await?
             }
             _ => Vec::new(),
@@ -292,7 +267,7 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let application_works = ApplicationWorks::new(application, tracking, &listed, &places);
+        let application_works = ApplicationWorks::new(application, &tracking, &listed, &places);
         let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
@@ -325,7 +300,7 @@ impl Hub {
                 .unsatisfied_placements
                 .extend(why.map(|why| (object_ref.to_string(), why)));
         }
-        Ok(state)
+        Ok(Ok(state))
     }
 
     /// Lists the sets of works of an Application, or adds a notice if we are not permitted to.

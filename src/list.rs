@@ -6,7 +6,7 @@ use manifest::{json, yaml};
 use std::borrow::Cow;
 
 /// Something that `-o` prints.
-pub trait List {
+pub(crate) trait List {
     /// Returns a table for people, with more columns if `wide` and if there are more.
     fn table(&self, wide: bool) -> String;
 
@@ -18,8 +18,7 @@ pub trait List {
 }
 
 /// Converts JSON.
-#[must_use]
-pub fn from_json(json: &serde_json::Value) -> Value<'static> {
+pub(crate) fn from_json(json: &serde_json::Value) -> Value<'static> {
     use serde_json::Value as Json;
     match json {
         Json::Null => Value::Null,
@@ -40,10 +39,7 @@ pub fn from_json(json: &serde_json::Value) -> Value<'static> {
 }
 
 /// Formats a list.
-///
-/// # Errors
-/// One line, if the value is too large or nested too deeply for JSON.
-pub fn format_list(list: &impl List, format: ListFormat) -> Result<String, String> {
+pub(crate) fn format_list(list: &impl List, format: ListFormat) -> Result<String, String> {
     match format {
         ListFormat::Table => Ok(list.table(false)),
         ListFormat::Wide => Ok(list.table(true)),

@@ -29,7 +29,7 @@ const UNDONE: &str = "argocd-ocm-cmp.github.io/rollout-undone";
 
 /// The state of a rollout on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RolloutState {
+pub(crate) enum RolloutState {
     /// The cluster has the current content, and an object is broken, or its deadline has passed.
     Failed,
     /// The cluster has the current content, and its agent works on it.
@@ -50,15 +50,14 @@ impl fmt::Display for RolloutState {
 
 /// A managed cluster that the ManifestWorkReplicaSet selects, and how far the rollout is there.
 #[derive(Clone, Debug)]
-pub struct RolloutCluster {
+pub(crate) struct RolloutCluster {
     /// The managed cluster.
-    pub name: String,
+    pub(crate) name: String,
     /// The decision group of the Placement: its index, and its name, which may be empty.
     group: (u32, String),
-    /// The state.
-    pub state: RolloutState,
+    pub(crate) state: RolloutState,
     /// The reason for the state; empty if there is none.
-    pub message: String,
+    pub(crate) message: String,
     /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure.
     is_late: bool,
     /// The content of its work.
@@ -67,26 +66,30 @@ pub struct RolloutCluster {
 
 /// A ManifestWorkReplicaSet, and how far its rollout is on each cluster.
 #[derive(Clone, Debug)]
-pub struct Rollout {
-    /// The ManifestWorkReplicaSet.
+pub(crate) struct Rollout {
     set: Value,
     /// The clusters, in the order of the groups.
-    pub clusters: Vec<RolloutCluster>,
+    pub(crate) clusters: Vec<RolloutCluster>,
 }
 
 /// A change of a ManifestWorkReplicaSet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SetChange {
+pub(crate) struct SetChange {
     /// The merge patch, for the version that was read.
-    pub patch: Value,
+    pub(crate) patch: Value,
     /// What it does, for people.
-    pub summary: String,
+    pub(crate) summary: String,
 }
 
 impl Rollout {
     /// Creates the rollout of a set from the works of its Application, the decisions of its Placement and the holds.
-    #[must_use]
-    pub fn new(set: Value, works: &[(Value, WorkStatus)], decisions: &[Value], holds: &[Hold], now: Timestamp) -> Self {
+    pub(crate) fn new(
+        set: Value,
+        works: &[(Value, WorkStatus)],
+        decisions: &[Value],
+        holds: &[Hold],
+        now: Timestamp,
+    ) -> Self {
         let metadata = &set["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let label = format!("{}.{}", text(&metadata["namespace"]), text(&metadata["name"]));
@@ -180,8 +183,7 @@ impl Rollout {
     }
 
     /// Returns the namespace and the name of the set.
-    #[must_use]
-    pub fn object_ref(&self) -> ObjectRef {
+    pub(crate) fn object_ref(&self) -> ObjectRef {
         let text = |key| self.set["metadata"][key].as_str().unwrap_or_default();
         ObjectRef::new(text("namespace"), text("name"))
     }
@@ -197,13 +199,17 @@ impl Rollout {
         kind.as_str().unwrap_or("All")
     }
 
-    fn strategy(&self) -> &Value {
-        let strategy = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"];
+    /// Returns the field with the settings of the strategy.
+    fn strategy_field(&self) -> &'static str {
         match self.kind() {
-            "Progressive" => &strategy["progressive"],
-            "ProgressivePerGroup" => &strategy["progressivePerGroup"],
-            _ => &strategy["all"],
+            "Progressive" => "progressive",
+            "ProgressivePerGroup" => "progressivePerGroup",
+            _ => "all",
         }
+    }
+
+    fn strategy(&self) -> &Value {
+        &self.set["spec"]["placementRefs"][0]["rolloutStrategy"][self.strategy_field()]
     }
 
     fn with_state(&self, state: RolloutState) -> impl Iterator<Item = &RolloutCluster> {
@@ -212,8 +218,7 @@ impl Rollout {
 
     /// Returns true if all clusters have the current content, and there are some: a Placement that selects none, does not exist, or
     /// is not decided yet, is no success.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         !self.clusters.is_empty() && self.with_state(RolloutState::Updated).count() == self.clusters.len()
     }
 
@@ -240,8 +245,7 @@ impl Rollout {
     }
 
     /// Describes the state in one line.
-    #[must_use]
-    pub fn headline(&self) -> String {
+    pub(crate) fn headline(&self) -> String {
         let (all, updated) = (self.clusters.len(), self.with_state(RolloutState::Updated).count());
         let numbers = format!("{updated} of {} updated", count(all, "cluster"));
         let blocking = || {
@@ -261,10 +265,7 @@ impl Rollout {
     }
 
     /// Returns the change that lets a rollout go on without the clusters that stop it, with the settings that do the same.
-    ///
-    /// # Errors
-    /// One line, if no cluster waits for others, or no strategy can go on.
-    pub fn resume(&self) -> Result<SetChange, String> {
+    pub(crate) fn resume(&self) -> Result<SetChange, String> {
         let name = self.object_ref();
         if self.with_state(RolloutState::Waiting).next().is_none() {
             return Err(format!(
@@ -273,19 +274,16 @@ impl Rollout {
         }
         let failed: Vec<_> = self.with_state(RolloutState::Failed).collect();
         let held = self.with_state(RolloutState::OnHold).count();
-        if failed.is_empty() && held == 0 {
-            return Err(format!(
-                "ManifestWorkReplicaSet {name} is not stopped: {}",
-                self.headline()
-            ));
-        }
         if let Some(cluster) = failed.iter().find(|cluster| self.is_mandatory(cluster)) {
             return Err(format!(
                 "managed cluster {} is in one of rollout-groups, which must all succeed: repair it, or run argocd-ocm-cmp rollout undo",
                 cluster.name
             ));
         }
-        let fields = self.tolerant_fields(&failed, held)?;
+        let fields = match (&*failed, held) {
+            ([], 0) => Vec::new(),
+            _ => self.tolerant_fields(&failed, held)?,
+        };
         if fields.is_empty() {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} is not stopped: {}",
@@ -293,14 +291,9 @@ impl Rollout {
             ));
         }
         let mut placements = self.set["spec"]["placementRefs"].clone();
-        let strategy = if self.kind() == "Progressive" {
-            "progressive"
-        } else {
-            "progressivePerGroup"
-        };
         let mut settings = Vec::new();
         for (field, setting, number) in fields {
-            placements[0]["rolloutStrategy"][strategy][field] = json!(number);
+            placements[0]["rolloutStrategy"][self.strategy_field()][field] = json!(number);
             settings.push(format!("{setting}={number}"));
         }
         Ok(SetChange {
@@ -378,10 +371,7 @@ impl Rollout {
     }
 
     /// Returns the change that gives all clusters the content that those have which the rollout has not reached, or that of one cluster.
-    ///
-    /// # Errors
-    /// One line, if there is no such content, or if there are several.
-    pub fn undo(&self, like: Option<&str>) -> Result<SetChange, String> {
+    pub(crate) fn undo(&self, like: Option<&str>) -> Result<SetChange, String> {
         let name = self.object_ref();
         let template = &self.set["spec"][TEMPLATE];
         let undone = &self.set["metadata"]["annotations"][UNDONE];
@@ -499,7 +489,7 @@ fn share(value: &Value, all: usize) -> usize {
 
 /// The rollouts of an Application.
 #[derive(Debug)]
-pub struct Rollouts(pub Vec<Rollout>);
+pub(crate) struct Rollouts(pub Vec<Rollout>);
 
 impl List for Rollouts {
     fn table(&self, _: bool) -> String {

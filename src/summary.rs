@@ -11,11 +11,10 @@ use manifest::value::Value;
 
 /// The generated works.
 #[derive(Debug)]
-pub struct WorkSummary<'w> {
-    /// The works.
-    pub works: Vec<ManifestWork<'w>>,
+pub(crate) struct WorkSummary<'w> {
+    pub(crate) works: Vec<ManifestWork<'w>>,
     /// The maximum size of a work in OCM, in bytes.
-    pub limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
 }
 
 impl List for WorkSummary<'_> {

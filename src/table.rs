@@ -81,8 +81,7 @@ pub(crate) fn painted<R: AsRef<[String]>>(
 }
 
 /// Formats rows without colours, each as a line.
-#[must_use]
-pub fn lines<R: AsRef<[String]>>(rows: &[R]) -> String {
+pub(crate) fn lines<R: AsRef<[String]>>(rows: &[R]) -> String {
     let printable = |row: &R| row.as_ref().iter().map(|cell| printable_cell(cell)).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(printable).collect();
     painted(&rows, |_| None)
@@ -100,8 +99,7 @@ fn printable_cell(text: &str) -> String {
 
 /// Formats a duration as kubectl formats an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units if
 /// the second is significant.
-#[must_use]
-pub fn age(time: SignedDuration) -> String {
+pub(crate) fn age(time: SignedDuration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);

@@ -112,42 +112,46 @@ pub(super) const CLUSTERS: CountedKind = ("clusters", "managed cluster");
 pub(super) const PODS: CountedKind = ("pods", "pod");
 pub(super) const WORKS: CountedKind = ("works", "work");
 
-/// Defines the messages of a check with their ids, texts and remediations, and `MESSAGES`, the list of them.
-macro_rules! messages {
-    ($($level:ident $name:ident $id:literal: $($text:literal),+;)+) => {
-        $(static $name: Message = Message::$level($id, $($text),+);)+
-        static MESSAGES: &[&Message] = &[$(&$name),+];
+/// Defines a check that the function `run` runs, with its name, and with the level, id, text and remediation of each of its messages.
+macro_rules! check {
+    ($check:literal $($level:ident $name:ident $id:literal: $($text:literal),+;)+) => {
+        pub(super) static CHECK: $crate::doctor::Check = $crate::doctor::Check {
+            name: $check,
+            messages: &[$(&$name),+],
+            run,
+        };
+        $(static $name: $crate::doctor::Message = $crate::doctor::Message::$level($id, $($text),+);)+
     };
 }
-pub(super) use messages;
+pub(super) use check;
 
 /// The page about the findings. It has an anchor for each message.
 const PAGE: &str = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp/blob/main/docs/doctor.md";
 
 /// The result of one check about one object, or about the hub.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The check that reported it.
-    pub check: &'static str,
+    pub(crate) check: &'static str,
     /// Its message.
-    pub message: &'static Message,
+    pub(crate) message: &'static Message,
     /// The text of the finding.
-    pub text: String,
+    pub(crate) text: String,
     /// The remediation; empty if there is nothing to do.
-    pub remediation: String,
+    pub(crate) remediation: String,
 }
 
 impl Finding {
     /// Returns the address of its part of docs/doctor.md, if there is something to do.
     #[must_use]
-    pub fn link(&self) -> Option<String> {
+    pub(crate) fn link(&self) -> Option<String> {
         let id = self.message.id;
         (self.message.level != Severity::Ok).then(|| format!("{PAGE}#{id}"))
     }
 
     /// Formats the finding as one line.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         match &*self.remediation {
             "" => self.text.clone(),
             remediation => format!("{}: {remediation}", self.text),
@@ -178,6 +182,11 @@ pub(super) fn list_names<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> Str
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
     all.dedup_by(|one, other| one.as_ref() == other.as_ref());
+    list_first(&all)
+}
+
+/// Lists the first texts, and the number of the others.
+pub(crate) fn list_first<T: AsRef<str>>(all: &[T]) -> String {
     let listed: Vec<_> = all.iter().take(LISTED).map(AsRef::as_ref).collect();
     match all.len().saturating_sub(LISTED) {
         0 => listed.join(", "),

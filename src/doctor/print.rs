@@ -9,11 +9,11 @@ use serde_json::json;
 
 /// The findings about a hub.
 #[derive(Debug)]
-pub struct FindingList<'f> {
+pub(crate) struct FindingList<'f> {
     /// The findings, errors first.
-    pub findings: &'f [Finding],
+    pub(crate) findings: &'f [Finding],
     /// True if the table has colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 impl List for FindingList<'_> {
@@ -74,15 +74,13 @@ fn number(findings: &[Finding], level: Severity) -> usize {
 }
 
 fn totals(findings: &[Finding]) -> String {
-    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|level| number(findings, level));
-    match (errors, warnings) {
-        (0, 0) => "no problems found".to_owned(),
-        _ => [(errors, "error"), (warnings, "warning")]
-            .into_iter()
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, what)| count(number, what))
-            .collect::<Vec<_>>()
-            .join(", "),
+    let numbers = [(Severity::Error, "error"), (Severity::Warning, "warning")];
+    let numbers = numbers.map(|(level, noun)| (number(findings, level), noun));
+    let problems = numbers.into_iter().filter(|(number, _)| *number > 0);
+    let problems: Vec<_> = problems.map(|(number, noun)| count(number, noun)).collect();
+    match &*problems {
+        [] => "no problems found".to_owned(),
+        problems => problems.join(", "),
     }
 }
 

@@ -22,14 +22,14 @@ const REFRESH: &str = "argocd.argoproj.io/refresh";
 /// The annotation that names the paths from which an Application is made: a commit to others does not render it.
 const GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 
-/// An Application of Argo CD.
+/// An Application of Argo CD. A hub has thousands, and the fields that are skipped here are most of their bytes.
 #[derive(Deserialize)]
 pub(crate) struct FetchedApplication {
-    metadata: ApplicationMetadata,
+    pub(super) metadata: ApplicationMetadata,
     #[serde(default)]
     spec: Value,
     #[serde(default)]
-    status: FetchedStatus,
+    pub(super) status: FetchedStatus,
 }
 
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ pub(super) struct FetchedSource {
     #[serde(rename = "repoURL", default)]
     repository: String,
     chart: Option<String>,
-    pub(super) plugin: Option<Plugin>,
+    plugin: Option<Plugin>,
 }
 
 /// The settings of the plugin in a source.
@@ -78,17 +78,28 @@ struct SourceParameter {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct FetchedStatus {
-    conditions: Option<Vec<ReadCondition>>,
-    operation_state: Option<FetchedOperation>,
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct FetchedStatus {
+    pub(super) conditions: Option<Vec<ReadCondition>>,
+    pub(super) operation_state: Option<FetchedOperation>,
     controller_namespace: Option<String>,
-    #[serde(default)]
-    sync: Value,
-    #[serde(default)]
-    health: Value,
-    #[serde(default)]
+    pub(super) resources: Option<Vec<ListedResource>>,
+    pub(super) sync: Value,
+    pub(super) health: Value,
     source_hydrator: Value,
+}
+
+/// An object in Argo CD's list.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ListedResource {
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) status: String,
+    pub(super) hook: bool,
+    pub(super) requires_pruning: bool,
 }
 
 #[derive(Deserialize)]
@@ -101,11 +112,11 @@ pub(super) struct ReadCondition {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct FetchedOperation {
+pub(super) struct FetchedOperation {
     #[serde(default)]
-    phase: String,
+    pub(super) phase: String,
     #[serde(default)]
-    message: String,
+    pub(super) message: String,
     sync_result: Option<SyncResult>,
 }
 
@@ -126,33 +137,45 @@ impl FetchedApplication {
     /// Returns the Application if it belongs to the Argo CD in this namespace and is meant for the plugin, or leaves the choice of a
     /// plugin to Argo CD.
     pub(crate) fn of_argo_cd(self, argocd: &str) -> Option<diagnosis::DiagnosedApplication> {
-        // An Application in another namespace names its Argo CD after the first reconciliation.
-        if self.metadata.namespace != argocd && self.status.controller_namespace.as_deref() != Some(argocd) {
-            return None;
-        }
-        Some(self.reduced()).filter(|application| !application.plugins.is_empty())
+        let application = self.is_of(argocd).then(|| self.reduced());
+        application.filter(|application| !application.plugins.is_empty())
+    }
+
+    /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
+    /// reconciliation.
+    pub(super) fn is_of(&self, argocd: &str) -> bool {
+        self.metadata.namespace == argocd || self.status.controller_namespace.as_deref() == Some(argocd)
+    }
+
+    /// Returns its AppProject.
+    pub(super) fn project(&self) -> &str {
+        let project = self.spec["project"].as_str().filter(|project| !project.is_empty());
+        project.unwrap_or(DEFAULT_PROJECT)
+    }
+
+    pub(super) fn sources(&self) -> impl Iterator<Item = FetchedSource> {
+        let source = [self.spec.get("source"), self.spec.pointer("/sourceHydrator/drySource")];
+        let sources = source.into_iter().flatten().chain(items(&self.spec["sources"]));
+        sources.filter_map(|source| FetchedSource::deserialize(source).ok())
     }
 
     /// Returns the fields that matter for a diagnosis.
     pub(crate) fn reduced(self) -> diagnosis::DiagnosedApplication {
-        let Self { metadata, spec, status } = self;
-        let source = [spec.get("source"), spec.pointer("/sourceHydrator/drySource")]
-            .into_iter()
-            .flatten();
-        let sources = source.chain(spec.get("sources").and_then(Value::as_array).into_iter().flatten());
-        let annotations = &metadata.annotations;
+        let annotations = &self.metadata.annotations;
         let mut rendered_by_every_commit = BTreeSet::new();
         let mut plugins = Vec::new();
-        for source in sources.filter_map(|source| FetchedSource::deserialize(source).ok()) {
-            let Some(plugin) = source.plugin.filter(Plugin::is_ours) else {
-                continue;
-            };
+        for mut source in self.sources() {
+            let repository = std::mem::take(&mut source.repository);
+            let is_git = source.chart.is_none() && !repository.starts_with("oci://");
+            let Some(plugin) = source.our_plugin() else { continue };
             plugins.push(plugin);
-            let is_git = source.chart.is_none() && !source.repository.starts_with("oci://");
             if is_git && !annotations.contains_key(GENERATE_PATHS) {
-                rendered_by_every_commit.insert(source.repository);
+                rendered_by_every_commit.insert(repository);
             }
         }
+        let project = self.project().to_owned();
+        let Self { metadata, spec, status } = self;
+        let annotations = &metadata.annotations;
         let stale = annotations.contains_key(REFRESH) || is_other_source(&spec, &status.sync["comparedTo"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let hydration = &status.source_hydrator["currentOperation"];
@@ -162,10 +185,9 @@ impl FetchedApplication {
         });
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
         let conditions = conditions.filter(|condition| is_error(&condition.kind)).take(TEXTS_MAX);
-        let project = spec["project"].as_str().filter(|project| !project.is_empty());
         diagnosis::DiagnosedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
-            project: project.unwrap_or(DEFAULT_PROJECT).to_owned(),
+            project,
             placement: plugins.iter().any(Plugin::names_a_placement),
             sources_share_works: share_works(&plugins, &metadata.name),
             targets: plugins.iter().flat_map(Plugin::clusters).collect(),
@@ -244,14 +266,21 @@ fn bounded(message: &str) -> String {
     }
 }
 
+impl FetchedSource {
+    /// Returns the plugin if it is meant for this program.
+    pub(super) fn our_plugin(self) -> Option<Plugin> {
+        self.plugin.filter(Plugin::is_ours)
+    }
+}
+
 impl Plugin {
     /// Returns true if it is meant for this program, whose name may be misspelled.
-    pub(super) fn is_ours(&self) -> bool {
+    fn is_ours(&self) -> bool {
         is_our_plugin(&self.name) || !self.clusters().is_empty()
     }
 
     /// Returns the managed clusters that it sets.
-    pub(super) fn clusters(&self) -> BTreeSet<String> {
+    fn clusters(&self) -> BTreeSet<String> {
         let texts = self.texts("clusters", &["CLUSTERS", "TARGET_CLUSTER"]);
         let names = texts.iter().flat_map(|text| text.split(','));
         let names = names.map(|name| name.trim().to_owned());
@@ -411,22 +440,18 @@ mod tests {
             assert!(application.respects_ignored);
             application.ignores_works
         };
-        let (group, kind) = (GROUP, KIND);
-        let paths = json!([".spec.workload.manifests[].spec.replicas"]);
-        assert!(ignores(
-            json!({"group": group, "kind": kind, "jqPathExpressions": paths})
-        ));
-        assert!(ignores(json!({"group": "*", "kind": "*", "jsonPointers": ["/spec"]})));
-        assert!(!ignores(
-            json!({"group": "*", "kind": "*", "jsonPointers": ["/spec/replicas"]})
-        ));
-        assert!(!ignores(
-            json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec"]})
-        ));
-        assert!(!ignores(
-            json!({"group": group, "kind": kind, "jsonPointers": ["/metadata/labels"]})
-        ));
-        assert!(!ignores(json!("text")));
+        let works = |paths: Value| json!({"group": GROUP, "kind": KIND, "jqPathExpressions": paths});
+        let of = |group: &str, path: &str| json!({"group": group, "kind": "*", "jsonPointers": [path]});
+        assert!(ignores(works(json!([".spec.workload.manifests[].spec.replicas"]))));
+        assert!(ignores(of("*", "/spec")));
+        for other in [
+            of("*", "/spec/replicas"),
+            of("apps", "/spec"),
+            of(GROUP, "/metadata/labels"),
+            json!("text"),
+        ] {
+            assert!(!ignores(other));
+        }
     }
 
     #[test]

@@ -42,10 +42,7 @@ type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<HubWork>>, BTreeSet<String
 impl WorkReader {
     /// Reads the state of a hub that `doctor` checks; its Argo CD is in this namespace. A read that is not permitted is part of
     /// the state.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached or does not authenticate us.
-    pub fn examine(&self, namespace: &str) -> Result<HubState, String> {
+    pub(crate) fn examine(&self, namespace: &str) -> Result<HubState, String> {
         let Self { runtime, hub, .. } = self;
         let hub_state = runtime.block_on(hub.examine(namespace));
         hub_state.map_err(|error| describe_error(&error, &hub.url))
@@ -125,7 +122,8 @@ impl Hub {
         let of_works = async {
             let permitting;
             (state.sets, state.works, permitting) = self.delivered(&tracking, namespace).await?;
-            state.unsatisfied_placements = self.list_all(&PLACEMENTS, unsatisfied).await?;
+            let keep = |placement: Value| unsatisfied(&placement);
+            state.unsatisfied_placements = self.list_all(&PLACEMENTS, keep).await?;
             Ok::<_, Error>(permitting)
         };
         let (.., permitting) = tokio::try_join!(of_argo_cd, of_ocm, of_applications, of_clusters, of_works)?;
@@ -330,10 +328,10 @@ fn everywhere(resource: &Resource) -> String {
 }
 
 /// Returns the name of a Placement that selects no managed cluster, with OCM's reason.
-fn unsatisfied(placement: Value) -> Option<(String, String)> {
+fn unsatisfied(placement: &Value) -> Option<(String, String)> {
     let text = |key: &str| placement["metadata"][key].as_str().unwrap_or_default();
     let name = format!("{}/{}", text("namespace"), text("name"));
-    Some((name, diagnosis::unsatisfied(&placement)?))
+    Some((name, diagnosis::unsatisfied(placement)?))
 }
 
 /// Returns true if the requested permission is granted.

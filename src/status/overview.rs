@@ -12,28 +12,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// An Application in Argo CD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overviewed {
+pub(crate) struct Overviewed {
     /// `NAME`, or `NAMESPACE/NAME` outside Argo CD's namespace, as `status` accepts it.
-    pub name: String,
-    /// Its AppProject.
-    pub project: String,
+    pub(crate) name: String,
+    pub(crate) project: String,
     /// Its sync status; empty before the first comparison.
-    pub sync: String,
+    pub(crate) sync: String,
     /// Its health in Argo CD; empty before the first comparison.
-    pub health: String,
+    pub(crate) health: String,
     /// The totals over its clusters, as the controller writes them: `applied on 2 of 2 clusters, healthy on 1; …`.
-    pub totals: Option<String>,
+    pub(crate) totals: Option<String>,
     /// The first reason why it is not healthy or not delivered; may be empty.
-    pub message: String,
+    pub(crate) message: String,
     /// True if it has a condition that is an error: what is in Git now is not delivered.
-    pub has_error: bool,
+    pub(crate) has_error: bool,
 }
 
 impl Overviewed {
     /// Returns its health: Degraded for a healthy one with an error, because only an earlier version is healthy. An unknown text of
     /// another version of Argo CD is Unknown.
-    #[must_use]
-    pub fn health(&self) -> HealthStatus {
+    pub(crate) fn health(&self) -> HealthStatus {
         let known = HealthStatus::ALL
             .into_iter()
             .find(|health| health.name() == self.health);
@@ -54,25 +52,23 @@ impl Overviewed {
 
 /// The works of an Application on a managed cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnCluster {
+pub(crate) struct OnCluster {
     /// The managed cluster.
-    pub cluster: String,
-    /// The Application.
-    pub application: Overviewed,
+    pub(crate) cluster: String,
+    pub(crate) application: Overviewed,
     /// The least healthy of its works there.
-    pub health: HealthStatus,
+    pub(crate) health: HealthStatus,
     /// The names of its works there.
-    pub works: Vec<String>,
+    pub(crate) works: Vec<String>,
     /// The number of its objects there.
-    pub objects: usize,
+    pub(crate) objects: usize,
     /// The reason for the health.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl OnCluster {
     /// Returns the Applications on managed clusters, from the works there with their Applications.
-    #[must_use]
-    pub fn all(works: impl IntoIterator<Item = (Overviewed, WorkStatus)>) -> Vec<Self> {
+    pub(crate) fn all(works: impl IntoIterator<Item = (Overviewed, WorkStatus)>) -> Vec<Self> {
         let mut all = BTreeMap::<_, Self>::new();
         for (application, work) in works {
             let key = (work.namespace.clone(), application.name.clone());
@@ -105,7 +101,7 @@ impl OnCluster {
 
 /// The Applications of a hub.
 #[derive(Debug)]
-pub enum Overview {
+pub(crate) enum Overview {
     /// Those in Argo CD.
     All(Vec<Overviewed>),
     /// Those on some managed clusters.
@@ -117,7 +113,7 @@ impl Overview {
     ///
     /// # Errors
     /// One line, if no Application belongs to one of the projects: nothing would be shown as healthy for a misspelled name.
-    pub fn keep(&mut self, health: &[HealthStatus], projects: &[String]) -> Result<(), String> {
+    pub(crate) fn keep(&mut self, health: &[HealthStatus], projects: &[String]) -> Result<(), String> {
         let known: BTreeSet<&str> = match &*self {
             Self::All(all) => all.iter().map(|application| &*application.project).collect(),
             Self::OnClusters(all) => all.iter().map(|cluster| &*cluster.application.project).collect(),
@@ -141,8 +137,7 @@ impl Overview {
     }
 
     /// Returns the worst health.
-    #[must_use]
-    pub fn health(&self) -> HealthStatus {
+    pub(crate) fn health(&self) -> HealthStatus {
         let worst = match self {
             Self::All(all) => all.iter().map(Overviewed::health).min(),
             Self::OnClusters(all) => all.iter().map(|cluster| cluster.health).min(),
@@ -232,11 +227,10 @@ fn row_on(on_cluster: &OnCluster) -> Row {
 
 /// An overview in the formats of `-o`.
 #[derive(Debug)]
-pub struct OverviewList<'o> {
-    /// The overview.
-    pub overview: &'o Overview,
+pub(crate) struct OverviewList<'o> {
+    pub(crate) overview: &'o Overview,
     /// True if the table has colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 /// Formats the number of Applications by health on one line.
@@ -247,16 +241,9 @@ fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
         *number = number.saturating_add(1);
     }
     let number = counts.values().sum();
-    let counts: Vec<_> = counts
-        .iter()
-        .map(|(health, number)| format!("{number} {health}"))
-        .collect();
-    let counts = if counts.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", counts.join(", "))
-    };
-    format!("{}{counts}", count(number, "Application"))
+    let counts = counts.iter().map(|(health, number)| format!("{number} {health}"));
+    let texts: Vec<_> = [count(number, "Application")].into_iter().chain(counts).collect();
+    texts.join(", ").replacen(", ", ": ", 1)
 }
 
 impl List for OverviewList<'_> {
@@ -333,16 +320,7 @@ mod tests {
     }
 
     fn work(cluster: &str, name: &str, health: HealthStatus, message: &str) -> WorkStatus {
-        WorkStatus {
-            kind: "ManifestWork",
-            namespace: cluster.to_owned(),
-            name: name.to_owned(),
-            health,
-            message: message.to_owned(),
-            objects: Vec::new(),
-            as_a_whole: true,
-            overdue: None,
-        }
+        WorkStatus::whole("ManifestWork", cluster, name, health, message.to_owned())
     }
 
     fn format_overview(overview: &Overview, format: ListFormat) -> String {

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 
 /// The works of an Application.
 #[derive(Debug)]
-pub struct StatusList<'r> {
+pub(crate) struct StatusList<'r> {
     /// The report about them.
-    pub status: &'r ApplicationStatus,
+    pub(crate) status: &'r ApplicationStatus,
     /// True if the table has colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 impl List for StatusList<'_> {
@@ -36,7 +36,6 @@ impl List for StatusList<'_> {
 }
 
 /// Returns a status as a value for `-o json` and `-o yaml`.
-#[must_use]
 pub(super) fn build_status_value(status: &ApplicationStatus) -> Value<'static> {
     let report = &status.report;
     let (clusters, healthy) = report.clusters();

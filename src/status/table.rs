@@ -40,7 +40,6 @@ pub(super) fn format_rows(table: &Table<'_>, rows: Vec<Row>, wide: bool, colours
 
 /// Formats a line for each object, the least healthy first, and the totals. Works without health per object have one line. The wide
 /// table has the health in Argo CD too.
-#[must_use]
 pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> String {
     let report = &status.report;
     let mut rows: Vec<Row> = report.works.iter().flat_map(rows).collect();
@@ -137,8 +136,7 @@ fn totals(status: &ApplicationStatus) -> String {
 }
 
 /// Formats the progress on one line: the totals, and the first reason to wait.
-#[must_use]
-pub fn progress(status: &ApplicationStatus) -> String {
+pub(crate) fn progress(status: &ApplicationStatus) -> String {
     if let Some(problem) = status.problems.first() {
         return problem_line(status, problem);
     }

@@ -18,7 +18,7 @@ use std::iter;
 
 /// A delivered object in a list.
 #[derive(Debug)]
-pub enum ObjectEntry {
+pub(crate) enum ObjectEntry {
     /// The object on the cluster, and the objects below it.
     Tree(Vec<TreeNode>),
     /// An object that was not read, and the reason in one word.
@@ -27,13 +27,13 @@ pub enum ObjectEntry {
 
 /// Objects of a managed cluster.
 #[derive(Debug)]
-pub struct ObjectList {
+pub(crate) struct ObjectList {
     /// The delivered objects.
-    pub objects: Vec<ObjectEntry>,
+    pub(crate) objects: Vec<ObjectEntry>,
     /// The JSON that `-o json` and `-o yaml` print.
-    pub json: String,
+    pub(crate) json: String,
     /// The current time.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 impl List for ObjectList {
@@ -61,7 +61,9 @@ impl List for ObjectList {
                 }
             }
         }
-        rows.iter_mut().for_each(|row| row.truncate(if wide { 5 } else { 4 }));
+        for row in &mut rows {
+            row.truncate(if wide { 5 } else { 4 });
+        }
         table::lines(&rows)
     }
 
@@ -115,11 +117,10 @@ fn event_object(event: &ObjectEvent) -> String {
 
 /// Events of a managed cluster, the oldest first.
 #[derive(Debug)]
-pub struct EventList {
-    /// The Events.
-    pub events: Vec<ObjectEvent>,
+pub(crate) struct EventList {
+    pub(crate) events: Vec<ObjectEvent>,
     /// The current time.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 impl List for EventList {

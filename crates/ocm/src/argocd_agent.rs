@@ -265,29 +265,17 @@ mod tests {
 
     #[test]
     fn parses_the_number_of_a_decision() {
-        assert_eq!(
-            decision_number("fleet", &decision_of(&placement("fleet"), 12)),
-            Some(12)
-        );
-        for other in [
-            "fleet-argocd-agent-decision-0",
-            "fleet-argocd-agent-decision-01",
-            "fleet-decision-1",
-            "x",
+        for (decision, number, next_number) in [
+            ("fleet-argocd-agent-decision-12", Some(12), None),
+            ("fleet-argocd-agent-next-decision-3", None, Some(3)),
+            ("fleet-argocd-agent-decision-0", None, None),
+            ("fleet-argocd-agent-decision-01", None, None),
+            ("fleet-decision-1", None, None),
+            ("x", None, None),
         ] {
-            assert_eq!(decision_number("fleet", other), None, "{other}");
-            assert_eq!(next_decision_number("fleet", other), None, "{other}");
+            assert_eq!(decision_number("fleet", decision), number, "{decision}");
+            assert_eq!(next_decision_number("fleet", decision), next_number, "{decision}");
         }
-        let next = "fleet-argocd-agent-next-decision-3";
-        assert_eq!(next_decision_number("fleet", next), Some(3));
-        assert_eq!(
-            decision_number("fleet", next),
-            None,
-            "it does not say which clusters have the add-on"
-        );
-        assert_eq!(
-            next_decision_number("fleet", &decision_of(&placement("fleet"), 3)),
-            None
-        );
+        assert_eq!(decision_of(&placement("fleet"), 12), "fleet-argocd-agent-decision-12");
     }
 }

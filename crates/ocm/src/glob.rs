@@ -3,9 +3,6 @@
 //! `*` and `**` match any text, including `/`; `?` matches one character; `[abc]` one of these, `[a-c]` one of a single range,
 //! `[!…]` any other; `{a,b}` one of several patterns; `\` escapes the next character. The pattern must match the complete path.
 
-#[cfg(test)]
-pub(crate) mod properties;
-
 /// A compiled glob.
 #[derive(Clone, Debug)]
 pub struct Glob {
@@ -233,6 +230,34 @@ mod tests {
 
     fn matches(pattern: &str, text: &str) -> bool {
         Glob::new(pattern).expect(pattern).matches(text)
+    }
+
+    /// `tests/go_parity` compares random globs with `gobwas/glob`.
+    #[test]
+    fn matches_the_complete_path() {
+        for (glob, matching, others) in [
+            ("*.yaml", &["deep/er/web.yaml", ".yaml"][..], &["web.yml"][..]),
+            ("prod/*", &["prod/a/b.yaml"], &["prod"]),
+            ("web", &["web"], &["web.yaml"]),
+            ("a**?", &["ab", "a/é"], &["a"]),
+            ("", &[""], &["a"]),
+            (
+                "{a,b-{1,2},}.yaml",
+                &["a.yaml", "b-1.yaml", "b-2.yaml", ".yaml"],
+                &["b-.yaml"],
+            ),
+            ("{a*,}b,", &["ab,", "b,"], &["c,"]),
+            ("[a-c]", &["b"], &["d", "-"]),
+            ("[!a-c]", &["d", "é"], &["b", ""]),
+            ("[xy\\]]", &["y", "]"], &["z", "\\"]),
+            ("[!x]", &["y"], &["x"]),
+            (r"\*\{", &["*{"], &["a{", r"\*\{"]),
+            (r"a\", &["a"], &[r"a\"]),
+            ("a}]-!,", &["a}]-!,"], &["a"]),
+        ] {
+            assert!(matching.iter().all(|text| matches(glob, text)), "{glob}");
+            assert!(!others.iter().any(|text| matches(glob, text)), "{glob}");
+        }
     }
 
     #[test]

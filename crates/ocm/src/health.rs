@@ -161,6 +161,21 @@ pub struct WorkStatus {
 }
 
 impl WorkStatus {
+    /// Creates the health of a work as a whole, without objects.
+    #[must_use]
+    pub fn whole(kind: &'static str, namespace: &str, name: &str, health: HealthStatus, message: String) -> Self {
+        Self {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            health,
+            message,
+            objects: Vec::new(),
+            as_a_whole: true,
+            overdue: None,
+        }
+    }
+
     /// Returns the managed cluster, or `None` for a ManifestWorkReplicaSet.
     #[must_use]
     pub fn cluster(&self) -> Option<&str> {
@@ -354,12 +369,9 @@ impl HealthReport {
         silent: &BTreeSet<String>,
         syncing: Option<String>,
     ) -> Self {
-        works.sort_by(|one, other| {
-            let sort_key = |work: &WorkStatus| (work.health, work.cluster().is_some());
-            let key = |work: &'_ WorkStatus| (work.namespace.clone(), work.name.clone());
-            sort_key(one)
-                .cmp(&sort_key(other))
-                .then_with(|| key(one).cmp(&key(other)))
+        works.sort_by_cached_key(|work| {
+            let is_of_cluster = work.cluster().is_some();
+            (work.health, is_of_cluster, work.namespace.clone(), work.name.clone())
         });
         let clusters: BTreeSet<&str> = works.iter().filter_map(WorkStatus::cluster).collect();
         let unreachable = clusters
@@ -388,11 +400,9 @@ impl HealthReport {
     /// Returns the number of clusters, and of those on which all works are healthy.
     #[must_use]
     pub fn clusters(&self) -> (usize, usize) {
-        let of = |works: &mut dyn Iterator<Item = &WorkStatus>| -> BTreeSet<String> {
-            works.filter_map(WorkStatus::cluster).map(str::to_owned).collect()
-        };
-        let all = of(&mut self.works.iter());
-        let unhealthy = of(&mut self.works.iter().filter(|work| work.health != HealthStatus::Healthy));
+        let all: BTreeSet<_> = self.works.iter().filter_map(WorkStatus::cluster).collect();
+        let unhealthy = self.works.iter().filter(|work| work.health != HealthStatus::Healthy);
+        let unhealthy: BTreeSet<_> = unhealthy.filter_map(WorkStatus::cluster).collect();
         (all.len(), all.len().saturating_sub(unhealthy.len()))
     }
 
@@ -534,27 +544,16 @@ mod tests {
         };
         let applied = condition("Applied", "True", "", 2);
         let with = |rest: &str| format!(r#"{{"conditions":[{applied}],{rest}}}"#);
-        unknown("7", "its status is malformed: status is a number");
         unknown(r#"{"conditions":"x"}"#, "status.conditions is text");
-        unknown(
-            r#"{"conditions":[null,{"type":3}]}"#,
-            "status.conditions[0] is not a condition",
-        );
         unknown(&with(r#""resourceStatus":[]"#), "status.resourceStatus is a list");
         unknown(
             &with(r#""resourceStatus":{"manifests":{}}"#),
             "status.resourceStatus.manifests is a mapping",
         );
         unknown(
-            &with(r#""resourceStatus":{"manifests":[3]}"#),
-            "manifests[0]: its status is malformed: it is a number",
-        );
-        unknown(
             &with(r#""resourceStatus":{"manifests":[{"conditions":true}]}"#),
             "conditions is true or false",
         );
-        let set = r#"{"kind":"ManifestWorkReplicaSet","status":{"conditions":[1]}}"#;
-        assert_eq!(evaluated(set).health, HealthStatus::Unknown);
         for nonsense in ["", "[]", "7", r#"{"kind":"Pod"}"#, r#"{"kind":["ManifestWork"]}"#] {
             evaluate(nonsense, &clock()).expect_err(nonsense);
         }

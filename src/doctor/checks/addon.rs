@@ -1,21 +1,15 @@
 //! Checks that argocd-agent is on the managed clusters, and that the principal accepts it, if the controller is set to install it.
 
-use super::Check;
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, name};
-use crate::doctor::message::{Finding, Message, list_names, messages};
+use crate::doctor::message::{Finding, check, list_names};
 use crate::install::{PRINCIPALS, WrongSetting, wrong_settings};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 use manifest::text::count;
 
-pub(super) static CHECK: Check = Check {
-    name: "argocd-agent",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "argocd-agent"
     warning NO_ADDON "argocd-agent-missing":
         "ClusterManagementAddOn argocd-agent-addon does not exist; the controller creates it for a GitOpsCluster with agents",
         "see the status with `argocd-ocm-cmp gitopscluster status --all-namespaces`";

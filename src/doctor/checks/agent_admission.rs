@@ -1,17 +1,11 @@
 //! Checks that an admission policy limits what the agents of managed clusters may change on the hub.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, items};
-use crate::doctor::message::{Finding, Message, messages};
+use crate::doctor::message::{Finding, check};
 use jiff::Timestamp;
 
-pub(super) static CHECK: Check = Check {
-    name: "agent-admission",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "agent-admission"
     warning MISSING "agent-admission-missing":
         "a managed cluster's agent may change the labels of its ManagedCluster, and all fields of its ManifestWorks",
         "run `argocd-ocm-cmp install --features agent-admission`, which requires Kubernetes 1.30";
@@ -36,7 +30,6 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 }
 
 /// Returns the name of the admission policy and of its binding.
-#[must_use]
-pub fn agent_policy(namespace: &str) -> String {
+pub(crate) fn agent_policy(namespace: &str) -> String {
     format!("argocd-ocm-cmp-clusters.{namespace}")
 }

@@ -1,22 +1,16 @@
 //! Checks that Argo CD delivers the current version of Applications that use the plugin.
 
-use super::Check;
 use crate::diagnosis::{DiagnosedApplication, Diagnosis, ProblemCause, problems};
 use crate::doctor::hub_state::HubState;
-use crate::doctor::message::{APPLICATIONS, Finding, Message, messages};
+use crate::doctor::message::{APPLICATIONS, Finding, Message, check};
 use jiff::Timestamp;
 use manifest::text::{count, without_middle};
 use ocm::work::GROUP;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) static CHECK: Check = Check {
-    name: "applications",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "applications"
     error PLUGIN_NAME "applications-plugin-name":
         "the plugin's name is wrong in {applications}: {names}: {why}",
         "set spec.source.plugin.name to argocd-ocm-cmp";
@@ -86,7 +80,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let names: BTreeSet<_> = of_it.iter().map(|(_, name, _)| *name).collect();
         message.about(APPLICATIONS, names, &[("why", &without_middle(why, WHY_MAX))])
     };
-    MESSAGES.iter().filter_map(finding).chain(warnings).collect()
+    CHECK.messages.iter().filter_map(finding).chain(warnings).collect()
 }
 
 /// Returns the findings about Applications without errors that Argo CD delivers otherwise than expected.

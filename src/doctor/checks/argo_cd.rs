@@ -1,20 +1,14 @@
 //! Checks that there is an Argo CD, and that its version can run the plugin.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers};
-use crate::doctor::message::{Finding, Message, list_names, messages};
+use crate::doctor::message::{Finding, check, list_names};
 use crate::install::arguments;
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "argo-cd",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "argo-cd"
     error NO_ARGO_CD "argo-cd-nowhere":
         "no namespace of the hub has Argo CD",
         "install it, or choose another hub with --context";

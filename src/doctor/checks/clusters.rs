@@ -1,20 +1,14 @@
 //! Checks that the managed clusters with works accept them.
 
-use super::Check;
 use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::hub_state::{HubState, HubWork, is_late};
-use crate::doctor::message::{CLUSTERS, Finding, Message, messages};
+use crate::doctor::message::{CLUSTERS, Finding, Message, check};
 use jiff::{SignedDuration, Timestamp};
 use ocm::health::OVERDUE;
 use std::collections::BTreeMap;
 
-pub(super) static CHECK: Check = Check {
-    name: "clusters",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "clusters"
     warning NO_CLUSTERS "clusters-none":
         "the hub has no managed clusters",
         "register one, such as with clusteradm join";
@@ -73,7 +67,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         let of_message = problems.iter().filter(|(_, problem)| problem.id == message.id);
         message.about(CLUSTERS, of_message.map(|(name, _)| name), &[])
     };
-    let mut findings: Vec<_> = MESSAGES.iter().filter_map(about).collect();
+    let mut findings: Vec<_> = CHECK.messages.iter().filter_map(about).collect();
     if findings.is_empty() {
         findings.push(OK.finding(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
     }

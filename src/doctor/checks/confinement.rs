@@ -1,19 +1,13 @@
 //! Checks that the kernel confines helm and kustomize. Only the plugin can test that; it logs missing confinement. Beforehand, the
 //! versions of the nodes' kernels tell whether they have Landlock.
 
-use super::Check;
 use crate::doctor::hub_state::{HubNode, HubState, Lookup};
-use crate::doctor::message::{Finding, Message, list_names, messages};
+use crate::doctor::message::{Finding, check, list_names};
 use jiff::Timestamp;
 use manifest::text::count;
 
-pub(super) static CHECK: Check = Check {
-    name: "confinement",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "confinement"
     warning UNCONFINED "confinement-missing":
         "charts and kustomizations are refused in {pods}, because the kernel does not confine helm and kustomize, which could reach {reached}",
         "see the reason with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp, and run these Pods where the kernel \
@@ -52,8 +46,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 }
 
 /// Returns what the kernels of nodes mean for the confinement of helm and kustomize.
-#[must_use]
-pub fn about_nodes(nodes: &[HubNode]) -> Vec<Finding> {
+pub(crate) fn about_nodes(nodes: &[HubNode]) -> Vec<Finding> {
     let names = |nodes: &[&HubNode]| list_names(nodes.iter().map(|node| &node.name));
     let kernels = |nodes: &[&HubNode]| list_names(nodes.iter().map(|node| format!("Linux {}", node.kernel)));
     let nodes: Vec<&HubNode> = nodes.iter().filter(|node| node.is_linux).collect();

@@ -1,22 +1,16 @@
 //! Checks that the controller runs, and has what its enabled controllers need.
 
-use super::Check;
 use super::plugin::is_of;
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{GRACE, HubState, name};
-use crate::doctor::message::{Finding, Message, messages};
+use crate::doctor::message::{Finding, check};
 use controller::LEASE;
 use jiff::{SignedDuration, Timestamp};
 use ocm::resources::{GITOPS_CLUSTERS, REPORTS};
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "controller",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "controller"
     warning NOT_INSTALLED "controller-missing":
         "Deployment {namespace}/argocd-ocm-cmp-controller does not exist, so Applications do not show what is wrong with their works",
         "install it with argocd-ocm-cmp install --features controller; the plugin also works without it";

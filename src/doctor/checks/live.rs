@@ -1,20 +1,14 @@
 //! Checks each hop of the view into the clusters, if it is installed: argocd-server, the service, cluster-proxy and its add-on.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, LiveState, Lookup, items, name};
-use crate::doctor::message::{CLUSTERS, Finding, Message, messages};
+use crate::doctor::message::{CLUSTERS, Finding, Message, check};
 use crate::install::{AUTHORITY, AUTHORITY_KEY, CLUSTER_PROXY_NAMESPACE, LIVE, component_of};
 use jiff::Timestamp;
 use pki::Certificate;
 use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "live",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "live"
     error NO_EXTENSION "live-extension-missing":
         "argocd-cm has no extension.config.live, so argocd-server does not forward requests to argocd-ocm-cmp-live",
         "restore it with argocd-ocm-cmp install --features live";

@@ -1,9 +1,8 @@
 //! Checks that the hub serves the APIs of Open Cluster Management that are used.
 
-use super::Check;
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, is_late, items};
-use crate::doctor::message::{Finding, Message, messages};
+use crate::doctor::message::{Finding, check};
 use crate::doctor::rights::gate;
 use hub_state::reconcile::Settings;
 use jiff::Timestamp;
@@ -11,13 +10,8 @@ use ocm::resources::{CLUSTERS, DECISIONS, WORK_SETS, WORKS};
 use primitives::resource::Resource;
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "ocm",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "ocm"
     error NO_API "ocm-api-missing":
         "the hub does not serve {kind} of {api}",
         "install Open Cluster Management, or upgrade it to 1.0 or newer";

@@ -1,21 +1,15 @@
 //! Checks that the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
-use crate::doctor::message::{Finding, Message, list_names, messages};
+use crate::doctor::message::{Finding, check, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "plugin",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "plugin"
     error NO_CONFIG "plugin-config-missing":
         "ConfigMap {namespace}/argocd-ocm-cmp with plugin.yaml does not exist",
         "add it with argocd-ocm-cmp install --features plugin";

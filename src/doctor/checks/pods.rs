@@ -1,21 +1,15 @@
 //! Checks that the plugin answers. Its socket is inside the Pod and not visible from outside: visible are the state of its
 //! container, and the errors of Applications that do not find it.
 
-use super::Check;
 use crate::diagnosis::{ProblemCause, problems};
 use crate::doctor::hub_state::{HubState, PLUGIN, items, name};
-use crate::doctor::message::{APPLICATIONS, Finding, Message, PODS, messages};
+use crate::doctor::message::{APPLICATIONS, Finding, PODS, check};
 use jiff::Timestamp;
 use manifest::text::count;
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "socket",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "socket"
     warning NO_PODS "socket-no-pods":
         "Deployment {deployment} has no Pods, so the state of the plugin is unknown",
         "see the reason with `kubectl describe` of the Deployment and its ReplicaSet";

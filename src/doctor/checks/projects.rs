@@ -1,20 +1,14 @@
 //! Checks that the AppProjects of Applications with the plugin permit works.
 
-use super::Check;
 use super::health::matches_pattern;
 use crate::doctor::hub_state::{HubState, Project};
-use crate::doctor::message::{APPLICATIONS, Finding, Message, list_names, messages};
+use crate::doctor::message::{APPLICATIONS, Finding, check, list_names};
 use jiff::Timestamp;
 use ocm::work::{GROUP, KIND};
 use std::collections::BTreeMap;
 
-pub(super) static CHECK: Check = Check {
-    name: "projects",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "projects"
     error NO_PROJECT "projects-missing":
         "AppProject {project} of {applications} does not exist: {names}",
         "apply it, such as proj.yaml, or set another one in spec.project";

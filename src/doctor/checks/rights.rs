@@ -1,19 +1,13 @@
 //! Checks that the controller and Argo CD have the permissions from the shipped files.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, Message, messages};
+use crate::doctor::message::{Finding, check, list_first};
 use crate::doctor::rights::Permission;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "rights",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "rights"
     error MISSING "rights-missing":
         "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
         "apply {file}, and check that its bindings name this ServiceAccount";
@@ -23,9 +17,6 @@ messages! {
     ok OK "rights":
         "all permissions from {files} are granted";
 }
-
-/// The maximum number of listed permissions.
-const LISTED: usize = 5;
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let permissions = match &hub_state.permissions {
@@ -50,14 +41,15 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             .map(|(permission, _)| permission)
             .collect();
         if !missing.is_empty() {
-            let permissions = listed(&missing);
-            let values: [(&str, &dyn std::fmt::Display); 4] = [
+            // In the order of the file.
+            let mut lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            lines.dedup();
+            findings.push(MISSING.finding(&[
                 ("namespace", &hub_state.namespace),
                 ("account", account),
                 ("file", file),
-                ("rights", &permissions),
-            ];
-            findings.push(MISSING.finding(&values));
+                ("rights", &list_first(&lines)),
+            ]));
         }
     }
     if findings.is_empty() && !files.is_empty() {
@@ -66,15 +58,4 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(OK.finding(&[("files", &files.join(", "))]));
     }
     findings
-}
-
-/// Returns the first permissions, in the order of the file.
-fn listed(permissions: &[&Permission]) -> String {
-    let mut lines: Vec<String> = permissions.iter().map(ToString::to_string).collect();
-    lines.dedup();
-    let listed = lines.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    match lines.len().saturating_sub(LISTED) {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
-    }
 }

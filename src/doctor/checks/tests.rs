@@ -199,8 +199,10 @@ fn withhold(hub: &mut HubState, resource: &Resource) {
     value_of(hub.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
 }
 
+type Change = fn(&mut HubState);
+
 /// The ids of the problems after a change to a hub without problems, separated by spaces.
-type Row = (&'static str, fn(&mut HubState));
+type Row = (&'static str, Change);
 
 fn check(rows: &[Row]) {
     for (at, (expected, change)) in rows.iter().enumerate() {
@@ -259,7 +261,7 @@ fn errors_come_first_with_remediation() {
 
 #[test]
 fn forbidden_reads_are_findings() {
-    let refusals: [fn(&mut HubState); 15] = [
+    let refusals: [Change; 15] = [
         |hub| hub.config = refused(),
         |hub| hub.deployments = refused(),
         |hub| hub.pods = refused(),
@@ -311,11 +313,11 @@ fn remove_argo_cd(hub: &mut HubState, argocd_namespaces: &[&str]) {
 fn finds_problems_of_argo_cd() {
     check(&[
         ("argo-cd-too-old", |hub| {
-            repo_server(hub)["image"] = json!("argocd:v2.3.1")
+            repo_server(hub)["image"] = json!("argocd:v2.3.1");
         }),
         ("argo-cd-old", |hub| repo_server(hub)["image"] = json!("argocd:v2.14.0")),
         ("argo-cd-version-unknown", |hub| {
-            repo_server(hub)["image"] = json!("argocd:latest")
+            repo_server(hub)["image"] = json!("argocd:latest");
         }),
         // Other parts of Argo CD are not reported.
         ("argo-cd-nowhere", |hub| remove_argo_cd(hub, &[])),
@@ -407,7 +409,7 @@ fn finds_applications_with_errors() {
             add_error(hub, "InvalidSpecError", "there are no clusters with this name: eu1");
         }),
         ("applications-cluster", |hub| {
-            application(hub).targets = names(&["nowhere"])
+            application(hub).targets = names(&["nowhere"]);
         }),
         ("", |hub| application(hub).targets = names(&["eu1"])),
         ("applications-not-synced", |hub| fail_sync(hub, "denied")),
@@ -418,7 +420,7 @@ fn finds_applications_with_errors() {
             );
         }),
         ("works-of-several-sources", |hub| {
-            application(hub).sources_share_works = true
+            application(hub).sources_share_works = true;
         }),
     ]);
 }
@@ -448,7 +450,7 @@ fn finds_problems_of_ocm() {
             withhold(hub, &WORK_SETS);
         }),
         ("ocm-without-condition-rules", |hub| {
-            hub.work_crd = Lookup::Found(json!({}))
+            hub.work_crd = Lookup::Found(json!({}));
         }),
         // Reported only after the grace period.
         ("", |hub| add_idle_set(hub, 10)),
@@ -484,7 +486,7 @@ fn finds_problems_of_the_plugin() {
             sidecar(hub)["volumeMounts"] = folders.map(|path| json!({"mountPath": path})).as_slice().into();
         }),
         ("plugin-memory-unlimited", |hub| {
-            sidecar(hub)["resources"] = json!({"limits": {"cpu": "1"}})
+            sidecar(hub)["resources"] = json!({"limits": {"cpu": "1"}});
         }),
         ("plugin-without-policy", |hub| sidecar(hub)["env"] = json!([])),
         ("plugin-version-differs", |hub| sidecar(hub)["image"] = json!("x:9.9.9")),
@@ -498,13 +500,13 @@ fn finds_problems_of_the_plugin() {
 fn finds_problems_of_the_plugins_pods() {
     check(&[
         ("socket-no-pods", |hub| {
-            value_of(&mut hub.pods)[0]["metadata"]["labels"] = json!({})
+            value_of(&mut hub.pods)[0]["metadata"]["labels"] = json!({});
         }),
         ("socket-pods-without-plugin", |hub| {
-            value_of(&mut hub.pods)[0]["spec"]["containers"] = json!([])
+            value_of(&mut hub.pods)[0]["spec"]["containers"] = json!([]);
         }),
         ("socket-not-ready", |hub| {
-            value_of(&mut hub.pods)[0]["status"] = json!({})
+            value_of(&mut hub.pods)[0]["status"] = json!({});
         }),
         ("socket-restarts", |hub| {
             value_of(&mut hub.pods)[0]["status"]["containerStatuses"][0]["restartCount"] = json!(9);
@@ -519,41 +521,26 @@ fn finds_problems_of_the_plugins_pods() {
 
 #[test]
 fn finds_nodes_whose_kernels_may_lack_landlock() {
-    let node = |name: &str, system: &str, kernel: &str| {
-        let info = json!({"operatingSystem": "linux", "osImage": system, "kernelVersion": kernel});
+    let node = |name: &str, info: Value| {
         HubNode::from_object(&json!({"metadata": {"name": name}, "status": {"nodeInfo": info}}))
     };
-    let windows = json!({"metadata": {"name": "w"}, "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.1"}}});
-    let new = node("a", "Ubuntu 22.04.5 LTS", "5.15.0-1053-aws");
+    let linux =
+        |system: &str, kernel: &str| json!({"operatingSystem": "linux", "osImage": system, "kernelVersion": kernel});
+    let new = node("a", linux("Ubuntu 22.04.5 LTS", "5.15.0-1053-aws"));
+    let (old, unknown) = ("confinement-old-kernels", "confinement-unknown-kernels");
     for (other, expected) in [
-        (node("b", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64"), &[][..]),
-        (node("b", "Bottlerocket OS 1.44.0 (aws-k8s-1.33)", "5.13"), &[]),
-        (HubNode::from_object(&windows), &[]),
-        (HubNode::from_object(&json!({"metadata": {"name": "new"}})), &[]),
-        (
-            node("b", "Red Hat Enterprise Linux 8.10 (Ootpa)", "4.18.0-553.el8_10.x86_64"),
-            &["confinement-old-kernels"],
-        ),
-        (
-            node("b", "Ubuntu 20.04.6 LTS", "5.4.0-216-generic"),
-            &["confinement-old-kernels"],
-        ),
-        (
-            node(
-                "b",
-                "Red Hat Enterprise Linux CoreOS 418.94",
-                "5.14.0-427.50.1.el9_4.x86_64",
-            ),
-            &["confinement-unknown-kernels"],
-        ),
-        (
-            node("b", "Talos (v1.11.0)", "6.12.43-talos"),
-            &["confinement-unknown-kernels"],
-        ),
-        (node("b", "", ""), &["confinement-unknown-kernels"]),
+        (linux("Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64"), ""),
+        (linux("Bottlerocket OS 1.44.0 (aws-k8s-1.33)", "5.13"), ""),
+        (json!({"operatingSystem": "windows", "kernelVersion": "10.0.1"}), ""),
+        (Value::Null, ""),
+        (linux("Red Hat Enterprise Linux 8.10", "4.18.0-553.el8_10.x86_64"), old),
+        (linux("Ubuntu 20.04.6 LTS", "5.4.0-216-generic"), old),
+        (linux("CoreOS 418.94", "5.14.0-427.50.1.el9_4.x86_64"), unknown),
+        (linux("Talos (v1.11.0)", "6.12.43-talos"), unknown),
+        (linux("", ""), unknown),
     ] {
-        let nodes = Lookup::Found(vec![new.clone(), other.clone()]);
-        assert_eq!(problems_after(|hub| hub.nodes = nodes), expected, "{other:?}");
+        let nodes = Lookup::Found(vec![new.clone(), node("b", other.clone())]);
+        assert_eq!(problems_after(|hub| hub.nodes = nodes).join(" "), expected, "{other}");
     }
     let lines: Vec<_> = about_nodes(&[new]).iter().map(Finding::line).collect();
     let kernels = "1 node with Landlock in the kernel, which confines helm and kustomize: Linux 5.15.0-1053-aws";
@@ -568,10 +555,10 @@ fn finds_problems_of_argocd_cm() {
             argocd_cm(hub).as_object_mut().expect("data").remove(HEALTH);
         }),
         ("argocd-cm-health-differs", |hub| {
-            argocd_cm(hub)[HEALTH] = json!("return {}")
+            argocd_cm(hub)[HEALTH] = json!("return {}");
         }),
         ("argocd-cm-tracks-by-label", |hub| {
-            argocd_cm(hub)["application.resourceTrackingMethod"] = json!("label")
+            argocd_cm(hub)["application.resourceTrackingMethod"] = json!("label");
         }),
     ]);
     for (key, filter, expected) in [
@@ -634,7 +621,7 @@ fn finds_problems_of_projects() {
     check(&[
         ("projects-refuse-works", |hub| set_kind(hub, true, "apps", "*")),
         ("", |hub| {
-            set_kind(hub, true, "work.open-cluster-management.io", "ManifestWork")
+            set_kind(hub, true, "work.open-cluster-management.io", "ManifestWork");
         }),
         ("", |hub| set_kind(hub, true, "*", "*")),
         ("projects-refuse-works", |hub| set_kind(hub, false, "*", "ManifestWork")),
@@ -709,7 +696,7 @@ fn finds_missing_permissions() {
 
 #[test]
 fn execute_as_is_checked_only_where_needed() {
-    let rows: [(bool, fn(&mut HubState)); 3] = [
+    let rows: [(bool, Change); 3] = [
         (false, |_| ()),
         (true, |hub| first_work(hub).executor = true),
         (true, |hub| set_gate(hub, "NilExecutorValidating", "Enable")),
@@ -745,7 +732,7 @@ fn finds_problems_of_clusters() {
     }
     check(&[
         ("clusters-unknown", |hub| {
-            value_of(&mut hub.works).push(work("ap1", "shop"))
+            value_of(&mut hub.works).push(work("ap1", "shop"));
         }),
         ("clusters-without-work-agent", |hub| {
             first_work(hub).created = Some(ago(100));
@@ -768,7 +755,7 @@ fn finds_problems_of_clusters() {
         // It usually takes seconds.
         ("", |hub| first_work(hub).outstanding_since = Some(ago(100))),
         ("clusters-with-late-work-agent", |hub| {
-            first_work(hub).outstanding_since = Some(ago(130))
+            first_work(hub).outstanding_since = Some(ago(130));
         }),
         // One reason is enough.
         ("clusters-silent", |hub| {
@@ -855,7 +842,7 @@ fn finds_problems_of_argocd_agent() {
             hub.management = Lookup::NotFound;
         }),
         ("argocd-agent-not-available", |hub| {
-            enable_agents(hub, &[("eu1", true), ("us1", false)])
+            enable_agents(hub, &[("eu1", true), ("us1", false)]);
         }),
         ("", |hub| {
             enable_agents(hub, &[("eu1", true)]);
@@ -1001,16 +988,16 @@ fn every_broken_hop_of_the_view_is_named() {
         ("live", |_| ()),
         ("live-extension-missing", |hub| *argocd_cm(hub) = json!({})),
         ("live-deployment-missing", |hub| {
-            value_of(&mut hub.deployments).truncate(3)
+            value_of(&mut hub.deployments).truncate(3);
         }),
         ("live-not-ready", |hub| {
-            value_of(&mut hub.deployments)[3]["status"] = json!({})
+            value_of(&mut hub.deployments)[3]["status"] = json!({});
         }),
         ("live-token-missing", |hub| {
-            live_of(hub).has_token = Lookup::Found(false)
+            live_of(hub).has_token = Lookup::Found(false);
         }),
         ("live-not-trusted", |hub| {
-            live_of(hub).certificate = Lookup::Found(json!({}))
+            live_of(hub).certificate = Lookup::Found(json!({}));
         }),
         ("live-not-trusted", |hub| {
             value_of(&mut hub.deployments)[2]["spec"]["template"]["spec"]["volumes"] = json!([]);
@@ -1020,13 +1007,13 @@ fn every_broken_hop_of_the_view_is_named() {
             live_of(hub).rbac = Lookup::Found(json!({"data": {"policy.csv": policy}}));
         }),
         ("live-authority-missing", |hub| {
-            live_of(hub).authority = Lookup::NotFound
+            live_of(hub).authority = Lookup::NotFound;
         }),
         ("live-authority-differs", |hub| {
-            live_of(hub).issued_authority = Lookup::Found("another".to_owned())
+            live_of(hub).issued_authority = Lookup::Found("another".to_owned());
         }),
         ("live-cluster-proxy-missing", |hub| {
-            value_of(&mut live_of(hub).addons).clear()
+            value_of(&mut live_of(hub).addons).clear();
         }),
         ("live-cluster-proxy-not-available", |hub| {
             live_of(hub).addons = Lookup::Found([("eu1".to_owned(), false)].into());

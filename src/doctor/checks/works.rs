@@ -1,20 +1,14 @@
 //! Checks that the works of Applications are applied, and not larger than OCM permits.
 
-use super::Check;
 use crate::diagnosis::DiagnosedApplication;
 use crate::doctor::hub_state::{HubState, HubWork};
-use crate::doctor::message::{APPLICATIONS, CLUSTERS, Finding, Message, WORKS, list_names, messages};
+use crate::doctor::message::{APPLICATIONS, CLUSTERS, Finding, Message, WORKS, check, list_names};
 use jiff::Timestamp;
 use manifest::text::without_middle;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) static CHECK: Check = Check {
-    name: "works",
-    messages: MESSAGES,
-    run,
-};
-
-messages! {
+check! {
+    "works"
     error OVER_LIMIT "works-over-limit":
         "more than {limit} bytes are in {works}, so OCM's webhook rejects every change: {names}",
         "split the works of these Applications with a smaller work-size";

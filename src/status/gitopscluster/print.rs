@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 
 /// GitOpsClusters.
 #[derive(Debug)]
-pub struct GitOpsClusterList<'r> {
+pub(crate) struct GitOpsClusterList<'r> {
     /// The reports about them.
-    pub reports: &'r [GitOpsClusterReport],
+    pub(crate) reports: &'r [GitOpsClusterReport],
     /// True if the user named one: then the value is not a list.
-    pub is_one: bool,
+    pub(crate) is_one: bool,
     /// The time that the expiry of certificates is relative to.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
     /// True if tables have colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 impl List for GitOpsClusterList<'_> {
@@ -45,7 +45,6 @@ impl List for GitOpsClusterList<'_> {
 }
 
 /// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `unlisted` counts clusters of unknown state.
-#[must_use]
 pub(super) fn to_json(report: &GitOpsClusterReport) -> Json {
     let agent = report.agent.as_ref();
     let certificate = |(name, end): &(String, String)| json!({"name": name, "notAfter": end});

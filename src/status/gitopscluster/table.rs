@@ -12,7 +12,6 @@ const READY: &str = "READY";
 
 /// Formats the GitOpsCluster, its certificates, its problems, and a line for each managed cluster, the least healthy first. If
 /// `wide`, clusters have the expiry of their certificates. All times are relative to `now`.
-#[must_use]
 pub(super) fn table(report: &GitOpsClusterReport, now: Timestamp, wide: bool, colours: bool) -> String {
     let head = head(report);
     let mut text = table::painted(&head, |at| {

@@ -4,12 +4,12 @@ use super::{DeliveredObject, Executor, Policy, violations};
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
 use manifest::yaml;
+use ocm::glob::Glob;
 use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::{BoxedStrategy, Strategy, any, prop_oneof};
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
-use testing::glob_matches;
 use testing::{holds, hostile_json, hostile_text, is_plain_line, mutated};
 
 /// The list fields of an entry, with example globs.
@@ -206,7 +206,7 @@ fn list<'e>(entry: &'e Value, name: &str) -> Option<Vec<&'e str>> {
 }
 
 fn any_matches(list: &[&str], text: &str) -> bool {
-    list.iter().any(|glob| glob_matches(glob, text).expect("a glob"))
+    list.iter().any(|glob| Glob::new(glob).expect("a glob").matches(text))
 }
 
 /// Returns the decisions according to the documentation.
