@@ -5,7 +5,6 @@ use hub_state::model::DesiredAgent;
 use ocm::argocd_agent as names;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use thiserror::Error;
 
 /// The address where managed clusters reach the principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,30 +24,7 @@ impl Server {
     }
 }
 
-/// The reason why managed clusters cannot reach the principal, by the name of its Service.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DiscoveryError {
-    /// The Service does not exist.
-    #[error("Service {0} is missing in Argo CD's namespace: install argocd-agent's principal, {remediation}", remediation = REMEDIATION)]
-    NoService(String),
-    /// The load balancer has no address.
-    #[error("the load balancer of Service {0} has no address yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
-    NoAddress(String),
-    /// No Node has an address for the node port.
-    #[error("Service {0} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, {remediation}", remediation = REMEDIATION)]
-    NoNode(String),
-    /// The Service has no node port.
-    #[error("Service {0} has no node port yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
-    NoNodePort(String),
-    /// The Service has another type and no Route.
-    #[error(
-        "Service {0} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with TLS \
-         termination passthrough, {remediation}",
-        remediation = REMEDIATION
-    )]
-    Internal(String),
-}
-
+/// The end of each reason why managed clusters cannot reach the principal.
 const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
 
 /// Returns the address where managed clusters reach the principal: the configured one, otherwise the discovered one. The
@@ -58,8 +34,8 @@ const REMEDIATION: &str = "or set the principal's address and port in the GitOps
 /// Returns the errors of [`discover`] if the address is discovered.
 pub fn configured_server(
     desired: &DesiredAgent,
-    discovered: impl FnOnce() -> Result<Server, DiscoveryError>,
-) -> Result<Server, DiscoveryError> {
+    discovered: impl FnOnce() -> Result<Server, String>,
+) -> Result<Server, String> {
     let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let port = configured(&desired.port);
     if let Some(address) = configured(&desired.address) {
@@ -77,10 +53,12 @@ pub fn configured_server(
 ///
 /// # Errors
 /// Returns the reason why the principal has no such address.
-pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, DiscoveryError> {
+pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, String> {
     let Some(service) = find(services, names::PRINCIPAL_SERVICES) else {
         let [name, _] = names::PRINCIPAL_SERVICES;
-        return Err(DiscoveryError::NoService(name.to_owned()));
+        return Err(format!(
+            "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {REMEDIATION}"
+        ));
     };
     let name = name_of(service);
     if let Some(host) = hosts(routes, name).next() {
@@ -90,9 +68,9 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
         "LoadBalancer" => {
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
             let server = |address| Server::new(address, port(service).map_or(443, |port| number_at(port, "/port")));
-            address
-                .map(server)
-                .ok_or_else(|| DiscoveryError::NoAddress(name.to_owned()))
+            address.map(server).ok_or_else(|| {
+                format!("the load balancer of Service {name} has no address yet: wait until it has one, {REMEDIATION}")
+            })
         }
         "NodePort" => {
             let port = port(service)
@@ -101,11 +79,19 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
             let address = ready(nodes).find_map(|node| internal_addresses(node).next());
             match (address, port) {
                 (Some(address), Some(port)) => Ok(Server::new(address, port)),
-                (None, _) => Err(DiscoveryError::NoNode(name.to_owned())),
-                (_, None) => Err(DiscoveryError::NoNodePort(name.to_owned())),
+                (None, _) => Err(format!(
+                    "Service {name} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, \
+                     {REMEDIATION}"
+                )),
+                (_, None) => Err(format!(
+                    "Service {name} has no node port yet: wait until it has one, {REMEDIATION}"
+                )),
             }
         }
-        _ => Err(DiscoveryError::Internal(name.to_owned())),
+        _ => Err(format!(
+            "Service {name} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with \
+             TLS termination passthrough, {REMEDIATION}"
+        )),
     }
 }
 

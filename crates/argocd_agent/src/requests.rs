@@ -6,66 +6,34 @@
 
 use hub_state::model::Requester;
 use ocm::argocd_agent as names;
-use thiserror::Error;
 
-/// The reason why a requester may not have a certificate with the requested subject.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ForeignSubject {
-    /// The requester is no registration agent.
-    #[error(
-        "{0} is not the registration agent of a managed cluster: only registration agents can request the certificates \
-         of agents"
-    )]
-    Requester(Box<str>),
-    /// The common name is that of another user.
-    #[error("the agent of ManagedCluster {cluster} requests the name {name}: only {permitted} is permitted")]
-    Name {
-        /// The cluster of the requester.
-        cluster: Box<str>,
-        /// The requested common name.
-        name: Box<str>,
-        /// The permitted common name.
-        permitted: String,
-    },
-    /// An organization is another group.
-    #[error("the agent of ManagedCluster {cluster} requests the group {group}: only {permitted} are permitted")]
-    Group {
-        /// The cluster of the requester.
-        cluster: Box<str>,
-        /// The requested organization.
-        group: Box<str>,
-        /// The permitted organizations.
-        permitted: String,
-    },
-}
-
-/// Checks that the requester may have a certificate with this subject. Ignores requested DNS names, which OCM's agents add and no
-/// certificate gets.
+/// Checks that the requester may have a certificate with this subject, and returns its cluster. Ignores requested DNS names, which
+/// OCM's agents add and no certificate gets.
 ///
 /// # Errors
 /// Returns the wrong part of the subject, or the requester if it may not request any.
-pub fn check(requester: &Requester, common_name: &str, organizations: &[Box<str>]) -> Result<(), ForeignSubject> {
+pub fn check<'r>(requester: &'r Requester, name: &str, groups: &[Box<str>]) -> Result<&'r str, String> {
     let Some(cluster) = requester.cluster() else {
-        return Err(ForeignSubject::Requester(requester.user.clone()));
+        return Err(format!(
+            "{} is not the registration agent of a managed cluster: only registration agents can request the \
+             certificates of agents",
+            requester.user
+        ));
     };
-    let desired = names::user(cluster);
-    if common_name != desired {
-        return Err(ForeignSubject::Name {
-            cluster: cluster.into(),
-            name: common_name.into(),
-            permitted: desired,
-        });
+    let permitted = names::user(cluster);
+    if name != permitted {
+        return Err(format!(
+            "the agent of ManagedCluster {cluster} requests the name {name}: only {permitted} is permitted"
+        ));
     }
     let allowed = names::groups(cluster);
-    let mut organizations = organizations.iter();
-    if let Some(other) = organizations.find(|it| !allowed.iter().any(|allowed| **allowed == ***it)) {
-        return Err(ForeignSubject::Group {
-            cluster: cluster.into(),
-            group: other.clone(),
-            permitted: allowed.join(", "),
-        });
+    if let Some(group) = groups.iter().find(|group| !allowed.iter().any(|it| **it == ***group)) {
+        let permitted = allowed.join(", ");
+        return Err(format!(
+            "the agent of ManagedCluster {cluster} requests the group {group}: only {permitted} are permitted"
+        ));
     }
-    Ok(())
+    Ok(cluster)
 }
 
 #[cfg(test)]
@@ -151,8 +119,8 @@ mod properties {
                 let checked = check(&requester, &common_name, &organizations);
                 let entitled = entitled(&user, &all, &common_name, &organizations);
                 assert_eq!(
-                    checked.is_ok(),
-                    entitled.is_some(),
+                    checked.ok(),
+                    entitled,
                     "{user:?} {all:?} {common_name:?} {organizations:?}"
                 );
             },

@@ -17,6 +17,7 @@ use hub_state::annotations::AGENT_IMAGE;
 use hub_state::model::{DesiredAgent, Images};
 use ocm::argocd_agent as names;
 use ocm::pull_model::DEFAULT_PROJECT;
+use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};
 
 /// The message for a missing image of this program.
@@ -33,7 +34,7 @@ pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is
 /// `argocd` is the namespace of Argo CD on the hub. Its name contains the hash of its content (see [`names::template`]), so an
 /// existing template with that name is correct. Do not compare the content: OCM's CRD adds defaults inside lists.
 #[must_use]
-pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
+pub fn template(gitops_cluster: &ObjectRef, desired: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
     let images = desired.images.or(defaults).or(&Images::shipped());
     let spec = json!({
         "addonName": names::ADDON,
@@ -50,8 +51,7 @@ pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: 
         }],
     });
     // The hash covers the owner: two GitOpsClusters never share a template, so each may delete its own.
-    let (namespace, name) = gitops_cluster;
-    let hash = names::hash(&format!("{namespace}/{name}\n{spec}"));
+    let hash = names::hash(&format!("{gitops_cluster}\n{spec}"));
     let mut annotations = owner(gitops_cluster);
     annotations[AGENT_IMAGE] = json!(images.agent);
     json!({

@@ -5,42 +5,36 @@ mod argocd;
 pub(super) use argocd::name as argocd_name;
 
 use super::manifests::{ARGOCD_RESOURCE, ARGOCD_RESOURCE_RIGHTS, Parameters};
-use super::{Server, labels, owner};
+use super::{Server, labels, metadata};
 use hub_state::model::DesiredAgent;
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
+use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};
 
-/// Returns the ManifestWork with the CA certificates and their Namespace. `owner` is the GitOpsCluster, `NAMESPACE/NAME`.
+/// Returns the ManifestWork with the CA certificates and their Namespace.
 ///
 /// Both objects stay on the cluster when the ManifestWork is deleted or the namespace changes: deleting a Namespace deletes all
 /// of its contents, and the certificates are public.
 #[must_use]
-pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) -> Value {
+pub fn ca_work(gitops_cluster: &ObjectRef, cluster: &str, namespace: &str, bundle_pem: &str) -> Value {
     let ca = ByteString(bundle_pem.as_bytes().to_vec());
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
-            "namespace": cluster,
-            "name": names::CA_WORK,
-            "labels": work_labels("ca"),
-            "annotations": {names::CA_ANNOTATION: "true", hub_state::annotations::OWNER: owner},
-        },
-        "spec": {
-            "workload": {"manifests": [
-                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-                {
-                    "apiVersion": "v1",
-                    "kind": "Secret",
-                    "metadata": {"namespace": namespace, "name": names::CA_SECRET, "labels": labels()},
-                    "type": "Opaque",
-                    "data": {"ca.crt": ca},
-                },
-            ]},
-            "deleteOption": {"propagationPolicy": "Orphan"},
-        },
-    })
+    let spec = json!({
+        "workload": {"manifests": [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"namespace": namespace, "name": names::CA_SECRET, "labels": labels()},
+                "type": "Opaque",
+                "data": {"ca.crt": ca},
+            },
+        ]},
+        "deleteOption": {"propagationPolicy": "Orphan"},
+    });
+    let mut work = work(gitops_cluster, cluster, (names::CA_WORK, "ca"), &spec);
+    work["metadata"]["annotations"][names::CA_ANNOTATION] = "true".into();
+    work
 }
 
 /// Returns the ManifestWork for an argocd-operator on the managed cluster: the configured manifests, otherwise an ArgoCD resource
@@ -53,7 +47,7 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
 /// has it as its default.
 #[must_use]
 pub fn argocd_work(
-    gitops_cluster: (&str, &str),
+    gitops_cluster: &ObjectRef,
     cluster: &str,
     desired: &DesiredAgent,
     server: &Server,
@@ -74,28 +68,25 @@ pub fn argocd_work(
         }
         manifests.push(manifest);
     }
-    let mut annotations = owner(gitops_cluster);
+    let name = names::argocd_work(&gitops_cluster.namespace, &gitops_cluster.name);
+    let spec = json!({"workload": {"manifests": manifests}});
+    let mut work = work(gitops_cluster, cluster, (&name, "argocd-cr"), &spec);
     if desired.operator {
-        annotations[names::OPERATOR_MANAGED] = "true".into();
+        work["metadata"]["annotations"][names::OPERATOR_MANAGED] = "true".into();
     }
+    work
+}
+
+fn work(gitops_cluster: &ObjectRef, cluster: &str, (name, component): (&str, &str), spec: &Value) -> Value {
+    let mut metadata = metadata(gitops_cluster, cluster, name);
+    metadata["labels"][names::WORK_LABEL] = "true".into();
+    metadata["labels"]["app.kubernetes.io/component"] = component.into();
     json!({
         "apiVersion": "work.open-cluster-management.io/v1",
         "kind": "ManifestWork",
-        "metadata": {
-            "namespace": cluster,
-            "name": names::argocd_work(gitops_cluster.0, gitops_cluster.1),
-            "labels": work_labels("argocd-cr"),
-            "annotations": annotations,
-        },
-        "spec": {"workload": {"manifests": manifests}},
+        "metadata": metadata,
+        "spec": spec,
     })
-}
-
-fn work_labels(component: &str) -> Value {
-    let mut labels = labels();
-    labels[names::WORK_LABEL] = "true".into();
-    labels["app.kubernetes.io/component"] = component.into();
-    labels
 }
 
 #[cfg(test)]
@@ -111,6 +102,10 @@ mod tests {
         }
     }
 
+    fn fleet() -> ObjectRef {
+        ObjectRef::new("argocd", "fleet")
+    }
+
     fn argocd(spec: &Value) -> Value {
         let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}, "spec": spec});
         let desired = DesiredAgent {
@@ -118,13 +113,12 @@ mod tests {
             ..DesiredAgent::default()
         };
         let image = Some("registry.example.com/agent:v1");
-        argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), image)["spec"]["workload"]["manifests"][1]
-            .clone()
+        argocd_work(&fleet(), "cluster1", &desired, &server(), image)["spec"]["workload"]["manifests"][1].clone()
     }
 
     #[test]
     fn ca_work_orphans_the_secret_and_its_namespace() {
-        let work = ca_work("cluster1", "argocd", "PEM", "argocd/fleet");
+        let work = ca_work(&fleet(), "cluster1", "argocd", "PEM");
         insta::assert_snapshot!(serde_json::to_string_pretty(&work).expect("it is JSON"), @r#"
         {
           "apiVersion": "work.open-cluster-management.io/v1",
@@ -216,7 +210,7 @@ mod tests {
                 argocd_manifests: configured,
                 ..DesiredAgent::default()
             };
-            let work = argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), Some("agent:v1"));
+            let work = argocd_work(&fleet(), "cluster1", &desired, &server(), Some("agent:v1"));
             assert_eq!(work["metadata"]["annotations"][names::OPERATOR_MANAGED], "true");
             let manifests = work["spec"]["workload"]["manifests"].as_array();
             let [argocd] = &manifests.expect("a list")[..] else {

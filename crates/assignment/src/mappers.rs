@@ -165,8 +165,6 @@ pub fn agents(cache: &Cache) -> Vec<ReconcileRequest> {
 fn without_entry(cache: &Cache) -> impl Iterator<Item = ObjectRef> {
     let management = cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON));
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
-    let without = asking.filter(move |(at, _)| {
-        management.is_none_or(|existing| !is_named((&at.namespace, &at.name), &existing.object))
-    });
+    let without = asking.filter(move |(at, _)| management.is_none_or(|existing| !is_named(at, &existing.object)));
     without.map(|(object_ref, _)| object_ref.clone())
 }

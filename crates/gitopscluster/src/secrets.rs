@@ -3,8 +3,8 @@
 
 use super::shared::{ABOUT, NAME, WATCHES};
 use assignment::{
-    Claim, GitOpsClusterRef, Held, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret,
-    owned_secret, secret_owner,
+    GitOpsClusterRef, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret, owned_secret,
+    secret_owner,
 };
 use cluster_secrets::{Issuer, RegisteredCluster, SecretUpdate};
 use hub_state::cache::Cache;
@@ -194,7 +194,7 @@ fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
     let cache = gitops.cache;
     let addon = ObjectRef::new(cluster, names::ADDON);
     let mut works = cache.objects_in(Kind::AgentWorks, cluster);
-    gitops.claim_on(Held::Agent, cluster) == Claim::Released
+    gitops.has_released_agent(cluster)
         && assignment::for_cluster(cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
         && (cache.object(Kind::AddOns, &addon).is_some()

@@ -5,6 +5,7 @@ mod agent;
 mod condition;
 
 use super::secrets;
+use agent::Agents;
 use assignment::{GitOpsClusterRef, ServingState, owned_secret};
 use condition::{ConditionStatus, StatusCondition, condition, first_few};
 use hub_state::cache::Selection;
@@ -77,19 +78,15 @@ pub(super) fn desired(
     ];
     let agents = match &it.spec.agent {
         Some(desired) if *serving_state == ServingState::Served && context.settings.agents => {
-            Some(agent::status(gitops, desired, context))
+            agent::status(gitops, desired, context)
         }
-        _ => None,
+        _ => Agents::default(),
     };
-    let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
-    conditions.extend(more);
+    conditions.extend(agents.conditions);
     let refused = permitted(gitops, serving_state);
     let refused_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
-    let new_refusal = refused
-        .as_ref()
-        .map(|it| &it.message)
-        .filter(|message| refused_before != Some(message));
-    let new_refusal = new_refusal.cloned();
+    let new_refusal = refused.as_ref().map(|it| it.message.clone());
+    let new_refusal = new_refusal.filter(|message| refused_before != Some(message));
     conditions.extend(refused);
     // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
     // alternate.
@@ -104,9 +101,9 @@ pub(super) fn desired(
         .iter()
         .map(|condition| condition.to_json(it, dialect, &now))
         .collect();
-    let mut clusters = counts;
-    clusters.insert("selected".to_owned(), json!(count.selected));
-    clusters.insert("registered".to_owned(), json!(count.registered));
+    let mut clusters = agents.counts;
+    clusters["selected"] = json!(count.selected);
+    clusters["registered"] = json!(count.registered);
     // A merge patch removes only the keys that it names.
     for key in it
         .status
@@ -115,22 +112,21 @@ pub(super) fn desired(
         .into_iter()
         .flat_map(Map::keys)
     {
-        clusters.entry(key).or_insert(Value::Null);
+        if clusters.get(key).is_none() {
+            clusters[key] = Value::Null;
+        }
     }
-    let mut status = Map::from_iter([
-        ("conditions".to_owned(), json!(conditions)),
-        ("clusters".to_owned(), Value::Object(clusters)),
-        (
-            "phase".to_owned(),
-            json!(if is_ready { "successful" } else { "failed" }),
-        ),
-        ("message".to_owned(), json!(message)),
-    ]);
+    let mut status = json!({
+        "conditions": conditions,
+        "clusters": clusters,
+        "phase": if is_ready { "successful" } else { "failed" },
+        "message": message,
+    });
     // Remove fields that no longer have a value.
     for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
-        let value = fields.get(key).cloned().unwrap_or_default();
+        let value = &agents.fields[key];
         if !value.is_null() || it.status.contains_key(key) {
-            status.insert(key.to_owned(), value);
+            status[key] = value.clone();
         }
     }
     let answering = match serving_state {
@@ -139,16 +135,16 @@ pub(super) fn desired(
     };
     // A CRD without this field drops it, so a missing field is no reason to write.
     let names_another = it.status.get(STATUS_WRITER).is_some_and(|known| *known != answering);
-    let is_unchanged = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
-    if is_unchanged {
+    let mut fields = status.as_object().into_iter().flatten();
+    if !names_another && fields.all(|(key, value)| it.status.get(key) == Some(value)) {
         return None;
     }
-    status.insert("lastUpdateTime".to_owned(), json!(now));
-    status.insert(STATUS_WRITER.to_owned(), answering);
+    status["lastUpdateTime"] = json!(now);
+    status[STATUS_WRITER] = answering;
     let conflicts = (!count.conflicts.is_empty()).then(|| first_few(&count.conflicts));
     let reported_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
     let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
-    Some((Value::Object(status), conflict, new_refusal))
+    Some((status, conflict, new_refusal))
 }
 
 fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
@@ -203,8 +199,19 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Stat
     let it = gitops.object;
     let placement = gitops.placement();
     let selection = gitops.cache.selection(&placement);
-    let (is, reason, message) = match (serving_state, selection) {
-        (ServingState::WrongPlacement(namespace), _) => (
+    let kind = if it.spec.is_pull_integration {
+        "PlacementEvaluated"
+    } else {
+        "PlacementResolved"
+    };
+    let condition = |is, reason, message| StatusCondition {
+        kind,
+        is,
+        reason,
+        message,
+    };
+    match (serving_state, selection) {
+        (ServingState::WrongPlacement(namespace), _) => condition(
             ConditionStatus::False,
             ["InvalidConfiguration", "Failed"],
             format!(
@@ -212,12 +219,12 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Stat
                  Placement must be"
             ),
         ),
-        (_, Selection::NoPlacement) => (
+        (_, Selection::NoPlacement) => condition(
             ConditionStatus::False,
             ["PlacementNotFound", "Failed"],
             format!("Placement {placement} does not exist; registered clusters stay registered"),
         ),
-        (_, Selection::Empty) => (
+        (_, Selection::Empty) => condition(
             if it.spec.is_pull_integration {
                 ConditionStatus::True
             } else {
@@ -226,7 +233,7 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Stat
             ["ManagedClustersNotFound", "NoClusters"],
             format!("Placement {placement} selects no cluster; registered clusters stay registered"),
         ),
-        (_, Selection::Inconsistent { named, selected }) => (
+        (_, Selection::Inconsistent { named, selected }) => condition(
             ConditionStatus::Unknown,
             ["Reconciling", "InProgress"],
             match selected {
@@ -242,54 +249,41 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Stat
                 ),
             },
         ),
-        (_, Selection::Consistent(number)) => (
+        (_, Selection::Consistent(number)) => condition(
             ConditionStatus::True,
             ["Success"; 2],
             format!("Placement {placement} selects {}", text::count(number, "cluster")),
         ),
-    };
-    StatusCondition {
-        kind: if it.spec.is_pull_integration {
-            "PlacementEvaluated"
-        } else {
-            "PlacementResolved"
-        },
-        is,
-        reason,
-        message,
     }
 }
 
 fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> StatusCondition {
     let argocd = gitops.cache.argocd();
-    let (is, reason, message) = match serving_state {
-        ServingState::Served | ServingState::WrongPlacement(_) => (
+    match serving_state {
+        ServingState::Served | ServingState::WrongPlacement(_) => StatusCondition::new(
+            SERVED,
             ConditionStatus::True,
-            ["Success"; 2],
+            "Success",
             format!("clusters are registered in the namespace {argocd}"),
         ),
-        ServingState::Elsewhere(namespace) => (
+        ServingState::Elsewhere(namespace) => StatusCondition::new(
+            SERVED,
             ConditionStatus::False,
-            [NO_CONTROLLER; 2],
+            NO_CONTROLLER,
             format!(
                 "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}"
             ),
         ),
-        ServingState::Unauthorised => (
-            ConditionStatus::False,
-            ["InvalidConfiguration", "Failed"],
-            format!(
+        ServingState::Unauthorised => StatusCondition {
+            kind: SERVED,
+            is: ConditionStatus::False,
+            reason: ["InvalidConfiguration", "Failed"],
+            message: format!(
                 "GitOpsClusters in Namespace {} have no effect: to permit them, set the label {OPEN} of Namespace \
                  {argocd} to true",
                 gitops.object_ref.namespace
             ),
-        ),
-    };
-    StatusCondition {
-        kind: SERVED,
-        is,
-        reason,
-        message,
+        },
     }
 }
 
@@ -360,20 +354,12 @@ fn implemented(it: &GitOpsCluster) -> StatusCondition {
     let push = it.spec.not_implemented.contains(&PUSH).then(|| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
     let (is, reason, message) = if all.is_empty() {
-        (
-            ConditionStatus::True,
-            "Success",
-            "all fields of the spec are implemented".to_owned(),
-        )
+        let message = "all fields of the spec are implemented".to_owned();
+        (ConditionStatus::True, "Success", message)
     } else {
         (ConditionStatus::False, "NotImplemented", all.join("; "))
     };
-    StatusCondition {
-        kind: "SpecImplemented",
-        is,
-        reason: [reason; 2],
-        message,
-    }
+    StatusCondition::new("SpecImplemented", is, reason, message)
 }
 
 /// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
@@ -396,12 +382,7 @@ fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Opti
             first_few(&others)
         ));
     }
-    (!all.is_empty()).then(|| StatusCondition {
-        kind: PERMITTED,
-        is: ConditionStatus::False,
-        reason: ["NotPermitted"; 2],
-        message: all.join("; "),
-    })
+    (!all.is_empty()).then(|| StatusCondition::new(PERMITTED, ConditionStatus::False, "NotPermitted", all.join("; ")))
 }
 
 /// Returns the condition that names the writes for this GitOpsCluster that the API server refuses. A new leader keeps what its
@@ -419,12 +400,12 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Status
     let message = known
         .map(str::to_owned)
         .or_else(|| (!all.is_empty()).then(|| first_few(&all)))?;
-    Some(StatusCondition {
-        kind: WRITTEN,
-        is: ConditionStatus::False,
-        reason: ["WriteRefused"; 2],
+    Some(StatusCondition::new(
+        WRITTEN,
+        ConditionStatus::False,
+        "WriteRefused",
         message,
-    })
+    ))
 }
 
 /// Returns when the status changes by time alone: a leader is no longer new, or a certificate that its owner renews is late.
@@ -454,12 +435,8 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
     };
     let written = written(gitops, context);
     let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
-    let ready = StatusCondition {
-        kind: "Ready",
-        is: ConditionStatus::False,
-        reason: ["Deleting"; 2],
-        message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
-    };
+    let message = format!("being deleted, waiting for {waits}{}", why.unwrap_or_default());
+    let ready = StatusCondition::new("Ready", ConditionStatus::False, "Deleting", message);
     let (dialect, now) = (usize::from(it.spec.is_pull_integration), format_time(context.now));
     let ready = ready.to_json(it, dialect, &now);
     let written = written.map(|written| written.to_json(it, dialect, &now));
@@ -482,12 +459,8 @@ fn ready(conditions: &[StatusCondition]) -> StatusCondition {
         .into_iter()
         .find_map(|is| conditions.iter().find(|condition| condition.is == is));
     let Some(worst) = worst else {
-        return StatusCondition {
-            kind: "Ready",
-            is: ConditionStatus::True,
-            reason: ["Success"; 2],
-            message: "all conditions are True".to_owned(),
-        };
+        let message = "all conditions are True".to_owned();
+        return StatusCondition::new("Ready", ConditionStatus::True, "Success", message);
     };
     let bad = conditions.iter().filter(|condition| condition.is == worst.is);
     let bad: Vec<_> = bad

@@ -2,16 +2,25 @@
 
 use super::Error;
 use super::authority::{self, Authority, AuthorityData, Made, TLS_CERTIFICATE, TLS_KEY};
-use super::client_config;
-use super::issue::{CertificateSigner, Draft, Purpose};
+use super::issue::{Draft, Purpose};
 use super::key::NewKey;
 use super::request::read_request;
 use aws_lc_rs::rsa::KeySize;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use primitives::time_math::{after, before};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The largest difference of clocks that is expected: the validity of a certificate starts so long before it is issued.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+
+/// Returns the validity of a certificate that is issued now.
+#[must_use]
+pub fn validity(now: Timestamp, lifetime: SignedDuration) -> Range<Timestamp> {
+    before(now, CLOCK_SKEW)..after(now, lifetime)
+}
 
 /// The key in the Secret of argocd-agent's principal that holds the signing key of its tokens.
 const JWT_KEY: &str = "jwt.key";
@@ -25,20 +34,16 @@ pub enum Recipe {
     Authority {
         /// The common name: [`authority_name`](super::authority_name).
         common_name: String,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity.
-        not_after: Timestamp,
+        /// The start and the end of validity.
+        validity: Range<Timestamp>,
     },
     /// An additional CA, which is trusted from now on and does not sign yet. Makes `tls.crt`, with the new CA last, and
     /// `next.key`.
     NextAuthority {
         /// The common name: [`authority_name`](super::authority_name).
         common_name: String,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity.
-        not_after: Timestamp,
+        /// The start and the end of validity.
+        validity: Range<Timestamp>,
         /// The CA that signs until then.
         authority: Authority,
     },
@@ -59,10 +64,8 @@ pub enum Recipe {
         common_name: String,
         /// The names of the server: DNS names, and IP addresses as text.
         names: BTreeSet<Box<str>>,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity, at most that of the CA.
-        not_after: Timestamp,
+        /// The start and the end of validity, at most that of the CA.
+        validity: Range<Timestamp>,
         /// The issuing CA.
         authority: Authority,
     },
@@ -71,12 +74,8 @@ pub enum Recipe {
     Client {
         /// The common name.
         common_name: String,
-        /// The organizations.
-        organizations: Vec<Box<str>>,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity, at most that of the CA.
-        not_after: Timestamp,
+        /// The start and the end of validity, at most that of the CA.
+        validity: Range<Timestamp>,
         /// The issuing CA.
         authority: Authority,
     },
@@ -87,10 +86,8 @@ pub enum Recipe {
         key: Box<str>,
         /// The request (PKCS#10) in PEM.
         request: String,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity, at most that of the CA.
-        not_after: Timestamp,
+        /// The start and the end of validity, at most that of the CA.
+        validity: Range<Timestamp>,
         /// The issuing CA.
         authority: Authority,
     },
@@ -127,84 +124,48 @@ impl Recipe {
 /// Returns the problem of the recipe or of the CA's Secret, without any part of a key.
 pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, Error> {
     let given = || authority.ok_or(Error::NoAuthority);
+    let tls = |(certificate, key)| BTreeMap::from([(TLS_CERTIFICATE, Some(certificate)), (TLS_KEY, Some(key))]);
     match recipe {
         Recipe::Jwt => Ok(BTreeMap::from([(JWT_KEY, Some(NewKey::rsa(KeySize::Rsa4096)?.pem))])),
-        Recipe::Authority {
-            common_name,
-            not_before,
-            not_after,
-        } => {
-            let (certificate, key) = authority::create(common_name, *not_before, *not_after)?;
-            Ok(BTreeMap::from([
-                (TLS_CERTIFICATE, Some(certificate)),
-                (TLS_KEY, Some(key)),
-            ]))
-        }
+        Recipe::Authority { common_name, validity } => Ok(tls(authority::create(common_name, validity)?)),
         Recipe::NextAuthority {
-            common_name,
-            not_before,
-            not_after,
-            ..
-        } => authority::announce(given()?, common_name, *not_before, *not_after),
+            common_name, validity, ..
+        } => authority::announce(given()?, common_name, validity),
         Recipe::Promote { .. } => authority::promote(given()?),
         Recipe::Drop { .. } => authority::drop_others(given()?),
         Recipe::Server {
             common_name,
             names,
-            not_before,
-            not_after,
+            validity,
             ..
         } => {
             let draft = Draft {
-                purpose: Purpose::Server,
-                common_name,
-                organizations: &[],
                 names,
-                not_before: *not_before,
-                not_after: *not_after,
+                ..Draft::new(Purpose::Server, common_name, validity.clone())
             };
-            let (certificate, key) = new_leaf(&draft, given()?)?;
-            Ok(BTreeMap::from([
-                (TLS_CERTIFICATE, Some(certificate)),
-                (TLS_KEY, Some(key)),
-            ]))
+            Ok(tls(new_leaf(&draft, given()?)?))
         }
         Recipe::Client {
-            common_name,
-            organizations,
-            not_before,
-            not_after,
-            ..
+            common_name, validity, ..
         } => {
-            let draft = Draft {
-                purpose: Purpose::Client,
-                common_name,
-                organizations,
-                names: &BTreeSet::new(),
-                not_before: *not_before,
-                not_after: *not_after,
-            };
             let authority = given()?;
-            let (certificate, key) = new_leaf(&draft, authority)?;
-            let config = client_config::write(certificate, key, authority.bundle());
-            Ok(BTreeMap::from([("config", Some(config))]))
+            let (certificate, key) = new_leaf(&Draft::new(Purpose::Client, common_name, validity.clone()), authority)?;
+            // Argo CD's `ClusterConfig`.
+            let config = json!({"tlsClientConfig": {
+                "insecure": false,
+                "certData": ByteString(certificate),
+                "keyData": ByteString(key),
+                "caData": ByteString(authority.bundle().to_vec()),
+            }});
+            Ok(BTreeMap::from([("config", Some(config.to_string().into_bytes()))]))
         }
-        Recipe::Sign {
-            request,
-            not_before,
-            not_after,
-            ..
-        } => {
+        Recipe::Sign { request, validity, .. } => {
             let request = read_request(request.as_bytes())?;
             let draft = Draft {
-                purpose: Purpose::Client,
-                common_name: &request.common_name,
                 organizations: &request.organizations,
-                names: &BTreeSet::new(),
-                not_before: *not_before,
-                not_after: *not_after,
+                ..Draft::new(Purpose::Client, &request.common_name, validity.clone())
             };
-            let certificate = given()?.signer()?.sign(&draft, request.public())?;
+            let certificate = given()?.signer()?.sign(&draft, &request.public)?;
             Ok(BTreeMap::from([("certificate", Some(certificate))]))
         }
     }
@@ -218,23 +179,13 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
 pub fn self_signed(
     common_name: &str,
     names: &BTreeSet<Box<str>>,
-    not_before: Timestamp,
-    not_after: Timestamp,
+    validity: Range<Timestamp>,
 ) -> Result<(Vec<u8>, Vec<u8>), Error> {
     let draft = Draft {
-        purpose: Purpose::Server,
-        common_name,
-        organizations: &[],
         names,
-        not_before,
-        not_after,
+        ..Draft::new(Purpose::Server, common_name, validity)
     };
-    let key = NewKey::p256()?;
-    let issuer = CertificateSigner {
-        certificate: None,
-        key: &key.key,
-    };
-    Ok((draft.issue(key.key.public(), &issuer)?, key.pem))
+    draft.self_signed(NewKey::p256()?)
 }
 
 /// Issues a certificate for a new key, and returns both in PEM.

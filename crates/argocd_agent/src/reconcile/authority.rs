@@ -48,14 +48,10 @@ pub(super) fn next_write(
     distribution: CaDistribution,
     now: Timestamp,
 ) -> Option<Write> {
-    let (not_before, not_after) = (before(now, CLOCK_SKEW), after(now, CA_LIFETIME));
-    let common_name = authority_name(not_before);
+    let validity = pki::validity(now, CA_LIFETIME);
+    let common_name = authority_name(validity.start);
     let Some(ca) = ca else {
-        let recipe = Recipe::Authority {
-            common_name,
-            not_before,
-            not_after,
-        };
+        let recipe = Recipe::Authority { common_name, validity };
         return Some(with_generated_data(create(names::CA_SECRET, argocd), recipe));
     };
     let signer = ca.leaf()?;
@@ -78,8 +74,7 @@ pub(super) fn next_write(
         }
         None if is_early || now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
-            not_before,
-            not_after,
+            validity,
             authority,
         },
         None if ca.certificates.len() > 1 && is_previous_unused(ca, distribution, now) => Recipe::Drop { authority },
@@ -163,8 +158,7 @@ pub(super) fn leaf(
     let recipe = Recipe::Server {
         common_name: desired.common_name.to_owned(),
         names: desired.names.clone(),
-        not_before: before(now, CLOCK_SKEW),
-        not_after: after(now, LEAF_LIFETIME),
+        validity: pki::validity(now, LEAF_LIFETIME),
         authority: reference(ca, argocd),
     };
     Some(with_generated_data(write, recipe))

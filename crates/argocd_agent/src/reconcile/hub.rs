@@ -2,21 +2,21 @@
 //! proxy, the key of its tokens, and the ClusterManagementAddOn. They exist as long as any GitOpsCluster requests agents, and are
 //! deleted with the last one.
 
-use super::addon::DesiredEntry;
+use super::addon;
 use super::authority::{self, CaDistribution, Leaf};
 use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents, of_argocd, server};
 use super::{blocklist, issued, works};
 use crate as agent;
+use crate::Entry;
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::model::{Kind, Object, TlsSecret};
 use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, NAMESPACES, SECRETS};
+use ocm::resources::{DEPLOYMENTS, NAMESPACES, SECRETS};
 use primitives::hash::hex;
 use primitives::object_ref::ObjectRef;
-use primitives::resource::Resource;
 use runtime::action::{Action, InvolvedObject, Write};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -98,8 +98,7 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
         return Some(write);
     }
     let ca = ca.filter(|ca| ca.leaf().is_some())?;
-    let named = |kind, name| cache.object(kind, &ObjectRef::new(argocd, name));
-    if named(Kind::TokenKey, names::JWT_SECRET).is_none() {
+    if cache.objects(Kind::TokenKey).next().is_none() {
         return Some(authority::token_key(argocd));
     }
     let bundle = json!({
@@ -108,10 +107,8 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
         "metadata": {"name": names::CA_BUNDLE, "namespace": argocd, "labels": authority::labels()},
         "data": {"ca-bundle.crt": &*ca.text},
     });
-    if let Some(write) = ensure(&CONFIG_MAPS, bundle, named(Kind::Bundle, names::CA_BUNDLE)) {
-        return Some(write);
-    }
-    leaves(cache, ca, now)
+    ensure(cache, Kind::Bundle, bundle)
+        .or_else(|| leaves(cache, ca, now))
         .or_else(|| restart(cache, ca))
         .or_else(|| install(cache, context))
 }
@@ -212,33 +209,27 @@ fn distribution(cache: &Cache) -> CaDistribution {
 /// add-on is named.
 fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let existing = management(cache);
-    let entries = entries(cache, context, existing);
+    let entries = entries(cache, context);
     // Without any entry, removes those of earlier GitOpsClusters: their deletion waits for it.
     let is_needed = !entries.is_empty() || existing.is_some_and(Object::is_ours);
     if !is_needed || !left_out(cache, &entries).is_empty() {
         return None;
     }
-    ensure(
-        &MANAGEMENTS,
-        agent::management(
-            &entries.iter().map(DesiredEntry::entry).collect::<Vec<_>>(),
-            existing.map(|existing| &existing.object),
-        ),
-        existing,
-    )
+    let desired = agent::management(&entries, existing.map(|existing| &existing.object));
+    ensure(cache, Kind::ManagementAddOn, desired)
 }
 
 /// Returns the clusters with the add-on that these entries would lose, although no GitOpsCluster has released them.
-fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
-    let named: BTreeSet<_> = entries
+fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
+    let gitops = entries
         .iter()
-        .flat_map(|entry| super::addon::named(cache, entry))
-        .collect();
+        .filter_map(|entry| GitOpsClusterRef::get(cache, &entry.gitops_cluster));
+    let named: BTreeSet<_> = gitops.flat_map(GitOpsClusterRef::decided_clusters).collect();
     let all = cache.objects(Kind::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
         let is_taken = || assignment::for_cluster(cache, cluster).served_owner().is_some();
-        let stays = || !super::addon::is_released_by_all(cache, cluster) || is_taken();
+        let stays = || !addon::is_released_by_all(cache, cluster) || is_taken();
         !named.contains(cluster) && !it.deleting && stays()
     });
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
@@ -246,17 +237,17 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
 
 /// Returns the clusters that have the add-on and that no GitOpsCluster selects, although none has released them.
 pub(super) fn unselected_clusters(cache: &Cache, context: &Context<'_>) -> Vec<String> {
-    left_out(cache, &entries(cache, context, management(cache)))
+    left_out(cache, &entries(cache, context))
 }
 
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
 /// its previous entry.
-fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> Vec<DesiredEntry> {
+fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
     let all = GitOpsClusterRef::all(cache).filter(|gitops| may_request_agents(*gitops));
     all.filter_map(|gitops| {
         let desired = gitops.served_agent();
-        let entry = desired.and_then(|desired| super::addon::entry(gitops, desired, context));
-        entry.or_else(|| super::addon::entry_before(gitops, &existing?.object))
+        let entry = desired.and_then(|desired| addon::entry(gitops, desired, context));
+        entry.or_else(|| addon::entry_before(gitops))
     })
     .collect()
 }
@@ -266,37 +257,22 @@ fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> V
 fn unwanted(cache: &Cache) -> Option<Write> {
     let is_waiting = GitOpsClusterRef::all(cache).any(|gitops| {
         let is_last = gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_finalizer();
-        !gitops.is_of_another_controller() && (is_last || super::addon::is_left(gitops))
+        !gitops.is_of_another_controller() && (is_last || addon::is_left(gitops))
     });
     if !is_waiting {
         return None;
     }
-    if let Some(existing) = management(cache) {
-        return ensure_absent(&MANAGEMENTS, &ObjectRef::new("", names::ADDON), existing);
+    let absent = |kind: Kind| cache.objects(kind).find_map(|(at, it)| ensure_absent(kind, at, it));
+    if management(cache).is_some() {
+        return absent(Kind::ManagementAddOn);
     }
     if cache.objects(Kind::AddOns).next().is_some() {
         return None;
     }
-    let shared_objects = shared_objects(cache)
-        .find_map(|(resource, object_ref, existing)| ensure_absent(resource, &object_ref, existing));
-    let records = || {
-        let mut all = cache.objects(Kind::IssuedCertificates);
-        all.find_map(|(object_ref, existing)| ensure_absent(&SECRETS, object_ref, existing))
-    };
-    shared_objects.or_else(|| certificate(cache)).or_else(records)
-}
-
-/// Returns the shared objects other than certificates.
-fn shared_objects(cache: &Cache) -> impl Iterator<Item = (&'static Resource, ObjectRef, &Object)> {
-    let all = [
-        (Kind::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
-        (Kind::TokenKey, &SECRETS, names::JWT_SECRET),
-    ];
-    all.into_iter().filter_map(move |(kind, resource, name)| {
-        let object_ref = ObjectRef::new(cache.argocd(), name);
-        let existing = cache.object(kind, &object_ref)?;
-        Some((resource, object_ref, existing))
-    })
+    absent(Kind::Bundle)
+        .or_else(|| absent(Kind::TokenKey))
+        .or_else(|| certificate(cache))
+        .or_else(|| absent(Kind::IssuedCertificates))
 }
 
 /// Returns the deletion of the first of our certificates that still exists. Deletes the CA last: if a GitOpsCluster requests
@@ -318,11 +294,15 @@ fn certificate(cache: &Cache) -> Option<Write> {
 
 /// Returns true if any of our shared objects is left.
 pub(super) fn is_left(cache: &Cache) -> bool {
+    let kinds = [
+        Kind::ManagementAddOn,
+        Kind::Bundle,
+        Kind::TokenKey,
+        Kind::IssuedCertificates,
+    ];
+    let mut objects = kinds.into_iter().flat_map(|kind| cache.objects(kind));
     let mut certificates = names::CERTIFICATES
         .into_iter()
         .filter_map(|name| cache.certificate(name));
-    management(cache).is_some_and(Object::is_ours)
-        || shared_objects(cache).any(|(_, _, existing)| existing.is_ours())
-        || certificates.any(|it| it.is_ours)
-        || cache.objects(Kind::IssuedCertificates).any(|(_, it)| it.is_ours())
+    objects.any(|(_, it)| it.is_ours()) || certificates.any(|it| it.is_ours)
 }

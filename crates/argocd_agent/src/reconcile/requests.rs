@@ -5,16 +5,15 @@ use super::{authority, issued};
 use crate::requests::check;
 use assignment::certificates::{record, unexpired};
 use hub_state::cache::Cache;
-use hub_state::model::{CertificateRequest, RequestSpec};
-use hub_state::model::{IssuedCertificate, Kind, Object};
+use hub_state::model::{CertificateRequest, IssuedCertificate, Kind, Object, RequestSpec};
 use hub_state::reconcile::{Context, Controller};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS};
-use pki::{CLOCK_SKEW, Recipe};
+use pki::Recipe;
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use primitives::time_math::{after, before};
+use primitives::time_math::after;
 use primitives::timestamp::format_time;
 use runtime::action::{Action, Event, InvolvedObject, Write};
 use runtime::text::bounded;
@@ -138,10 +137,10 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     if str::from_utf8(&request.0).is_err() {
         return Approval::Deny(INVALID, "spec.request contains bytes that are not UTF-8".to_owned());
     }
-    if let Err(why) = check(requester, &requested.common_name, &requested.organizations) {
-        return Approval::Deny(FOREIGN, why.to_string());
-    }
-    let cluster = requester.cluster().unwrap_or_default();
+    let cluster = match check(requester, &requested.common_name, &requested.organizations) {
+        Ok(cluster) => cluster,
+        Err(why) => return Approval::Deny(FOREIGN, why),
+    };
     let assignment = assignment::for_cluster(cache, cluster);
     if let Some(owner) = &assignment.revoked_by {
         let why = format!(
@@ -200,8 +199,7 @@ fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRe
     let recipe = Recipe::Sign {
         key: open.object.uid.clone(),
         request: String::from_utf8(open.request.spec.request.0.clone()).ok()?,
-        not_before: before(now, CLOCK_SKEW),
-        not_after: after(now, authority::AGENT_LIFETIME),
+        validity: pki::validity(now, authority::AGENT_LIFETIME),
         authority: authority::reference(ca, cache.argocd()),
     };
     Some(issued::sign(record, cluster, owner, (cache.argocd(), now), recipe))

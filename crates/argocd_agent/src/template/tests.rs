@@ -2,7 +2,9 @@ use super::*;
 use hub_state::model::Mode;
 use std::collections::BTreeSet;
 
-const GITOPS_CLUSTER: (&str, &str) = ("argocd", "fleet");
+fn gitops_cluster() -> ObjectRef {
+    ObjectRef::new("argocd", "fleet")
+}
 
 fn defaults() -> Images {
     Images {
@@ -12,7 +14,7 @@ fn defaults() -> Images {
 }
 
 fn template_for(desired: &DesiredAgent) -> Value {
-    template(GITOPS_CLUSTER, desired, &defaults(), "argocd")
+    template(&gitops_cluster(), desired, &defaults(), "argocd")
 }
 
 fn autonomous() -> DesiredAgent {
@@ -38,7 +40,12 @@ fn with_our_operator(mode: Mode) -> DesiredAgent {
 }
 
 fn all() -> [Value; 6] {
-    let without_ours = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
+    let without_ours = template(
+        &gitops_cluster(),
+        &DesiredAgent::default(),
+        &Images::default(),
+        "argocd",
+    );
     let [managed, autonomous, operated] =
         [DesiredAgent::default(), autonomous(), by_an_operator()].map(|desired| template_for(&desired));
     let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| template_for(&with_our_operator(mode)));
@@ -264,7 +271,7 @@ fn template_uses_only_variables_that_the_config_sets() {
         address: "hub".into(),
         port: "443".into(),
     };
-    let config = super::super::deployment_config(GITOPS_CLUSTER, &DesiredAgent::default(), &server);
+    let config = super::super::deployment_config(&gitops_cluster(), &DesiredAgent::default(), &server);
     let set = config["spec"]["customizedVariables"]
         .as_array()
         .expect("there are some");
@@ -332,7 +339,7 @@ fn every_image_is_configurable() {
         images: images.clone(),
         ..DesiredAgent::default()
     };
-    let template = template(GITOPS_CLUSTER, &desired, &defaults(), "argocd");
+    let template = template(&gitops_cluster(), &desired, &defaults(), "argocd");
     let used: BTreeSet<_> = containers(&template)
         .into_iter()
         .map(|it| it["image"].as_str())
@@ -389,9 +396,9 @@ fn template_name_changes_exactly_with_its_content() {
             namespace: "gitops".into(),
             ..desired.clone()
         }),
-        template(GITOPS_CLUSTER, &desired, &newer, "argocd"),
-        template(GITOPS_CLUSTER, &desired, &defaults(), "gitops"),
-        template(("argocd-fleet", ""), &desired, &defaults(), "argocd"),
+        template(&gitops_cluster(), &desired, &newer, "argocd"),
+        template(&gitops_cluster(), &desired, &defaults(), "gitops"),
+        template(&ObjectRef::new("argocd-fleet", ""), &desired, &defaults(), "argocd"),
     ];
     let names: BTreeSet<_> = others.iter().map(name).collect();
     assert_eq!(names.len(), others.len());
@@ -470,7 +477,12 @@ fn operator_uses_our_images_and_the_named_argocd() {
 
 #[test]
 fn without_our_image_the_agent_has_no_supervisor() {
-    let template = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
+    let template = template(
+        &gitops_cluster(),
+        &DesiredAgent::default(),
+        &Images::default(),
+        "argocd",
+    );
     let agent = manifests(&template)
         .iter()
         .find(|it| it["kind"] == "Deployment")

@@ -166,12 +166,12 @@ fn reissues_a_certificate_only_for_a_reason() {
     assert_eq!(later.decide(&[("cluster-eu1", made())]), SecretUpdate::default());
     later.now = now() + days(24);
     let (renewed, recipe) = later.write(Some(made()));
-    assert!(matches!(recipe, Some(Recipe::Client { not_after, .. }) if not_after == now() + days(54)));
+    assert!(matches!(recipe, Some(Recipe::Client { validity, .. }) if validity.end == now() + days(54)));
     assert_eq!(renewed["metadata"]["labels"], made()["metadata"]["labels"]);
     // The clock was a day ahead when the certificate was issued, so it is not valid yet.
     later.now = now() - days(1);
     let (_, recipe) = later.write(Some(made()));
-    assert!(matches!(recipe, Some(Recipe::Client { not_before, .. }) if not_before < later.now));
+    assert!(matches!(recipe, Some(Recipe::Client { validity, .. }) if validity.start < later.now));
 
     let [one, other] = authorities();
     let (grown, turned) = (both(one, other), both(other, one));

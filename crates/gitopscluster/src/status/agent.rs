@@ -6,11 +6,10 @@ use argocd_agent::rollout;
 use argocd_agent::rollout::Progress;
 use argocd_agent::state;
 use argocd_agent::state::{AgentStatus, State};
-use argocd_agent::{DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
+use argocd_agent::{Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
 use assignment::{GitOpsClusterRef, certificates::last_expiry};
 use hub_state::cache::Cache;
-use hub_state::model::{Availability, Kind, TlsSecret};
-use hub_state::model::{DesiredAgent, have_same_version};
+use hub_state::model::{Availability, DesiredAgent, Kind, have_same_version};
 use hub_state::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
@@ -18,7 +17,7 @@ use ocm::argocd_agent as names;
 use pki::Certificate;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The maximum number of clusters in the list of the status.
@@ -33,12 +32,13 @@ struct Member<'i> {
 }
 
 /// The argocd-agent part of the status.
+#[derive(Default)]
 pub(super) struct Agents {
     pub(super) conditions: Vec<StatusCondition>,
     /// Additional fields of the status.
-    pub(super) fields: Map<String, Value>,
+    pub(super) fields: Value,
     /// Additional counts of `status.clusters`.
-    pub(super) counts: Map<String, Value>,
+    pub(super) counts: Value,
 }
 
 /// Returns the status of the agents that a GitOpsCluster asks for.
@@ -49,36 +49,26 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
     let ready = argocd_agent::reconcile::addon_status(gitops, desired, context);
-    let prerequisites = Prerequisites::evaluate(gitops, desired, &server, &clusters, &ready, context);
-    let mut conditions = if gitops.object.spec.is_pull_integration {
-        prerequisites.of_pull()
-    } else {
-        prerequisites.of_acm()
-    };
+    let mut conditions = prerequisites(gitops, desired, server.as_ref(), &clusters, &ready, context);
     conditions.push(connected(&members));
     conditions.push(up_to_date(ready.progress, &members));
     conditions.extend(version_mismatch(cache, desired, context));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
-    let counts = [
-        ("installed", count(|member| member.status.is_installed)),
-        ("connected", count(|member| member.status.state == State::Connected)),
-        ("degraded", count(|member| member.status.state == State::Degraded)),
-    ];
     let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::to_json).collect();
     let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
-    let fields = [
-        ("server", json!(server)),
-        ("certificates", json!(certificates(cache))),
-        ("clusterStates", json!(listed)),
-        ("clusterStatesCut", json!(members.len().saturating_sub(MAX_LISTED))),
-    ];
     Agents {
         conditions,
-        fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
-        counts: counts
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), json!(value)))
-            .collect(),
+        fields: json!({
+            "server": server,
+            "certificates": certificates(cache),
+            "clusterStates": listed,
+            "clusterStatesCut": members.len().saturating_sub(MAX_LISTED),
+        }),
+        counts: json!({
+            "installed": count(|member| member.status.is_installed),
+            "connected": count(|member| member.status.state == State::Connected),
+            "degraded": count(|member| member.status.state == State::Degraded),
+        }),
     }
 }
 
@@ -115,6 +105,10 @@ impl Member<'_> {
 
 /// Returns the condition that is True if the agents of all reachable clusters are connected.
 fn connected(members: &[Member<'_>]) -> StatusCondition {
+    if members.is_empty() {
+        let message = "no cluster has an agent".to_owned();
+        return StatusCondition::new("AgentsConnected", ConditionStatus::Unknown, "NoClusters", message);
+    }
     let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
         let those = members.iter().filter(|member| is(member.status.state));
         those.map(|member| member.name.to_owned()).collect()
@@ -123,43 +117,20 @@ fn connected(members: &[Member<'_>]) -> StatusCondition {
     let coming = of(&|state| matches!(state, State::Pending | State::Installing));
     let silent = of(&|state| state == State::Unreachable);
     let connected = of(&|state| state == State::Connected).len();
-    let (is, reason, what) = match (&unwell[..], &coming[..]) {
-        ([], []) if members.is_empty() => (
-            ConditionStatus::Unknown,
-            "NoClusters",
-            "no cluster has an agent".to_owned(),
-        ),
-        ([], []) => (ConditionStatus::True, "Success", String::new()),
-        ([], coming) => (
-            ConditionStatus::Unknown,
-            "InProgress",
-            format!("pending: {}", first_few(coming)),
-        ),
-        (unwell, _) => (
-            ConditionStatus::False,
-            "NotConnected",
-            format!("not connected: {}", first_few(unwell)),
-        ),
-    };
-    let mut message = if members.is_empty() {
-        what
+    let all = format!("{connected} of {} agents are connected", members.len());
+    let (is, reason, mut message) = if !unwell.is_empty() {
+        let what = format!("not connected: {}", first_few(&unwell));
+        (ConditionStatus::False, "NotConnected", format!("{all}, {what}"))
+    } else if !coming.is_empty() {
+        let what = format!("pending: {}", first_few(&coming));
+        (ConditionStatus::Unknown, "InProgress", format!("{all}, {what}"))
     } else {
-        let all = format!("{connected} of {} agents are connected", members.len());
-        [all, what]
-            .into_iter()
-            .filter(|it| !it.is_empty())
-            .collect::<Vec<_>>()
-            .join(", ")
+        (ConditionStatus::True, "Success", all)
     };
     if !silent.is_empty() {
         message = format!("{message}; unreachable: {}", first_few(&silent));
     }
-    StatusCondition {
-        kind: "AgentsConnected",
-        is,
-        reason: [reason; 2],
-        message,
-    }
+    StatusCondition::new("AgentsConnected", is, reason, message)
 }
 
 /// Returns the condition that is True if all reachable clusters have the desired version.
@@ -171,12 +142,7 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> StatusCondition {
         rollout::State::InProgress => (ConditionStatus::Unknown, "InProgress"),
         rollout::State::Stopped => (ConditionStatus::False, "RolloutStopped"),
     };
-    StatusCondition {
-        kind: "AgentsUpToDate",
-        is,
-        reason: [reason; 2],
-        message,
-    }
+    StatusCondition::new("AgentsUpToDate", is, reason, message)
 }
 
 /// Returns the condition that names different versions of the principal and the agents; `None` if they agree or are not known.
@@ -187,144 +153,112 @@ fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>
     }
     let principal = argocd_agent::reconcile::principal_image(cache)?;
     let agent = argocd_agent::reconcile::agent_image(cache, desired, context)?;
-    (have_same_version(&agent, principal) == Some(false)).then(|| StatusCondition {
-        kind: "AgentVersionMatches",
-        is: ConditionStatus::False,
-        reason: ["VersionMismatch"; 2],
-        message: format!(
+    (have_same_version(&agent, principal) == Some(false)).then(|| {
+        let message = format!(
             "agents have {agent}, and the principal has {principal}, which rejects agents of another version: remove the image from \
              spec.agent.images and from --agent-image, or set the same version"
-        ),
+        );
+        StatusCondition::new("AgentVersionMatches", ConditionStatus::False, "VersionMismatch", message)
     })
 }
 
 /// The message of a prerequisite that is ready, or the status and the reason why it is not.
 type Prerequisite = Result<String, (ConditionStatus, String)>;
 
-/// The prerequisites of agents.
-struct Prerequisites {
-    server: Prerequisite,
-    token_key: Prerequisite,
-    authority: Prerequisite,
-    principal: Prerequisite,
-    proxy: Prerequisite,
-    template: Prerequisite,
-    config: Prerequisite,
-    management: Prerequisite,
-    works: Prerequisite,
-    argocd: Prerequisite,
-}
-
-impl Prerequisites {
-    fn evaluate(
-        gitops: GitOpsClusterRef<'_>,
-        desired: &DesiredAgent,
-        server: &Result<Server, DiscoveryError>,
-        clusters: &BTreeSet<&str>,
-        ready: &AddonStatus,
-        context: &Context<'_>,
-    ) -> Self {
-        let (now, settings) = (context.now, context.settings);
-        let (cache, object_ref) = (gitops.cache, gitops.object_ref);
-        let secret = |name| {
-            cache
-                .object(Kind::TokenKey, &ObjectRef::new(cache.argocd(), name))
-                .is_some()
-        };
-        let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
-        let exists_or_missing = |exists, what: &str| {
-            if exists {
-                Ok(format!("{what} exists"))
-            } else {
-                coming(what)
-            }
-        };
-        let applied = |name: &str| {
-            let is_applied = |cluster: &&&str| {
-                let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
-                work.is_some_and(|it| {
-                    it.owner().as_ref() == Some(object_ref)
-                        && state::condition(&it.object, "Applied")["status"] == "True"
-                })
-            };
-            let applied = clusters.iter().filter(is_applied).count();
-            let message = format!("{applied} of {} clusters have applied the ManifestWork", clusters.len());
-            if applied < clusters.len() {
-                Err((ConditionStatus::Unknown, message))
-            } else {
-                Ok(message)
-            }
-        };
-        Self {
-            server: match server {
-                Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
-                Err(why) => Err((ConditionStatus::False, why.to_string())),
-            },
-            token_key: exists_or_missing(secret(names::JWT_SECRET), "the token key"),
-            authority: not_late(cache, names::CA_SECRET, now).and_then(|()| authority(cache)),
-            principal: leaf(cache, names::PRINCIPAL_TLS, now),
-            proxy: leaf(cache, names::RESOURCE_PROXY_TLS, now),
-            template: if is_unattended(desired, settings) {
-                let why = if desired.operator {
-                    WITHOUT_OURS_BESIDE_AN_OPERATOR
-                } else {
-                    WITHOUT_OURS
-                };
-                Err((ConditionStatus::False, why.to_owned()))
-            } else {
-                exists_or_missing(ready.template, "the AddOnTemplate")
-            },
-            config: exists_or_missing(ready.config, "the AddOnDeploymentConfig"),
-            management: match &ready.management {
-                Ok(true) => Ok("OCM installs the add-on on the selected clusters".to_owned()),
-                Ok(false) => coming("the ClusterManagementAddOn"),
-                Err(clusters) => Err((
-                    ConditionStatus::False,
-                    format!(
-                        "no GitOpsCluster selects {}, which have the add-on: select them, or delete their \
-                         ManagedClusterAddOn {}",
-                        first_few(clusters),
-                        names::ADDON
-                    ),
-                )),
-            },
-            works: applied(names::CA_WORK),
-            argocd: if desired.is_operated() {
-                applied(&names::argocd_work(&object_ref.namespace, &object_ref.name))
-            } else {
-                Ok("the add-on includes Argo CD".to_owned())
-            },
+/// Returns the conditions of the prerequisites of agents, as the peer groups them whose API the GitOpsCluster uses.
+fn prerequisites(
+    gitops: GitOpsClusterRef<'_>,
+    desired: &DesiredAgent,
+    server: Result<&Server, &String>,
+    clusters: &BTreeSet<&str>,
+    ready: &AddonStatus,
+    context: &Context<'_>,
+) -> Vec<StatusCondition> {
+    let (cache, object_ref, now) = (gitops.cache, gitops.object_ref, context.now);
+    let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
+    let exists_or_missing = |exists, what: &str| {
+        if exists {
+            Ok(format!("{what} exists"))
+        } else {
+            coming(what)
         }
+    };
+    let applied = |name: &str| {
+        let is_applied = |cluster: &&&str| {
+            let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
+            work.is_some_and(|it| {
+                it.owner().as_ref() == Some(object_ref) && state::condition(&it.object, "Applied")["status"] == "True"
+            })
+        };
+        let applied = clusters.iter().filter(is_applied).count();
+        let message = format!("{applied} of {} clusters have applied the ManifestWork", clusters.len());
+        if applied < clusters.len() {
+            Err((ConditionStatus::Unknown, message))
+        } else {
+            Ok(message)
+        }
+    };
+    let server = match server {
+        Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
+        Err(why) => Err((ConditionStatus::False, why.clone())),
+    };
+    let token_key = exists_or_missing(cache.objects(Kind::TokenKey).next().is_some(), "the token key");
+    let authority = not_late(cache, names::CA_SECRET, now).and_then(|()| authority(cache));
+    let [principal, proxy] = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| leaf(cache, name, now));
+    let template = if is_unattended(desired, context.settings) {
+        let why = if desired.operator {
+            WITHOUT_OURS_BESIDE_AN_OPERATOR
+        } else {
+            WITHOUT_OURS
+        };
+        Err((ConditionStatus::False, why.to_owned()))
+    } else {
+        exists_or_missing(ready.template, "the AddOnTemplate")
+    };
+    let config = exists_or_missing(ready.config, "the AddOnDeploymentConfig");
+    let management = match &ready.management {
+        Ok(true) => Ok("OCM installs the add-on on the selected clusters".to_owned()),
+        Ok(false) => coming("the ClusterManagementAddOn"),
+        Err(clusters) => Err((
+            ConditionStatus::False,
+            format!(
+                "no GitOpsCluster selects {}, which have the add-on: select them, or delete their ManagedClusterAddOn {}",
+                first_few(clusters),
+                names::ADDON
+            ),
+        )),
+    };
+    let works = applied(names::CA_WORK);
+    let argocd = if desired.is_operated() {
+        applied(&names::argocd_work(&object_ref.namespace, &object_ref.name))
+    } else {
+        Ok("the add-on includes Argo CD".to_owned())
+    };
+    if !gitops.object.spec.is_pull_integration {
+        return vec![
+            condition("ArgoCDAgentPrereqsReady", worst([server, token_key])),
+            condition("CertificatesReady", worst([authority, principal, proxy])),
+            condition("AddOnTemplateReady", template),
+            condition("AddOnDeploymentConfigsReady", config),
+            condition("ManagedClusterAddOnsReady", management),
+            condition("ManifestWorksApplied", worst([works, argocd])),
+        ];
     }
-
-    fn of_pull(self) -> Vec<StatusCondition> {
-        let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
-        let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
-        vec![
-            condition("RBACReady", Ok(rights.to_owned())),
-            condition("ServerDiscovered", self.server),
-            condition("JWTSecretReady", self.token_key),
-            condition("CACertificateReady", self.authority),
-            condition("PrincipalCertificateReady", self.principal),
-            condition("ResourceProxyCertificateReady", self.proxy),
-            condition("PlacementTolerationConfigured", Ok(tolerations.to_owned())),
-            condition("AddOnTemplateReady", self.template),
-            condition("AddonConfigured", worst([self.config, self.management])),
-            condition("ManifestWorkCreated", self.works),
-            condition("ArgoCDCRDelivered", self.argocd),
-        ]
-    }
-
-    fn of_acm(self) -> Vec<StatusCondition> {
-        vec![
-            condition("ArgoCDAgentPrereqsReady", worst([self.server, self.token_key])),
-            condition("CertificatesReady", worst([self.authority, self.principal, self.proxy])),
-            condition("AddOnTemplateReady", self.template),
-            condition("AddOnDeploymentConfigsReady", self.config),
-            condition("ManagedClusterAddOnsReady", self.management),
-            condition("ManifestWorksApplied", worst([self.works, self.argocd])),
-        ]
-    }
+    let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
+    let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
+    vec![
+        condition("RBACReady", Ok(rights.to_owned())),
+        condition("ServerDiscovered", server),
+        condition("JWTSecretReady", token_key),
+        condition("CACertificateReady", authority),
+        condition("PrincipalCertificateReady", principal),
+        condition("ResourceProxyCertificateReady", proxy),
+        condition("PlacementTolerationConfigured", Ok(tolerations.to_owned())),
+        condition("AddOnTemplateReady", template),
+        condition("AddonConfigured", worst([config, management])),
+        condition("ManifestWorkCreated", works),
+        condition("ArgoCDCRDelivered", argocd),
+    ]
 }
 
 /// Returns true if no image of this program is set, so that agents are not restarted when their certificates are renewed.
@@ -428,21 +362,17 @@ fn authority(cache: &Cache) -> Prerequisite {
 
 fn leaf(cache: &Cache, name: &str, now: Timestamp) -> Prerequisite {
     not_late(cache, name, now)?;
-    let issued_by = |leaf: &TlsSecret| {
-        let ca = cache.certificate(names::CA_SECRET)?;
-        let leaf = leaf.leaf()?;
-        ca.certificates.iter().find(|it| leaf.is_issued_by(it))
+    let Some(certificate) = cache.certificate(name) else {
+        let message = "the certificate does not exist yet".to_owned();
+        return Err((ConditionStatus::Unknown, message));
     };
-    match cache.certificate(name) {
-        None => Err((
-            ConditionStatus::Unknown,
-            "the certificate does not exist yet".to_owned(),
-        )),
-        Some(leaf) => Ok(match issued_by(leaf) {
-            Some(authority) => format!("issued by {}", authority.common_name),
-            None => "issued externally; not renewed by this controller".to_owned(),
-        }),
-    }
+    let authorities = cache.certificate(names::CA_SECRET).map(|ca| &ca.certificates[..]);
+    let mut authorities = authorities.unwrap_or_default().iter();
+    let is_issuer = |it: &&Certificate| certificate.leaf().is_some_and(|leaf| leaf.is_issued_by(it));
+    Ok(match authorities.find(is_issuer) {
+        Some(authority) => format!("issued by {}", authority.common_name),
+        None => "issued externally; not renewed by this controller".to_owned(),
+    })
 }
 
 #[cfg(test)]

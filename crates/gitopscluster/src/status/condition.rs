@@ -30,6 +30,16 @@ pub(super) fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Val
 }
 
 impl StatusCondition {
+    /// Returns a condition that has the same reason in both APIs.
+    pub(super) fn new(kind: &'static str, is: ConditionStatus, reason: &'static str, message: String) -> Self {
+        Self {
+            kind,
+            is,
+            reason: [reason; 2],
+            message,
+        }
+    }
+
     pub(super) fn to_json(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
         let status = match self.is {
             ConditionStatus::True => "True",

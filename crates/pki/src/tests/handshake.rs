@@ -14,18 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A certificate and its key, in PEM.
-struct Identity<'a> {
-    certificate: &'a [u8],
-    key: &'a [u8],
-}
+type Identity<'a> = (&'a [u8], &'a [u8]);
 
-impl Identity<'_> {
-    fn parse_pem(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
-        let chain = CertificateDer::pem_slice_iter(self.certificate)
-            .map(Result::unwrap)
-            .collect();
-        (chain, PrivateKeyDer::from_pem_slice(self.key).unwrap())
-    }
+fn parse_pem((certificate, key): Identity<'_>) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let chain = CertificateDer::pem_slice_iter(certificate).map(Result::unwrap);
+    (chain.collect(), PrivateKeyDer::from_pem_slice(key).unwrap())
 }
 
 /// A clock that shows the time of the test.
@@ -48,20 +41,20 @@ fn trusted(bundle: &[u8]) -> Arc<RootCertStore> {
 }
 
 /// Runs a handshake between a server and a client that both trust the CAs of the bundle.
-fn meet(bundle: &[u8], server: &Identity<'_>, client: &Identity<'_>, name: &str, now: Timestamp) -> Result<(), String> {
+fn meet(bundle: &[u8], server: Identity<'_>, client: Identity<'_>, name: &str, now: Timestamp) -> Result<(), String> {
     let provider: Arc<CryptoProvider> = default_provider().into();
     let clock = || Arc::new(Clock(now));
     let verifier = WebPkiClientVerifier::builder_with_provider(trusted(bundle), Arc::clone(&provider))
         .build()
         .unwrap();
-    let (chain, key) = server.parse_pem();
+    let (chain, key) = parse_pem(server);
     let serving = ServerConfig::builder_with_details(Arc::clone(&provider), clock())
         .with_protocol_versions(&[&TLS13])
         .unwrap()
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .unwrap();
-    let (chain, key) = client.parse_pem();
+    let (chain, key) = parse_pem(client);
     let mut connecting = ClientConfig::builder_with_details(provider, clock())
         .with_protocol_versions(&[&TLS13])
         .unwrap()
@@ -94,10 +87,7 @@ fn server_and_requested_client_connect_over_tls_1_3() {
     let data = data_of(&AUTHORITY);
     let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
     let made = make(&server(), Some(&data)).unwrap();
-    let server = Identity {
-        certificate: part(&made, TLS_CERTIFICATE),
-        key: part(&made, TLS_KEY),
-    };
+    let server = (part(&made, TLS_CERTIFICATE), part(&made, TLS_KEY));
     for options in [
         "EC -pkeyopt ec_paramgen_curve:P-256",
         "RSA -pkeyopt rsa_keygen_bits:2048",
@@ -105,21 +95,18 @@ fn server_and_requested_client_connect_over_tls_1_3() {
     ] {
         let key = openssl(&format!("genpkey -algorithm {options}"), b"");
         let signed = make(&sign(request(&key, AGENT)), Some(&data)).unwrap();
-        let client = Identity {
-            certificate: part(&signed, "certificate"),
-            key: &key,
-        };
+        let client = (part(&signed, "certificate"), &*key);
         for name in ["principal.argocd.svc", "hub.example.com", "10.0.0.1", "::1"] {
-            assert_eq!(meet(bundle, &server, &client, name, at(1)), Ok(()), "{options}: {name}");
+            assert_eq!(meet(bundle, server, client, name, at(1)), Ok(()), "{options}: {name}");
         }
-        let refused = |name, now| meet(bundle, &server, &client, name, now).unwrap_err();
+        let refused = |name, now| meet(bundle, server, client, name, now).unwrap_err();
         assert!(
             refused("example.org", at(1)).contains("not valid for name"),
             "{options}"
         );
         assert!(refused("10.0.0.1", at(3)).contains("expired"), "{options}");
         // A client certificate is not valid for a server.
-        assert!(meet(bundle, &client, &client, "cluster1", at(1)).is_err(), "{options}");
+        assert!(meet(bundle, client, client, "cluster1", at(1)).is_err(), "{options}");
     }
 }
 
@@ -128,19 +115,13 @@ fn refuses_certificates_of_another_ca_with_the_same_name() {
     let other = new_authority();
     let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
     let made = make(&server(), Some(&data_of(&AUTHORITY))).unwrap();
-    let server = Identity {
-        certificate: part(&made, TLS_CERTIFICATE),
-        key: part(&made, TLS_KEY),
-    };
+    let server = (part(&made, TLS_CERTIFICATE), part(&made, TLS_KEY));
     let key = openssl("genpkey -algorithm ED25519", b"");
     let signed = make(&sign(request(&key, AGENT)), Some(&data_of(&other))).unwrap();
-    let client = Identity {
-        certificate: part(&signed, "certificate"),
-        key: &key,
-    };
-    let refusal = meet(bundle, &server, &client, "10.0.0.1", at(1)).unwrap_err();
+    let client = part(&signed, "certificate");
+    let refusal = meet(bundle, server, (client, &key), "10.0.0.1", at(1)).unwrap_err();
     assert!(refusal.contains("the server: invalid peer certificate"), "{refusal}");
-    let certificate = only(client.certificate);
+    let certificate = only(client);
     assert!(!certificate.is_issued_by(&only(bundle)));
     assert!(certificate.is_issued_by(&only(part(&other, TLS_CERTIFICATE))));
 }

@@ -95,8 +95,7 @@ fn chooses_the_next_step_of_a_ca_rotation() {
     let mut announced = made(
         &Recipe::NextAuthority {
             common_name: "argocd-agent-ca@2".into(),
-            not_before: due,
-            not_after: due + days(365),
+            validity: due..due + days(365),
             authority: ca(),
         },
         &one,
