@@ -64,18 +64,17 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
     if let Some(host) = hosts(routes, name).next() {
         return Ok(Server::new(host, 443));
     }
+    let port = port(service, "https", &[443, 8443]);
     match text_at(service, "/spec/type") {
         "LoadBalancer" => {
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
-            let server = |address| Server::new(address, port(service).map_or(443, |port| number_at(port, "/port")));
+            let server = |address| Server::new(address, port.map_or(443, |port| number_at(port, "/port")));
             address.map(server).ok_or_else(|| {
                 format!("the load balancer of Service {name} has no address yet: wait until it has one, {REMEDIATION}")
             })
         }
         "NodePort" => {
-            let port = port(service)
-                .map(|port| number_at(port, "/nodePort"))
-                .filter(|port| *port > 0);
+            let port = port.map(|port| number_at(port, "/nodePort")).filter(|port| *port > 0);
             let address = ready(nodes).find_map(|node| internal_addresses(node).next());
             match (address, port) {
                 (Some(address), Some(port)) => Ok(Server::new(address, port)),
@@ -95,48 +94,39 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
     }
 }
 
-/// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, those of its Service inside the
-/// hub, and the address that managed clusters use.
+/// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, and those of its Service inside the
+/// hub.
 #[must_use]
 pub fn principal_names(
     services: &[&Value],
     routes: &[&Value],
     nodes: &[&Value],
     namespace: &str,
-    address: Option<&str>,
-) -> BTreeSet<String> {
+) -> BTreeSet<Box<str>> {
     let [default, _] = names::PRINCIPAL_SERVICES;
     let service = find(services, names::PRINCIPAL_SERVICES);
     let mut all = inside(service.map_or(default, name_of), namespace);
-    all.extend(address.filter(|address| !address.is_empty()).map(str::to_owned));
     let Some(service) = service else { return all };
     let exposed = hosts(routes, name_of(service))
         .chain(ingresses(service, "hostname"))
         .chain(ingresses(service, "ip"));
-    all.extend(exposed.map(str::to_owned));
+    all.extend(exposed.map(Into::into));
     if text_at(service, "/spec/type") == "NodePort" {
         // Includes Nodes that are not ready, because they may become ready.
-        all.extend(nodes.iter().copied().flat_map(internal_addresses).map(str::to_owned));
+        all.extend(nodes.iter().copied().flat_map(internal_addresses).map(Into::into));
     }
     all
 }
 
 /// Returns the URL where the hub's Argo CD reaches the principal's resource proxy, and the names for its certificate.
 #[must_use]
-pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet<String>) {
+pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet<Box<str>>) {
     const PORT: u64 = 9090;
     let [default, _] = names::RESOURCE_PROXY_SERVICES;
     let service = find(services, names::RESOURCE_PROXY_SERVICES);
     let name = service.map_or(default, name_of);
-    let port = service.map_or(PORT, |service| {
-        let ports = list_at(service, "/spec/ports");
-        let named = ports.iter().find(|port| text_at(port, "/name") == "resource-proxy");
-        let usual = ports.iter().find(|port| number_at(port, "/port") == PORT);
-        named
-            .or(usual)
-            .or(ports.first())
-            .map_or(PORT, |port| number_at(port, "/port"))
-    });
+    let port = service.and_then(|service| port(service, "resource-proxy", &[PORT]));
+    let port = port.map_or(PORT, |port| number_at(port, "/port"));
     let names = inside(name, namespace);
     // `argocd-agentctl` writes the short name of its own Service; Red Hat's uses the full name.
     let host = if name == default {
@@ -148,9 +138,9 @@ pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet
 }
 
 /// Returns the names of a Service inside the hub.
-fn inside(service: &str, namespace: &str) -> BTreeSet<String> {
-    let names = ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}"));
-    let local = ["localhost", "127.0.0.1", "::1", service].map(str::to_owned);
+fn inside(service: &str, namespace: &str) -> BTreeSet<Box<str>> {
+    let names = ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}").into());
+    let local = ["localhost", "127.0.0.1", "::1", service].map(Into::into);
     names.into_iter().chain(local).collect()
 }
 
@@ -160,15 +150,11 @@ fn find<'v>(services: &[&'v Value], names: [&str; 2]) -> Option<&'v Value> {
     names.into_iter().find_map(with)
 }
 
-/// Returns the port for agents: the one called `https`, else 443 or 8443, else the first.
-fn port(service: &Value) -> Option<&Value> {
+/// Returns the port of this name, else of one of the usual numbers, else the first.
+fn port<'v>(service: &'v Value, name: &str, usual: &[u64]) -> Option<&'v Value> {
     let ports = list_at(service, "/spec/ports");
-    let named = ports.iter().find(|port| text_at(port, "/name") == "https");
-    let usual = || {
-        ports
-            .iter()
-            .find(|port| [443, 8443].contains(&number_at(port, "/port")))
-    };
+    let named = ports.iter().find(|port| text_at(port, "/name") == name);
+    let usual = || ports.iter().find(|port| usual.contains(&number_at(port, "/port")));
     named.or_else(usual).or(ports.first())
 }
 

@@ -1,16 +1,12 @@
 //! The ManifestWorks that the controller delivers to managed clusters in addition to the add-on.
 
-mod argocd;
-
-pub(super) use argocd::name as argocd_name;
-
 use super::manifests::{ARGOCD_RESOURCE, ARGOCD_RESOURCE_RIGHTS, Parameters};
 use super::{Server, labels, metadata};
 use hub_state::model::DesiredAgent;
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Returns the ManifestWork with the CA certificates and their Namespace.
 ///
@@ -64,7 +60,7 @@ pub fn argocd_work(
     let configured = desired.argocd_manifests.clone();
     for mut manifest in configured.unwrap_or_else(|| parameters.manifests(ARGOCD_RESOURCE)) {
         if manifest["kind"] == "ArgoCD" {
-            argocd::complete(&mut manifest, desired, server, image);
+            complete(&mut manifest, desired, server, image);
         }
         manifests.push(manifest);
     }
@@ -89,9 +85,70 @@ fn work(gitops_cluster: &ObjectRef, cluster: &str, (name, component): (&str, &st
     })
 }
 
+/// Returns the name of the ArgoCD resource, which is part of the names of the ServiceAccounts that the operator creates.
+pub(super) fn argocd_name(desired: &DesiredAgent) -> String {
+    let mut manifests = desired.argocd_manifests.iter().flatten();
+    let argocd = manifests.find(|it| it["kind"] == "ArgoCD");
+    let name = argocd.and_then(|it| it["metadata"]["name"].as_str());
+    name.unwrap_or(ARGOCD).to_owned()
+}
+
+/// The default name of the ArgoCD resource, as in argocd-pull-integration.
+const ARGOCD: &str = "argocd";
+
+/// The name of the Secret to which argocd-pull-integration's add-on copies the agent's certificate.
+const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert";
+
+/// Adds the required settings that an ArgoCD resource does not have.
+fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Server, image: Option<&str>) {
+    if let Some(metadata) = child(argocd, "metadata") {
+        fill(metadata, "namespace", &desired.namespace);
+    }
+    let Some(spec) = child(argocd, "spec") else { return };
+    if desired.operator {
+        // Our operator may not grant all permissions, which the default cluster-scoped roles do.
+        spec.entry("defaultClusterScopedRoleDisabled")
+            .or_insert(Value::Bool(true));
+    }
+    let agent = spec.get_mut("argoCDAgent").and_then(|agent| agent.get_mut("agent"));
+    if let Some(agent @ Value::Object(_)) = agent {
+        let image = image.filter(|_| !desired.operator);
+        if let (Some(image), Some(agent)) = (image, agent.as_object_mut()) {
+            fill(agent, "image", image);
+        }
+        if let Some(client) = child(agent, "client") {
+            fill(client, "principalServerAddress", &server.address);
+            fill(client, "principalServerPort", &server.port);
+        }
+        if let Some(tls) = child(agent, "tls") {
+            if tls.get("secretName").is_some_and(|name| name == COPIED_SECRET) {
+                tls.remove("secretName");
+            }
+            fill(tls, "secretName", names::CLIENT_SECRET);
+            fill(tls, "rootCASecretName", names::CA_SECRET);
+        }
+    } else if let Some(Value::Object(extra)) = Some(spec.entry("extraConfig").or_insert_with(|| json!({}))) {
+        fill(extra, "agent.principal.server.address", &server.address);
+        fill(extra, "agent.principal.server.port", &server.port);
+    }
+}
+
+/// Returns the object in a field, created if missing; `None` if the field holds another type.
+fn child<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Map<String, Value>> {
+    let fields = value.as_object_mut()?;
+    fields.entry(field).or_insert_with(|| json!({})).as_object_mut()
+}
+
+/// Sets a field that is missing, null or empty.
+fn fill(fields: &mut Map<String, Value>, field: &str, value: &str) {
+    let is_set = fields.get(field).is_some_and(|value| !value.is_null() && value != "");
+    if !is_set {
+        fields.insert(field.to_owned(), value.into());
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::argocd::COPIED_SECRET;
     use super::*;
     use hub_state::model::Mode;
 
@@ -119,56 +176,26 @@ mod tests {
     #[test]
     fn ca_work_orphans_the_secret_and_its_namespace() {
         let work = ca_work(&fleet(), "cluster1", "argocd", "PEM");
-        insta::assert_snapshot!(serde_json::to_string_pretty(&work).expect("it is JSON"), @r#"
-        {
-          "apiVersion": "work.open-cluster-management.io/v1",
-          "kind": "ManifestWork",
-          "metadata": {
-            "annotations": {
-              "apps.open-cluster-management.io/propagate-argocd-agent-ca": "true",
-              "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"
-            },
-            "labels": {
-              "app.kubernetes.io/component": "ca",
-              "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
-              "apps.open-cluster-management.io/gitopscluster": "true"
-            },
-            "name": "argocd-agent-ca-mw",
-            "namespace": "cluster1"
-          },
-          "spec": {
-            "deleteOption": {
-              "propagationPolicy": "Orphan"
-            },
-            "workload": {
-              "manifests": [
-                {
-                  "apiVersion": "v1",
-                  "kind": "Namespace",
-                  "metadata": {
-                    "name": "argocd"
-                  }
+        assert_eq!(
+            work["metadata"],
+            json!({
+                "namespace": "cluster1",
+                "name": "argocd-agent-ca-mw",
+                "annotations": {
+                    "apps.open-cluster-management.io/propagate-argocd-agent-ca": "true",
+                    "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet",
                 },
-                {
-                  "apiVersion": "v1",
-                  "data": {
-                    "ca.crt": "UEVN"
-                  },
-                  "kind": "Secret",
-                  "metadata": {
-                    "labels": {
-                      "app.kubernetes.io/managed-by": "argocd-ocm-cmp"
-                    },
-                    "name": "argocd-agent-ca",
-                    "namespace": "argocd"
-                  },
-                  "type": "Opaque"
-                }
-              ]
-            }
-          }
-        }
-        "#);
+                "labels": {
+                    "app.kubernetes.io/component": "ca",
+                    "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+                    "apps.open-cluster-management.io/gitopscluster": "true",
+                },
+            })
+        );
+        assert_eq!(work["spec"]["deleteOption"], json!({"propagationPolicy": "Orphan"}));
+        let manifests = &work["spec"]["workload"]["manifests"];
+        assert_eq!(manifests[0]["metadata"], json!({"name": "argocd"}));
+        assert_eq!(manifests[1]["data"], json!({"ca.crt": "UEVN"}));
     }
 
     #[test]
@@ -220,26 +247,12 @@ mod tests {
         };
         let (metadata, spec) = given(Mode::Managed, None);
         assert_eq!(metadata, json!({"name": "argocd", "namespace": "argocd"}));
-        assert_eq!(
-            spec,
-            json!({
-                "defaultClusterScopedRoleDisabled": true,
-                "server": {"enabled": false},
-                "controller": {"respectRBAC": "strict", "extraCommandArgs": ["--application-namespaces", "*"]},
-                "argoCDAgent": {"agent": {
-                    "enabled": true,
-                    "creds": "mtls:client-certificate",
-                    "allowedNamespaces": ["*"],
-                    "client": {
-                        "mode": "managed", "keepAliveInterval": "0",
-                        "principalServerAddress": "hub.example.com", "principalServerPort": "443",
-                    },
-                    "env": [{"name": "ARGOCD_AGENT_HEARTBEAT_INTERVAL", "value": "50s"}],
-                    "destinationBasedMapping": {"enabled": true, "createNamespace": true},
-                    "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
-                }},
-            })
-        );
+        assert_eq!(spec["defaultClusterScopedRoleDisabled"], true);
+        let agent = &spec["argoCDAgent"]["agent"];
+        assert_eq!(agent["destinationBasedMapping"]["enabled"], true);
+        assert_eq!(agent["client"]["mode"], "managed");
+        assert_eq!(agent["client"]["principalServerAddress"], "hub.example.com");
+        assert_eq!(agent["tls"]["rootCASecretName"], names::CA_SECRET);
         let (_, spec) = given(Mode::Autonomous, None);
         assert_eq!(spec["argoCDAgent"]["agent"].get("destinationBasedMapping"), None);
         assert_eq!(spec["argoCDAgent"]["agent"]["client"]["mode"], "autonomous");

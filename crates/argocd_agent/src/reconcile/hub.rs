@@ -3,9 +3,8 @@
 //! deleted with the last one.
 
 use super::addon;
-use super::authority::{self, CaDistribution, Leaf};
 use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents, of_argocd, server};
-use super::{blocklist, issued, works};
+use super::{authority, blocklist, issued, works};
 use crate as agent;
 use crate::Entry;
 use assignment::GitOpsClusterRef;
@@ -94,10 +93,14 @@ fn renewal(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
 fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let (argocd, now) = (&**cache.argocd(), context.now);
     let ca = cache.certificate(names::CA_SECRET);
-    if let Some(write) = authority::next_write(ca, argocd, distribution(cache), now) {
+    let is_distributed = |ca: &TlsSecret| {
+        let clusters = clusters_with_agents(cache);
+        clusters.iter().all(|cluster| works::has(cache, cluster, ca))
+    };
+    if let Some(write) = authority::next_write(ca, argocd, is_distributed, |ca| has_issued_all(cache, ca), now) {
         return Some(write);
     }
-    let ca = ca.filter(|ca| ca.leaf().is_some())?;
+    let ca = authority::signing(cache)?;
     if cache.objects(Kind::TokenKey).next().is_none() {
         return Some(authority::token_key(argocd));
     }
@@ -118,25 +121,19 @@ fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
-    let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
-    addresses.push(None);
-    let names = addresses
-        .iter()
-        .flat_map(|address| agent::principal_names(&services, &routes, &nodes, argocd, address.as_deref()));
-    let principal: BTreeSet<Box<str>> = names.map(Into::into).collect();
+    let addresses = servers
+        .map(|server| server.address)
+        .filter(|address| !address.is_empty());
+    let mut principal = agent::principal_names(&services, &routes, &nodes, argocd);
+    principal.extend(addresses);
     let (_, proxy) = agent::resource_proxy(&services, argocd);
-    let proxy = proxy.into_iter().map(Into::into).collect();
     let all = [
-        (names::PRINCIPAL_TLS, &principal, names::PRINCIPAL_SERVICES[0]),
-        (names::RESOURCE_PROXY_TLS, &proxy, names::RESOURCE_PROXY_SERVICES[0]),
+        (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),
+        (names::RESOURCE_PROXY_TLS, names::RESOURCE_PROXY_SERVICES[0], proxy),
     ];
-    all.into_iter().find_map(|(secret, names, common_name)| {
-        let desired = Leaf {
-            secret,
-            names,
-            common_name,
-        };
-        authority::leaf(ca, cache.certificate(secret), &desired, argocd, now)
+    all.into_iter().find_map(|(secret, common_name, names)| {
+        let existing = cache.certificate(secret);
+        authority::leaf(ca, existing, (secret, common_name), names, argocd, now)
     })
 }
 
@@ -162,46 +159,28 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
     })
 }
 
-/// Checks the progress of a CA rotation: whether every cluster has all CA certificates, and whether the first one issued all
-/// certificates.
-fn distribution(cache: &Cache) -> CaDistribution {
-    let Some(ca) = cache.certificate(names::CA_SECRET) else {
-        return CaDistribution {
-            is_distributed: false,
-            has_issued_all: false,
-        };
-    };
-    // Checking every certificate takes time, and is not needed with only one CA certificate.
-    if ca.next.is_none() && ca.certificates.len() < 2 {
-        return CaDistribution {
-            is_distributed: true,
-            has_issued_all: true,
-        };
-    }
-    let issued = |name| {
-        let existing = cache.certificate(name);
-        existing.is_some_and(|existing| {
-            let is_ours = authority::is_of(ca, existing);
+/// Returns true if the signing CA certificate issued all certificates on the hub.
+fn has_issued_all(cache: &Cache, ca: &TlsSecret) -> bool {
+    let mut leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].into_iter();
+    leaves.all(|name| {
+        cache.certificate(name).is_some_and(|existing| {
             let leaf = existing.leaf().zip(ca.leaf());
-            !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
+            !authority::is_of(ca, existing) || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
         })
-    };
-    let mut clusters: BTreeSet<_> = GitOpsClusterRef::with_agents(cache)
-        .flat_map(|(gitops, _)| gitops.agent_clusters())
-        .collect();
-    // Clusters of a GitOpsCluster that is currently invalid or not served keep their agents, and need the next CA too.
-    let kept = GitOpsClusterRef::all(cache).filter(|gitops| {
-        !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.served_agent().is_none()
+    }) && clusters_with_agents(cache)
+        .iter()
+        .all(|cluster| works::is_registered_by(cache, cluster, ca))
+}
+
+/// Returns the managed clusters with agents. Those of a GitOpsCluster that is currently invalid or not served keep their agents.
+fn clusters_with_agents(cache: &Cache) -> BTreeSet<&str> {
+    let all = GitOpsClusterRef::all(cache).filter(|gitops| !gitops.object.deleting);
+    let clusters = all.flat_map(|gitops| match gitops.served_agent() {
+        Some(_) => gitops.agent_clusters(),
+        None if gitops.object.spec.may_have_agent() => gitops.decided_clusters(),
+        None => BTreeSet::new(),
     });
-    clusters.extend(kept.flat_map(GitOpsClusterRef::decided_clusters));
-    let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
-    CaDistribution {
-        is_distributed: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),
-        has_issued_all: leaves.into_iter().all(issued)
-            && clusters
-                .iter()
-                .all(|cluster| works::is_registered_by(cache, cluster, ca)),
-    }
+    clusters.collect()
 }
 
 /// Returns the write of the ClusterManagementAddOn, with the entries of all GitOpsClusters, once everything that it references

@@ -1,6 +1,6 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
-use assignment::mappers as gitops;
+use assignment::mappers::{agents, held};
 use hub_state::cache::{Cache, Changed, ReconcileRequest};
 use hub_state::model::{Kind, Object};
 use ocm::argocd_agent as names;
@@ -8,11 +8,6 @@ use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Returns every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
-pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    gitops::agents(cache)
-}
 
 pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
@@ -129,9 +124,7 @@ fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeS
 /// Returns the managed clusters that have a cluster Secret of a GitOpsCluster or an agent, or need them.
 fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters();
-    let mut clusters: BTreeSet<_> = all
-        .flat_map(|(object_ref, _)| gitops::held(cache, object_ref))
-        .collect();
+    let mut clusters: BTreeSet<_> = all.flat_map(|(object_ref, _)| held(cache, object_ref)).collect();
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
     let selected = asking.flat_map(|(object_ref, it)| cache.selected_by(&it.placement(object_ref)));
     clusters.extend(selected.cloned());

@@ -8,7 +8,6 @@ use hub_state::cache::Cache;
 use hub_state::model::{CertificateRequest, IssuedCertificate, Kind, Object, RequestSpec};
 use hub_state::reconcile::{Context, Controller};
 use jiff::{SignedDuration, Timestamp};
-use ocm::argocd_agent as names;
 use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS};
 use pki::Recipe;
 use primitives::object_ref::ObjectRef;
@@ -121,10 +120,10 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
 fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     let RequestSpec { requester, request } = &open.request.spec;
     // A cluster may join before the controller knows it: wait and retry. Until then its requests are not parsed, which takes longer.
-    if requester
-        .cluster()
-        .is_some_and(|cluster| !is_served_or_revoked(cache, cluster))
-    {
+    if requester.cluster().is_some_and(|cluster| {
+        let assignment = assignment::for_cluster(cache, cluster);
+        assignment.served_owner().is_none() && assignment.revoked_by.is_none()
+    }) {
         return Approval::Pending;
     }
     if request.0.is_empty() {
@@ -169,11 +168,6 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     Approval::Approve(cluster.to_owned(), owner.clone())
 }
 
-fn is_served_or_revoked(cache: &Cache, cluster: &str) -> bool {
-    let assignment = assignment::for_cluster(cache, cluster);
-    assignment.served_owner().is_some() || assignment.revoked_by.is_some()
-}
-
 /// Returns the certificate that was recorded for a request.
 fn recorded<'r>(record: &'r Object, open: OpenRequest<'_>, now: Timestamp) -> Option<&'r IssuedCertificate> {
     unexpired(record, now).find(|it| it.request == open.object.uid)
@@ -195,7 +189,7 @@ fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRe
     if record.is_some_and(|record| record.deleting) {
         return None;
     }
-    let ca = cache.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())?;
+    let ca = authority::signing(cache)?;
     let recipe = Recipe::Sign {
         key: open.object.uid.clone(),
         request: String::from_utf8(open.request.spec.request.0.clone()).ok()?,

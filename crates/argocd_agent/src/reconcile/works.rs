@@ -2,9 +2,9 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::issued;
 use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
 use super::templates::given_agent_image;
+use super::{authority, issued};
 use crate as agent;
 use crate::state;
 use assignment::GitOpsClusterRef;
@@ -57,12 +57,9 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
 /// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
 fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -> Vec<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
-    let (Some(desired), Some(ca)) = (gitops.served_agent(), cache.certificate(names::CA_SECRET)) else {
+    let (Some(desired), Some(ca)) = (gitops.served_agent(), authority::signing(cache)) else {
         return Vec::new();
     };
-    if ca.leaf().is_none() {
-        return Vec::new();
-    }
     let mut authorities = agent::ca_work(object_ref, cluster, &desired.namespace, &ca.text);
     // Remove the list of earlier versions: the cluster's agent may write to it.
     let before = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK));
