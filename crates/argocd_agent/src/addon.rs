@@ -121,7 +121,6 @@ fn is_ours(placement: &Value) -> bool {
     template_names(placement).any(|name| name.starts_with(&prefix))
 }
 
-/// Returns the names of the AddOnTemplates in an install strategy entry.
 fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
     let configs = placement["configs"].as_array().into_iter().flatten();
     configs

@@ -3,7 +3,7 @@
 use super::Error;
 use super::certificate::{Certificate, to_pem};
 use super::issue::{Draft, Purpose};
-use super::key::{Key, KeyId, NewKey};
+use super::key::{Key, NewKey};
 use aws_lc_rs::rsa::KeySize;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -84,7 +84,6 @@ impl AuthorityData {
     }
 }
 
-/// A CA that can sign.
 pub(super) struct Signer {
     certificate: Certificate,
     key: Key,
@@ -101,7 +100,6 @@ pub(super) fn create(common_name: &str, validity: &Range<Timestamp>) -> Result<(
     Draft::new(Purpose::Authority, common_name, validity.clone()).self_signed(NewKey::rsa(KeySize::Rsa3072)?)
 }
 
-/// Carries out `Recipe::NextAuthority`.
 pub(super) fn announce(
     authority: &AuthorityData,
     common_name: &str,
@@ -116,12 +114,11 @@ pub(super) fn announce(
     Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle)), (NEXT_KEY, Some(key))]))
 }
 
-/// Carries out `Recipe::Promote`.
 pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
     let mut certificates = authority.certificates()?;
     let key = authority.next.as_deref();
     let key = key.ok_or_else(|| Error::Missing.within(NEXT_KEY))?;
-    let next = position(&certificates, &next_id(key)?)?;
+    let next = position(&certificates, key)?;
     certificates[..=next].rotate_right(1);
     Ok(BTreeMap::from([
         (TLS_CERTIFICATE, Some(to_pem(&certificates)?)),
@@ -130,27 +127,21 @@ pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
     ]))
 }
 
-/// Carries out `Recipe::Drop`.
 pub(super) fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
     let certificates = authority.certificates()?;
     // Without a valid signer, the other CAs stay trusted.
     let mut trusted = vec![authority.signer()?.certificate];
     if let Some(next) = &authority.next {
-        trusted.push(certificates[position(&certificates, &next_id(next)?)?].clone());
+        trusted.push(certificates[position(&certificates, next)?].clone());
     }
     Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(to_pem(&trusted)?))]))
 }
 
-fn next_id(key: &[u8]) -> Result<KeyId, Error> {
-    let key = Key::from_pem(key).map_err(|error| error.within(NEXT_KEY))?;
-    Ok(key.id())
-}
-
 /// Returns the position of the CA with the next key, which is never the signing one.
-fn position(certificates: &[Certificate], next: &KeyId) -> Result<usize, Error> {
-    let is_next = |certificate: &Certificate| certificate.is_authority && certificate.has_key(next);
-    let next_position = certificates.iter().skip(1).position(is_next);
-    next_position
-        .map(|next_position| next_position.saturating_add(1))
+fn position(certificates: &[Certificate], next_key: &[u8]) -> Result<usize, Error> {
+    let key = Key::from_pem(next_key).map_err(|error| error.within(NEXT_KEY))?;
+    let mut others = certificates.iter().enumerate().skip(1);
+    let next = others.find(|(_, certificate)| certificate.is_authority && certificate.has_key(&key.id()));
+    next.map(|(position, _)| position)
         .ok_or_else(|| Error::NotAnnounced.within(NEXT_KEY))
 }

@@ -27,7 +27,6 @@ use x509_cert::ext::pkix::{
 use x509_cert::serial_number::SerialNumber;
 use x509_cert::time::{Time, Validity};
 
-/// The purpose of a certificate.
 pub(super) enum Purpose {
     /// A CA that signs leaf certificates only.
     Authority,
@@ -37,7 +36,6 @@ pub(super) enum Purpose {
     Client,
 }
 
-/// The content of a new certificate.
 pub(super) struct Draft<'a> {
     pub(super) purpose: Purpose,
     pub(super) common_name: &'a str,

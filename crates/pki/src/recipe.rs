@@ -26,57 +26,43 @@ pub fn validity(now: Timestamp, lifetime: SignedDuration) -> Range<Timestamp> {
 const JWT_KEY: &str = "jwt.key";
 
 /// A certificate or key to create when a write is carried out: a decision without secrets.
+///
+/// A certificate ends at most with the CA that issues it. The common name of a CA is its [`authority_name`](super::authority_name).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the other fields need no more than their names")]
 pub enum Recipe {
     /// A signing key for tokens: RSA-4096. Makes `jwt.key`.
     Jwt,
     /// A first CA: RSA-3072, because OCM's signer reads only RSA keys. Makes `tls.crt` and `tls.key`.
     Authority {
-        /// The common name: [`authority_name`](super::authority_name).
         common_name: String,
-        /// The start and the end of validity.
         validity: Range<Timestamp>,
     },
     /// An additional CA, which is trusted from now on and does not sign yet. Makes `tls.crt`, with the new CA last, and
     /// `next.key`.
     NextAuthority {
-        /// The common name: [`authority_name`](super::authority_name).
         common_name: String,
-        /// The start and the end of validity.
         validity: Range<Timestamp>,
-        /// The CA that signs until then.
         authority: Authority,
     },
     /// The promotion of the next CA, which signs from now on while the others are still trusted. Makes `tls.crt`, with the next
     /// CA first, and `tls.key`; removes `next.key`.
-    Promote {
-        /// The CA that signs until then.
-        authority: Authority,
-    },
+    Promote { authority: Authority },
     /// The end of trust in all CAs but the signing one and the next one, if any. Makes `tls.crt`.
-    Drop {
-        /// The CA that stays.
-        authority: Authority,
-    },
+    Drop { authority: Authority },
     /// A server certificate with a P-256 key, valid for clients as well. Makes `tls.crt` and `tls.key`.
     Server {
-        /// The common name.
         common_name: String,
         /// The names of the server: DNS names, and IP addresses as text.
         names: BTreeSet<Box<str>>,
-        /// The start and the end of validity, at most that of the CA.
         validity: Range<Timestamp>,
-        /// The issuing CA.
         authority: Authority,
     },
     /// A client certificate with a P-256 key, for a cluster Secret of Argo CD. Makes `config`: the connection with its trusted
     /// CAs.
     Client {
-        /// The common name.
         common_name: String,
-        /// The start and the end of validity, at most that of the CA.
         validity: Range<Timestamp>,
-        /// The issuing CA.
         authority: Authority,
     },
     /// A client certificate for a request whose sender has the key. Makes `certificate`, for a CertificateSigningRequest. It
@@ -86,9 +72,7 @@ pub enum Recipe {
         key: Box<str>,
         /// The request (PKCS#10) in PEM.
         request: String,
-        /// The start and the end of validity, at most that of the CA.
         validity: Range<Timestamp>,
-        /// The issuing CA.
         authority: Authority,
     },
 }

@@ -20,7 +20,6 @@ pub struct SigningRequest {
     pub organizations: Box<[Box<str>]>,
     /// The requested alternative names: DNS names, IP addresses, mail addresses and URIs, as text. `make` ignores them.
     pub names: BTreeSet<Box<str>>,
-    /// The public key in DER.
     pub(super) public: Box<[u8]>,
 }
 

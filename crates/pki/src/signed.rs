@@ -56,7 +56,6 @@ impl Signed<'_> {
     }
 }
 
-/// The names in a subject.
 pub(super) struct Subject {
     pub(super) common_name: Box<str>,
     pub(super) organizations: Box<[Box<str>]>,

@@ -1,6 +1,5 @@
-//! Tests of the certificates with other implementations: rustls, in memory, and OpenSSL, whose command must be installed.
+//! Tests of the certificates with another implementation: OpenSSL, whose command must be installed.
 
-mod handshake;
 mod properties;
 mod reading;
 mod recipes;

@@ -56,7 +56,6 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     gitops.action(writes)
 }
 
-/// Returns the writes that bring the objects of a GitOpsCluster to the desired state.
 fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Vec<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
     let mut writes = Vec::new();

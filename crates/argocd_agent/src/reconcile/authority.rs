@@ -85,7 +85,6 @@ pub(super) fn requeue_after(ca: &TlsSecret) -> Option<Timestamp> {
     })
 }
 
-/// Returns true if we renew this CA certificate.
 fn is_renewed(signer: &Certificate) -> bool {
     signer.common_name.starts_with(CA_NAME_PREFIX)
 }
@@ -103,7 +102,6 @@ pub fn renewed_by_its_owner<'t>(ca: Option<&TlsSecret>, secret: &'t TlsSecret) -
     (!is_ours).then_some(certificate)
 }
 
-/// Returns the CA if it can sign.
 pub(super) fn signing(cache: &Cache) -> Option<&TlsSecret> {
     cache.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())
 }
@@ -182,12 +180,10 @@ fn with_generated_data(write: Write, recipe: Recipe) -> Write {
     }
 }
 
-/// Returns the write that creates a TLS Secret.
 fn create(name: &str, argocd: &str) -> Write {
     secret(name, argocd, "kubernetes.io/tls")
 }
 
-/// Returns the write that creates a Secret of this type.
 pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
     Write::Create {
         resource: &SECRETS,

@@ -26,7 +26,6 @@ fn existing(cache: &Cache) -> Option<&Object> {
     cache.object(Kind::Blocklist, &ObjectRef::new(cache.argocd(), names::BLOCKLIST))
 }
 
-/// Returns true if a certificate is on the blocklist.
 pub(super) fn has(cache: &Cache, fingerprint: &str) -> bool {
     existing(cache).is_some_and(|existing| existing.object["data"].get(fingerprint).is_some())
 }

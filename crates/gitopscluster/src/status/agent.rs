@@ -1,6 +1,6 @@
 //! The argocd-agent part of the status of a GitOpsCluster: the readiness of the hub, and the health of the clusters' agents.
 
-use super::condition::{ConditionStatus, StatusCondition, first_few};
+use super::condition::{ConditionStatus, Outcome, StatusCondition, first_few, worst};
 use argocd_agent::reconcile::AddonStatus;
 use argocd_agent::rollout;
 use argocd_agent::rollout::Progress;
@@ -50,8 +50,8 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
     let ready = argocd_agent::reconcile::addon_status(gitops, desired, context);
     let mut conditions = prerequisites(gitops, desired, server.as_ref(), &clusters, &ready, context);
-    conditions.push(connected(&members));
-    conditions.push(up_to_date(ready.progress, &members));
+    conditions.push(connected(&members).named("AgentsConnected"));
+    conditions.push(up_to_date(ready.progress, &members).named("AgentsUpToDate"));
     conditions.extend(version_mismatch(cache, desired, context));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
     let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::to_json).collect();
@@ -72,14 +72,12 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     }
 }
 
-/// Returns the names and expiry times of the certificates on the hub.
 fn certificates(cache: &Cache) -> Vec<Value> {
     let all = cache.certificates_until();
     all.map(|(name, until)| json!({"name": name, "notAfter": format_time(until)}))
         .collect()
 }
 
-/// Returns a cluster and the health of its agent.
 fn member<'i>(cache: &'i Cache, cluster: &'i str) -> Member<'i> {
     let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
     let is_silent = cache.availability(cluster) == Availability::Unknown;
@@ -104,10 +102,9 @@ impl Member<'_> {
 }
 
 /// Returns the condition that is True if the agents of all reachable clusters are connected.
-fn connected(members: &[Member<'_>]) -> StatusCondition {
+fn connected(members: &[Member<'_>]) -> Outcome {
     if members.is_empty() {
-        let message = "no cluster has an agent".to_owned();
-        return StatusCondition::new("AgentsConnected", ConditionStatus::Unknown, "NoClusters", message);
+        return Outcome::new(ConditionStatus::Unknown, "NoClusters", "no cluster has an agent");
     }
     let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
         let those = members.iter().filter(|member| is(member.status.state));
@@ -130,11 +127,11 @@ fn connected(members: &[Member<'_>]) -> StatusCondition {
     if !silent.is_empty() {
         message = format!("{message}; unreachable: {}", first_few(&silent));
     }
-    StatusCondition::new("AgentsConnected", is, reason, message)
+    Outcome::new(is, reason, message)
 }
 
 /// Returns the condition that is True if all reachable clusters have the desired version.
-fn up_to_date(progress: Progress, members: &[Member<'_>]) -> StatusCondition {
+fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Outcome {
     let Progress { state, message } = progress;
     let (is, reason) = match state {
         _ if members.is_empty() => (ConditionStatus::Unknown, "NoClusters"),
@@ -142,7 +139,7 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> StatusCondition {
         rollout::State::InProgress => (ConditionStatus::Unknown, "InProgress"),
         rollout::State::Stopped => (ConditionStatus::False, "RolloutStopped"),
     };
-    StatusCondition::new("AgentsUpToDate", is, reason, message)
+    Outcome::new(is, reason, message)
 }
 
 /// Returns the condition that names different versions of the principal and the agents; `None` if they agree or are not known.
@@ -158,12 +155,17 @@ fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>
             "agents have {agent}, and the principal has {principal}, which rejects agents of another version: remove the image from \
              spec.agent.images and from --agent-image, or set the same version"
         );
-        StatusCondition::new("AgentVersionMatches", ConditionStatus::False, "VersionMismatch", message)
+        Outcome::new(ConditionStatus::False, "VersionMismatch", message).named("AgentVersionMatches")
     })
 }
 
-/// The message of a prerequisite that is ready, or the status and the reason why it is not.
-type Prerequisite = Result<String, (ConditionStatus, String)>;
+fn failed(message: impl Into<String>) -> Outcome {
+    Outcome::failure("ArgoCDAgentFailed", message)
+}
+
+fn coming(message: impl Into<String>) -> Outcome {
+    Outcome::progress("Reconciling", message)
+}
 
 /// Returns the conditions of the prerequisites of agents, as the peer groups them whose API the GitOpsCluster uses.
 fn prerequisites(
@@ -175,12 +177,12 @@ fn prerequisites(
     context: &Context<'_>,
 ) -> Vec<StatusCondition> {
     let (cache, object_ref, now) = (gitops.cache, gitops.object_ref, context.now);
-    let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
+    let missing = |what: &str| coming(format!("{what} does not exist yet"));
     let exists_or_missing = |exists, what: &str| {
         if exists {
-            Ok(format!("{what} exists"))
+            Outcome::success(format!("{what} exists"))
         } else {
-            coming(what)
+            missing(what)
         }
     };
     let applied = |name: &str| {
@@ -193,71 +195,70 @@ fn prerequisites(
         let applied = clusters.iter().filter(is_applied).count();
         let message = format!("{applied} of {} clusters have applied the ManifestWork", clusters.len());
         if applied < clusters.len() {
-            Err((ConditionStatus::Unknown, message))
+            coming(message)
         } else {
-            Ok(message)
+            Outcome::success(message)
         }
     };
     let server = match server {
-        Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
-        Err(why) => Err((ConditionStatus::False, why.clone())),
+        Ok(Server { address, port }) => Outcome::success(format!("agents connect to {address}:{port}")),
+        Err(why) => Outcome {
+            reason: ["ArgoCDAgentFailed", "ServerNotDiscovered"],
+            ..failed(why)
+        },
     };
     let token_key = exists_or_missing(cache.objects(Kind::TokenKey).next().is_some(), "the token key");
-    let authority = not_late(cache, names::CA_SECRET, now).and_then(|()| authority(cache));
+    let authority = late(cache, names::CA_SECRET, now).unwrap_or_else(|| authority(cache));
     let [principal, proxy] = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| leaf(cache, name, now));
     let template = if is_unattended(desired, context.settings) {
-        let why = if desired.operator {
+        failed(if desired.operator {
             WITHOUT_OURS_BESIDE_AN_OPERATOR
         } else {
             WITHOUT_OURS
-        };
-        Err((ConditionStatus::False, why.to_owned()))
+        })
     } else {
         exists_or_missing(ready.template, "the AddOnTemplate")
     };
     let config = exists_or_missing(ready.config, "the AddOnDeploymentConfig");
     let management = match &ready.management {
-        Ok(true) => Ok("OCM installs the add-on on the selected clusters".to_owned()),
-        Ok(false) => coming("the ClusterManagementAddOn"),
-        Err(clusters) => Err((
-            ConditionStatus::False,
-            format!(
-                "no GitOpsCluster selects {}, which have the add-on: select them, or delete their ManagedClusterAddOn {}",
-                first_few(clusters),
-                names::ADDON
-            ),
+        Ok(true) => Outcome::success("OCM installs the add-on on the selected clusters"),
+        Ok(false) => missing("the ClusterManagementAddOn"),
+        Err(clusters) => failed(format!(
+            "no GitOpsCluster selects {}, which have the add-on: select them, or delete their ManagedClusterAddOn {}",
+            first_few(clusters),
+            names::ADDON
         )),
     };
     let works = applied(names::CA_WORK);
     let argocd = if desired.is_operated() {
         applied(&names::argocd_work(&object_ref.namespace, &object_ref.name))
     } else {
-        Ok("the add-on includes Argo CD".to_owned())
+        Outcome::success("the add-on includes Argo CD")
     };
     if !gitops.object.spec.is_pull_integration {
         return vec![
-            condition("ArgoCDAgentPrereqsReady", worst([server, token_key])),
-            condition("CertificatesReady", worst([authority, principal, proxy])),
-            condition("AddOnTemplateReady", template),
-            condition("AddOnDeploymentConfigsReady", config),
-            condition("ManagedClusterAddOnsReady", management),
-            condition("ManifestWorksApplied", worst([works, argocd])),
+            joined([server, token_key]).named("ArgoCDAgentPrereqsReady"),
+            joined([authority, principal, proxy]).named("CertificatesReady"),
+            template.named("AddOnTemplateReady"),
+            config.named("AddOnDeploymentConfigsReady"),
+            management.named("ManagedClusterAddOnsReady"),
+            joined([works, argocd]).named("ManifestWorksApplied"),
         ];
     }
     let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
     let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
     vec![
-        condition("RBACReady", Ok(rights.to_owned())),
-        condition("ServerDiscovered", server),
-        condition("JWTSecretReady", token_key),
-        condition("CACertificateReady", authority),
-        condition("PrincipalCertificateReady", principal),
-        condition("ResourceProxyCertificateReady", proxy),
-        condition("PlacementTolerationConfigured", Ok(tolerations.to_owned())),
-        condition("AddOnTemplateReady", template),
-        condition("AddonConfigured", worst([config, management])),
-        condition("ManifestWorkCreated", works),
-        condition("ArgoCDCRDelivered", argocd),
+        Outcome::success(rights).named("RBACReady"),
+        server.named("ServerDiscovered"),
+        token_key.named("JWTSecretReady"),
+        authority.named("CACertificateReady"),
+        principal.named("PrincipalCertificateReady"),
+        proxy.named("ResourceProxyCertificateReady"),
+        Outcome::success(tolerations).named("PlacementTolerationConfigured"),
+        template.named("AddOnTemplateReady"),
+        joined([config, management]).named("AddonConfigured"),
+        works.named("ManifestWorkCreated"),
+        argocd.named("ArgoCDCRDelivered"),
     ]
 }
 
@@ -266,36 +267,12 @@ fn is_unattended(desired: &DesiredAgent, settings: &Settings) -> bool {
     desired.brings_argocd() && desired.images.or(&settings.images).ours.is_none()
 }
 
-/// Returns the first prerequisite with the worst status, or the joined messages if all prerequisites are ready.
-fn worst<const N: usize>(prerequisites: [Prerequisite; N]) -> Prerequisite {
-    let is = |is: ConditionStatus| move |prerequisite: &&Prerequisite| matches!(prerequisite, Err((other, _)) if *other == is);
-    let bad = [ConditionStatus::False, ConditionStatus::Unknown]
-        .into_iter()
-        .find_map(|it| prerequisites.iter().find(is(it)));
-    if let Some(bad) = bad {
-        return bad.clone();
-    }
-    let all: Vec<_> = prerequisites.into_iter().flatten().collect();
-    Ok(all.join("; "))
-}
-
-fn condition(kind: &'static str, prerequisite: Prerequisite) -> StatusCondition {
-    let (is, reason, message) = match prerequisite {
-        Ok(message) => (ConditionStatus::True, ["Success"; 2], message),
-        Err((ConditionStatus::False, message)) if kind == "ServerDiscovered" => (
-            ConditionStatus::False,
-            ["ArgoCDAgentFailed", "ServerNotDiscovered"],
-            message,
-        ),
-        Err((ConditionStatus::False, message)) => (ConditionStatus::False, ["ArgoCDAgentFailed", "Failed"], message),
-        Err((is, message)) => (is, ["Reconciling", "InProgress"], message),
-    };
-    StatusCondition {
-        kind,
-        is,
-        reason,
-        message,
-    }
+/// Returns the first outcome with the worst status, or the joined messages if all are ready.
+fn joined<const N: usize>(outcomes: [Outcome; N]) -> Outcome {
+    worst(outcomes.iter()).cloned().unwrap_or_else(|| {
+        let all = outcomes.map(|outcome| outcome.message);
+        Outcome::success(all.join("; "))
+    })
 }
 
 /// Returns the certificate in a Secret of Argo CD's namespace if its owner has to renew it.
@@ -303,18 +280,13 @@ fn renewed_by_its_owner<'i>(cache: &'i Cache, name: &str) -> Option<&'i Certific
     argocd_agent::reconcile::renewed_by_its_owner(cache.certificate(names::CA_SECRET), cache.certificate(name)?)
 }
 
-/// Returns the reason why a certificate that this controller does not renew is not ready: little of its lifetime is left.
-fn not_late(cache: &Cache, name: &str, now: Timestamp) -> Result<(), (ConditionStatus, String)> {
-    let Some(late) = renewed_by_its_owner(cache, name).filter(|it| it.renews_at() <= now) else {
-        return Ok(());
-    };
+/// Returns the outcome of a certificate that this controller does not renew, if little of its lifetime is left.
+fn late(cache: &Cache, name: &str, now: Timestamp) -> Option<Outcome> {
+    let late = renewed_by_its_owner(cache, name).filter(|it| it.renews_at() <= now)?;
     let (argocd, common_name, end) = (cache.argocd(), &late.common_name, format_time(late.not_after));
-    Err((
-        ConditionStatus::False,
-        format!(
-            "the certificate {common_name} in Secret {argocd}/{name} is valid until {end}, and this controller does not renew it: replace it"
-        ),
-    ))
+    Some(failed(format!(
+        "the certificate {common_name} in Secret {argocd}/{name} is valid until {end}, and this controller does not renew it: replace it"
+    )))
 }
 
 /// Returns when the next certificate that its owner has to renew is late.
@@ -326,50 +298,40 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
         .min()
 }
 
-fn authority(cache: &Cache) -> Prerequisite {
+fn authority(cache: &Cache) -> Outcome {
     let argocd = cache.argocd();
     let name = names::CA_SECRET;
     let Some(ca) = cache.certificate(name) else {
-        return Err((
-            ConditionStatus::Unknown,
-            format!(
-                "Secret {argocd}/{name} of type kubernetes.io/tls does not exist yet: delete a Secret of another type \
-                 if it has this name"
-            ),
+        return coming(format!(
+            "Secret {argocd}/{name} of type kubernetes.io/tls does not exist yet: delete a Secret of another type \
+             if it has this name"
         ));
     };
-    match ca.leaf() {
-        None => Err((
-            ConditionStatus::False,
-            format!(
-                "Secret {argocd}/{name} has no certificate that matches its key: correct it, or delete it to replace \
-                 the CA of all agents"
-            ),
-        )),
-        Some(signer) => Ok(match (&ca.next, ca.certificates.len()) {
-            (Some(_), _) => format!(
-                "{} signs; the next CA is being distributed to the clusters",
-                signer.common_name
-            ),
-            (None, 1) => format!("{} signs", signer.common_name),
-            (None, _) => format!(
-                "{} signs; the certificates of the previous CA are being replaced",
-                signer.common_name
-            ),
-        }),
-    }
+    let Some(signer) = ca.leaf() else {
+        return failed(format!(
+            "Secret {argocd}/{name} has no certificate that matches its key: correct it, or delete it to replace \
+             the CA of all agents"
+        ));
+    };
+    let state = match (&ca.next, ca.certificates.len()) {
+        (Some(_), _) => "; the next CA is being distributed to the clusters",
+        (None, 1) => "",
+        (None, _) => "; the certificates of the previous CA are being replaced",
+    };
+    Outcome::success(format!("{} signs{state}", signer.common_name))
 }
 
-fn leaf(cache: &Cache, name: &str, now: Timestamp) -> Prerequisite {
-    not_late(cache, name, now)?;
+fn leaf(cache: &Cache, name: &str, now: Timestamp) -> Outcome {
+    if let Some(late) = late(cache, name, now) {
+        return late;
+    }
     let Some(certificate) = cache.certificate(name) else {
-        let message = "the certificate does not exist yet".to_owned();
-        return Err((ConditionStatus::Unknown, message));
+        return coming("the certificate does not exist yet");
     };
     let authorities = cache.certificate(names::CA_SECRET).map(|ca| &ca.certificates[..]);
     let mut authorities = authorities.unwrap_or_default().iter();
     let is_issuer = |it: &&Certificate| certificate.leaf().is_some_and(|leaf| leaf.is_issued_by(it));
-    Ok(match authorities.find(is_issuer) {
+    Outcome::success(match authorities.find(is_issuer) {
         Some(authority) => format!("issued by {}", authority.common_name),
         None => "issued externally; not renewed by this controller".to_owned(),
     })

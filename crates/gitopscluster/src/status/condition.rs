@@ -17,10 +17,58 @@ pub(super) enum ConditionStatus {
 /// A condition without its transition time.
 pub(super) struct StatusCondition {
     pub(super) kind: &'static str,
+    pub(super) outcome: Outcome,
+}
+
+/// The status of a condition, with its reason and message.
+#[derive(Clone)]
+pub(super) struct Outcome {
     pub(super) is: ConditionStatus,
     /// The reasons of Red Hat ACM and of argocd-pull-integration.
     pub(super) reason: [&'static str; 2],
     pub(super) message: String,
+}
+
+impl Outcome {
+    /// Returns an outcome that has the same reason in both APIs.
+    pub(super) fn new(is: ConditionStatus, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            is,
+            reason: [reason; 2],
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn success(message: impl Into<String>) -> Self {
+        Self::new(ConditionStatus::True, "Success", message)
+    }
+
+    /// Returns the outcome of what fails, with the reason of Red Hat ACM.
+    pub(super) fn failure(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason: [reason, "Failed"],
+            ..Self::new(ConditionStatus::False, reason, message)
+        }
+    }
+
+    /// Returns the outcome of what is not decided yet, with the reason of Red Hat ACM.
+    pub(super) fn progress(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason: [reason, "InProgress"],
+            ..Self::new(ConditionStatus::Unknown, reason, message)
+        }
+    }
+
+    pub(super) fn named(self, kind: &'static str) -> StatusCondition {
+        StatusCondition { kind, outcome: self }
+    }
+}
+
+/// Returns the first of the outcomes with the worst status, unless all are True.
+pub(super) fn worst<'o>(outcomes: impl Iterator<Item = &'o Outcome> + Clone) -> Option<&'o Outcome> {
+    [ConditionStatus::False, ConditionStatus::Unknown]
+        .into_iter()
+        .find_map(|is| outcomes.clone().find(|outcome| outcome.is == is))
 }
 
 /// Returns a condition of the current status.
@@ -30,18 +78,9 @@ pub(super) fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Val
 }
 
 impl StatusCondition {
-    /// Returns a condition that has the same reason in both APIs.
-    pub(super) fn new(kind: &'static str, is: ConditionStatus, reason: &'static str, message: String) -> Self {
-        Self {
-            kind,
-            is,
-            reason: [reason; 2],
-            message,
-        }
-    }
-
     pub(super) fn to_json(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
-        let status = match self.is {
+        let Outcome { is, reason, message } = &self.outcome;
+        let status = match is {
             ConditionStatus::True => "True",
             ConditionStatus::False => "False",
             ConditionStatus::Unknown => "Unknown",
@@ -51,8 +90,8 @@ impl StatusCondition {
         json!({
             "type": self.kind,
             "status": status,
-            "reason": self.reason[dialect],
-            "message": self.message,
+            "reason": reason[dialect],
+            "message": message,
             "observedGeneration": it.generation,
             "lastTransitionTime": since.unwrap_or(now),
         })
