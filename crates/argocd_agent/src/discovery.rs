@@ -144,7 +144,6 @@ fn inside(service: &str, namespace: &str) -> BTreeSet<Box<str>> {
     names.into_iter().chain(local).collect()
 }
 
-/// Returns the first of these Services that exists.
 fn find<'v>(services: &[&'v Value], names: [&str; 2]) -> Option<&'v Value> {
     let with = |name| services.iter().copied().find(|service| name_of(service) == name);
     names.into_iter().find_map(with)

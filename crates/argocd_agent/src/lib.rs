@@ -8,7 +8,6 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod discovery;
-pub mod requests;
 pub mod rollout;
 pub mod state;
 pub mod works;
@@ -35,12 +34,10 @@ fn labels() -> Value {
     json!({ ocm::work::MANAGED_BY: ocm::work::OURS })
 }
 
-/// Returns the annotation that names the GitOpsCluster that owns an object.
 fn owner(gitops_cluster: &ObjectRef) -> Value {
     json!({ hub_state::annotations::OWNER: gitops_cluster.to_string() })
 }
 
-/// Returns the metadata of an object of a GitOpsCluster.
 fn metadata(gitops_cluster: &ObjectRef, namespace: &str, name: &str) -> Value {
     json!({"namespace": namespace, "name": name, "labels": labels(), "annotations": owner(gitops_cluster)})
 }

@@ -271,7 +271,6 @@ fn certificate(cache: &Cache) -> Option<Write> {
     })
 }
 
-/// Returns true if any of our shared objects is left.
 pub(super) fn is_left(cache: &Cache) -> bool {
     let kinds = [
         Kind::ManagementAddOn,

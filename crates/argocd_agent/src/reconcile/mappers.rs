@@ -86,13 +86,7 @@ pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 }
 
 pub(super) fn objects_of_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let cluster = &changed.object_ref.namespace;
-    let mut affected = vec![
-        ReconcileRequest::argocd(cache.argocd()),
-        ReconcileRequest::cluster(cluster),
-    ];
-    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, cluster)));
-    affected
+    of_cluster(cache, changed, &changed.object_ref.namespace)
 }
 
 pub(super) fn requests(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
@@ -103,22 +97,24 @@ pub(super) fn issued(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     let Some(cluster) = names::cluster_of_issued(&changed.object_ref.name) else {
         return Vec::new();
     };
-    let cluster: Arc<str> = cluster.into();
-    let mut affected = vec![
-        ReconcileRequest::argocd(cache.argocd()),
-        ReconcileRequest::cluster(&cluster),
-    ];
-    affected.extend(cache.requests_of(&cluster).cloned().map(ReconcileRequest::request));
-    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, &cluster)));
+    let mut affected = of_cluster(cache, changed, &cluster.into());
+    affected.extend(cache.requests_of(cluster).cloned().map(ReconcileRequest::request));
     affected
 }
 
-/// Returns the GitOpsClusters of a managed cluster, and those for which an object of the cluster was created: a GitOpsCluster that
-/// installed the add-on may no longer select the cluster, and waits until the add-on is deleted.
-fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
-    let mut all = owners_of(cache, changed);
-    all.extend(cache.gitops_of(cluster));
-    all
+/// Returns Argo CD, a managed cluster, its GitOpsClusters, and those for which an object of the cluster was created: a GitOpsCluster
+/// that installed the add-on may no longer select the cluster, and waits until the add-on is deleted.
+fn of_cluster(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> Vec<ReconcileRequest> {
+    let mut gitops = owners_of(cache, changed);
+    gitops.extend(cache.gitops_of(cluster));
+    let itself = [
+        ReconcileRequest::argocd(cache.argocd()),
+        ReconcileRequest::cluster(cluster),
+    ];
+    itself
+        .into_iter()
+        .chain(ReconcileRequest::gitops_all(&gitops))
+        .collect()
 }
 
 /// Returns the managed clusters that have a cluster Secret of a GitOpsCluster or an agent, or need them.

@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 /// The maximum number of clusters that a message names.
 const MAX_NAMED: usize = 3;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The status of a condition, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConditionStatus {
-    True,
     False,
     Unknown,
+    True,
 }
 
 /// A condition without its transition time.
@@ -65,10 +66,9 @@ impl Outcome {
 }
 
 /// Returns the first of the outcomes with the worst status, unless all are True.
-pub(super) fn worst<'o>(outcomes: impl Iterator<Item = &'o Outcome> + Clone) -> Option<&'o Outcome> {
-    [ConditionStatus::False, ConditionStatus::Unknown]
-        .into_iter()
-        .find_map(|is| outcomes.clone().find(|outcome| outcome.is == is))
+pub(super) fn worst<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> Option<&'o Outcome> {
+    let bad = outcomes.filter(|outcome| outcome.is != ConditionStatus::True);
+    bad.min_by_key(|outcome| outcome.is)
 }
 
 /// Returns a condition of the current status.
