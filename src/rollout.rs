@@ -189,8 +189,7 @@ impl Rollout {
     }
 
     /// Returns the namespace and the name of its Placement.
-    #[must_use]
-    pub fn placement(&self) -> ObjectRef {
+    fn placement(&self) -> ObjectRef {
         placement_of(&self.set)
     }
 

@@ -168,8 +168,7 @@ impl Scenario {
         let old = pki::make(
             &Recipe::Authority {
                 common_name: pki::authority_name(not_before),
-                not_before,
-                not_after,
+                validity: not_before..not_after,
             },
             None,
         )?;

@@ -1,10 +1,10 @@
 //! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
 //! for each form. The controller of the requested form also deletes the Secret of the other form.
 
-use super::shared::{ABOUT, NAME, WATCHES};
+use super::{ABOUT, NAME, WATCHES};
 use assignment::{
-    Claim, GitOpsClusterRef, Held, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret,
-    owned_secret, secret_owner,
+    GitOpsClusterRef, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret, owned_secret,
+    secret_owner,
 };
 use cluster_secrets::{Issuer, RegisteredCluster, SecretUpdate};
 use hub_state::cache::Cache;
@@ -45,12 +45,6 @@ pub const AGENTS: Controller = Controller {
 /// The setting that names the hub.
 const HUB_CLUSTER: &str = "ARGOCD_OCM_CMP_HUB_CLUSTER";
 
-/// Returns the URL of argocd-agent's resource proxy for Argo CD.
-fn resource_proxy(cache: &Cache) -> String {
-    let services = cache.objects(Kind::Services).map(|(_, it)| &it.object);
-    argocd_agent::resource_proxy(&services.collect::<Vec<_>>(), cache.argocd()).0
-}
-
 /// Returns the decision about the Secret of a managed cluster that `owner` registers with this kind (`before` is the previous
 /// owner), and the Secret of the other kind that it replaces, with its name. Without an issuer, writes nothing for clusters with
 /// argocd-agent.
@@ -62,7 +56,8 @@ pub(super) fn decide<'i>(
     issuer: Option<Issuer<'_>>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
-    let proxy = resource_proxy(cache);
+    let services: Vec<_> = cache.objects(Kind::Services).map(|(_, it)| &it.object).collect();
+    let (proxy, _) = argocd_agent::resource_proxy(&services, cache.argocd());
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {
         SecretKind::Blank => SecretManager::GitOps { owner, before },
@@ -194,7 +189,7 @@ fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
     let cache = gitops.cache;
     let addon = ObjectRef::new(cluster, names::ADDON);
     let mut works = cache.objects_in(Kind::AgentWorks, cluster);
-    gitops.claim_on(Held::Agent, cluster) == Claim::Released
+    gitops.has_released_agent(cluster)
         && assignment::for_cluster(cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
         && (cache.object(Kind::AddOns, &addon).is_some()

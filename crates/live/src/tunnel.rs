@@ -376,8 +376,8 @@ mod tests {
     /// Returns a certificate of 127.0.0.1 with its key.
     fn certificate() -> (Vec<u8>, Vec<u8>) {
         let time = |seconds| Timestamp::from_second(seconds).expect("a time");
-        let (since, until) = (time(1_600_000_000), time(4_000_000_000));
-        pki::self_signed("user-server", &["127.0.0.1".into()].into(), since, until).expect("a certificate")
+        let validity = time(1_600_000_000)..time(4_000_000_000);
+        pki::self_signed("user-server", &["127.0.0.1".into()].into(), validity).expect("a certificate")
     }
 
     /// Starts a user-server that answers each request by `answer`, and returns a tunnel to it, which trusts `trusted` or else its

@@ -103,12 +103,12 @@ fn reissues_a_certificate_only_for_a_reason() {
     let at = |now: Timestamp| Hub { now, ..hub() }.with(NAME, made().clone());
     assert_eq!(at(now() + days(23)).decide(), SecretUpdate::default());
     let (renewed, recipe) = written(at(now() + days(24)));
-    assert!(matches!(recipe, Some(Recipe::Client { not_after, .. }) if not_after == now() + days(54)));
+    assert!(matches!(recipe, Some(Recipe::Client { validity, .. }) if validity.end == now() + days(54)));
     assert_eq!(renewed["metadata"]["labels"], made()["metadata"]["labels"]);
     // The clock was a day ahead when the certificate was issued, so it is not valid yet.
     let early = now() - days(1);
     let (_, recipe) = written(at(early));
-    assert!(matches!(recipe, Some(Recipe::Client { not_before, .. }) if not_before < early));
+    assert!(matches!(recipe, Some(Recipe::Client { validity, .. }) if validity.start < early));
 
     let [one, other] = authorities();
     for authority in [other, &both(one, other), &both(other, one)] {

@@ -27,6 +27,7 @@ use runtime::writer::read_authority;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::{LazyLock, Mutex};
 use x509_cert::attr::Attributes;
 use x509_cert::request::{CertReq, CertReqInfo, Version};
@@ -62,20 +63,23 @@ static GENERATED: LazyLock<Mutex<HashMap<String, Generated>>> = LazyLock::new(Mu
 const CA_GRID: SignedDuration = SignedDuration::from_hours(10 * 24);
 
 /// Returns a new CA, as [`pki::make`] generates it, at a time of the grid; `number` tells the CAs of a history apart.
-fn authority_on_grid(not_before: Timestamp, not_after: Timestamp, number: usize) -> Generated {
+fn authority_on_grid(validity: &Range<Timestamp>, number: usize) -> Generated {
+    let Range {
+        start: not_before,
+        end: not_after,
+    } = *validity;
     let early = not_before.as_second() % CA_GRID.as_secs() + i64::try_from(number).expect("a small number");
     let early = SignedDuration::from_secs(early);
     let (not_before, not_after) = (not_before - early, not_after - early);
     generate_once(&Recipe::Authority {
         common_name: pki::authority_name(not_before),
-        not_before,
-        not_after,
+        validity: not_before..not_after,
     })
 }
 
 /// Returns the next CA beside the one in a Secret.
-fn next_authority(not_before: Timestamp, not_after: Timestamp, secret: &Value) -> Generated {
-    let mut made = authority_on_grid(not_before, not_after, 0);
+fn next_authority(validity: &Range<Timestamp>, secret: &Value) -> Generated {
+    let mut made = authority_on_grid(validity, 0);
     let mut bundle = ByteString::deserialize(&secret["data"][TLS_CERTIFICATE])
         .expect("a CA")
         .0;
@@ -351,20 +355,12 @@ impl Hub {
         let secret = self.get(Kind::Certificates, &of_argocd(names::CA_SECRET));
         let made = match (recipe, recipe.authority(), secret) {
             // Generating a key takes long, and histories create their first CA at the same time.
-            (
-                Recipe::Authority {
-                    not_before, not_after, ..
-                },
-                ..,
-            ) if number > 0 => authority_on_grid(*not_before, *not_after, number),
+            (Recipe::Authority { validity, .. }, ..) if number > 0 => authority_on_grid(validity, number),
             (_, None, _) => generate_once(recipe),
             (_, Some(authority), Some(secret)) => {
                 assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
-                if let Recipe::NextAuthority {
-                    not_before, not_after, ..
-                } = recipe
-                {
-                    next_authority(*not_before, *not_after, secret)
+                if let Recipe::NextAuthority { validity, .. } = recipe {
+                    next_authority(validity, secret)
                 } else {
                     let authority = read_authority(&secret.to_string()).expect("an authority").1;
                     pki::make(recipe, Some(&authority)).expect("it can be made")

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::simulation::fake_ocm::agent_request;
-use assignment::{Claim, Held};
 use fastrand::Rng;
 use hub_state::model::Kind;
 use k8s_openapi::ByteString;
@@ -212,7 +211,7 @@ impl Hub {
             let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
             let mut all = GitOpsClusterRef::with_agents(&self.cache).map(|(gitops, _)| gitops);
             all.find(|gitops| *owner == gitops.object_ref.to_string())
-                .is_some_and(|gitops| gitops.claim_on(Held::Agent, cluster) != Claim::Released)
+                .is_some_and(|gitops| !gitops.has_released_agent(cluster))
         };
         for (name, secret) in &self.secrets {
             if !keeps_up(secret, name.strip_prefix("cluster-").unwrap_or(name)) {

@@ -25,8 +25,7 @@ pub(super) fn server(authority: &Value, at: Timestamp, lasts: i64) -> Value {
     let recipe = Recipe::Server {
         common_name: "principal".to_owned(),
         names: ["principal.example.com".into()].into(),
-        not_before: at,
-        not_after: at + days(lasts),
+        validity: at..at + days(lasts),
         authority: Authority {
             object_ref: of_argocd(names::CA_SECRET),
             version: "1".into(),
