@@ -30,7 +30,7 @@ async fn until_signal(args: &LiveArgs) -> Result<(), String> {
     let mut signals = Signals::install()?;
     tokio::select! {
         served = start(args) => served.map(|never| match never {}),
-        () = signals.received() => Ok(()),
+        _ = signals.received() => Ok(()),
     }
 }
 

@@ -1,8 +1,7 @@
 //! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
 
 use super::argo_cd::containers;
-use super::removal::is_ours;
-use super::{ShippedObject, arguments};
+use super::arguments;
 use serde_json::Value;
 use std::fmt;
 
@@ -22,14 +21,6 @@ pub enum Principal {
     Ours,
     /// Another's, which `install` does not write.
     Theirs,
-}
-
-impl Principal {
-    /// Decides about a live Deployment that has the name of a principal. `ours` is the one of deploy/deploy_principal.yaml.
-    #[must_use]
-    pub fn identify(live: &Value, ours: &ShippedObject) -> Self {
-        if is_ours(ours, live) { Self::Ours } else { Self::Theirs }
-    }
 }
 
 /// A setting of the principal: its flag, its environment variable, and its key in the ConfigMap argocd-agent-params of
@@ -160,7 +151,7 @@ fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Prin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects};
+    use crate::install::{InstallOptions, ShippedObject, is_ours, objects};
     use serde_json::json;
 
     fn shipped() -> (ShippedObject, Value) {
@@ -187,10 +178,9 @@ mod tests {
     #[test]
     fn our_principal_is_recognized_and_has_the_right_settings() {
         let (ours, live) = shipped();
-        assert_eq!(Principal::identify(&live, &ours), Principal::Ours);
+        assert!(is_ours(&ours, &live) && !is_ours(&ours, &theirs()));
         assert_eq!(wrong_settings(&live, None), []);
         assert!(live.to_string().contains(AUTH_VALUE));
-        assert_eq!(Principal::identify(&theirs(), &ours), Principal::Theirs);
     }
 
     #[test]

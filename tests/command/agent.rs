@@ -1,6 +1,6 @@
 //! Tests of `agent`: a program that is restarted when its files change, as kubelet changes them, and the copy of the program.
 
-use crate::program::{program, transcript};
+use crate::program::{folder, program, run};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::fs;
@@ -44,12 +44,8 @@ struct Running {
 
 impl Running {
     fn start(files: &[(&str, &str)], flags: &[&str], script: &str) -> Self {
-        let folder = TempDir::new().expect("a scratch folder");
-        fs::create_dir(folder.path().join("tls")).expect("a folder");
-        for (name, text) in files {
-            fs::write(folder.path().join("tls").join(name), text).expect("a file");
-        }
-        Self::start_in(folder, flags, script)
+        let files: Vec<_> = files.iter().map(|(name, text)| (format!("tls/{name}"), text)).collect();
+        Self::start_in(folder(&files), flags, script)
     }
 
     fn start_in(folder: TempDir, flags: &[&str], script: &str) -> Self {
@@ -273,13 +269,8 @@ fn reports_programs_that_cannot_start_and_bad_arguments() {
 fn agent_install_copies_the_program() {
     let folder = TempDir::new().expect("a scratch folder");
     let shared = folder.path().join("shared");
-    let install = || {
-        program(folder.path())
-            .args(["agent", "install", "shared"])
-            .output()
-            .expect("the program runs")
-    };
-    insta::assert_snapshot!(transcript(&install()), @r"
+    let install = || run(folder.path(), &["agent", "install", "shared"]);
+    insta::assert_snapshot!(install(), @r"
     exit code: 1
     ----- stdout -----
     ----- stderr -----
@@ -289,10 +280,7 @@ fn agent_install_copies_the_program() {
     // Neither a file of an interrupted run nor an older copy matters.
     fs::write(shared.join(".argocd-ocm-cmp.unfinished"), "half").expect("a file");
     fs::write(shared.join("argocd-ocm-cmp"), "old").expect("a file");
-    assert_eq!(
-        transcript(&install()),
-        "exit code: 0\n----- stdout -----\n----- stderr -----\n"
-    );
+    assert_eq!(install(), "exit code: 0\n----- stdout -----\n----- stderr -----\n");
     let copy = shared.join("argocd-ocm-cmp");
     let mode = fs::metadata(&copy).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o755);

@@ -1,6 +1,6 @@
 //! Tests of the step that fetches remote bases and charts before the source is rendered, with a server for files, charts and Git.
 
-use crate::program::{gzip, program, tools, transcript};
+use crate::program::{packed, program, tools, transcript};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -14,6 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use tar::EntryType;
 use tempfile::TempDir;
 
 /// A server of files and redirects by path, of the Git repositories in a folder, and of tokens for what is below `/v2/private/`.
@@ -206,23 +207,13 @@ fn map(name: &str, value: &str) -> String {
 
 /// Returns a packaged chart with one template.
 fn package(name: &str) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    let template = map(name, &format!("of-{name}"));
     let chart = format!("apiVersion: v2\nname: {name}\nversion: 1.2.0\n");
-    for (path, content) in [
-        ("Chart.yaml", chart),
-        ("values.yaml", String::new()),
-        ("templates/all.yaml", template),
-    ] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        builder
-            .append_data(&mut header, format!("{name}/{path}"), content.as_bytes())
-            .expect("an entry");
-    }
-    gzip(builder)
+    let template = map(name, &format!("of-{name}"));
+    packed(&[
+        (EntryType::Regular, &format!("{name}/Chart.yaml"), &chart),
+        (EntryType::Regular, &format!("{name}/values.yaml"), ""),
+        (EntryType::Regular, &format!("{name}/templates/all.yaml"), &template),
+    ])
 }
 
 /// A repository, and the server.

@@ -8,7 +8,7 @@
 
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 
-use crate::program::{gzip, program, tools};
+use crate::program::{packed, program, tools};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -95,27 +95,6 @@ fn kustomization(name: impl Into<String>, text: &str) -> Case {
     Case::new(name, "app/kustomization.yaml")
         .file("app/kustomization.yaml", text)
         .file("app/web.yaml", CONFIG_MAP)
-}
-
-fn packed(entries: &[(tar::EntryType, &str, &str)]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for &(kind, name, content) in entries {
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(kind);
-        header.set_mode(0o644);
-        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
-        if kind.is_file() {
-            header.set_size(content.len() as u64);
-            header.set_cksum();
-            builder.append(&header, content.as_bytes()).expect("an entry");
-        } else {
-            header.set_size(0);
-            header.set_link_name_literal(content).expect("a target");
-            header.set_cksum();
-            builder.append(&header, std::io::empty()).expect("an entry");
-        }
-    }
-    gzip(builder)
 }
 
 /// The environment of the cases: files outside the repository, a listening server, and another process.
@@ -689,14 +668,7 @@ fn kustomization_cases() -> Vec<Case> {
         kustomization("an overlay that is a kustomization", "resources: [web.yaml]")
             .file("app/eu/kustomization.yaml", "resources: ['{url}/a']\n").parameter("overlays", json!({"cluster1": "eu"})),
     ];
-    cases.extend(more.into_iter().map(|case| {
-        // The error names the file that contains the name.
-        let case = Case {
-            expected: "error: ".to_owned(),
-            ..case
-        };
-        case.environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED)
-    }));
+    cases.extend(more.map(|case| case.environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED)));
     cases.extend(cases_of_charts_in_kustomizations());
     cases.extend(address_cases());
     cases

@@ -1,8 +1,7 @@
 //! Tests of `install --print`: the shipped files with the flags applied; and of `uninstall` and `install` without a hub.
 
 use crate::program::{program, program_with, transcript};
-use crate::shipped_files::{documents_of, read_file};
-use manifest::yaml;
+use crate::shipped_files::{documents, read_file};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -31,11 +30,7 @@ pub(crate) fn printed(flags: &str) -> String {
 
 /// Returns the objects of a text in sorted order.
 pub(crate) fn objects(text: &str) -> Vec<Value> {
-    let mut objects: Vec<Value> = yaml::documents(text)
-        .map(|document| {
-            serde_json::from_str(&crate::shipped_files::json(&document.expect("YAML").value)).expect("JSON")
-        })
-        .collect();
+    let mut objects = documents(text);
     objects.sort_by_key(name);
     objects
 }
@@ -55,7 +50,7 @@ pub(crate) fn assert_same(one: &[Value], other: &[Value]) {
 }
 
 fn shipped(files: &[&str]) -> Vec<Value> {
-    let mut objects: Vec<_> = files.iter().flat_map(|file| documents_of(file)).collect();
+    let mut objects: Vec<_> = files.iter().flat_map(|file| documents(&read_file(file))).collect();
     objects.sort_by_key(name);
     // Two files contain the repo-server: deploy/deploy_policy.yaml adds to the sidecar of deploy_cmp.yaml.
     let is_repo_server = |it: &&mut Value| it["metadata"]["name"] == "argocd-repo-server";

@@ -1,6 +1,6 @@
 //! Tests of extreme inputs and environments: no panic, no hang, no partial output, and no disproportionate memory.
 
-use crate::program::{program_with, transcript};
+use crate::program::{self, folder, program_with, transcript};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -20,23 +20,12 @@ const WORDS: [&str; 5] = [
     "--max-size=0",
 ];
 
-fn folder(files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> TempDir {
-    let folder = TempDir::new().expect("a scratch folder");
-    for (name, content) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-        fs::write(path, content).expect("a file");
-    }
-    folder
-}
-
 fn config_map(name: &str, data: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n{data}")
 }
 
 fn run(folder: &Path, more: &[&str]) -> String {
-    let words = WORDS.into_iter().chain(more.iter().copied());
-    transcript(&program_with(folder, words).output().expect("the program runs"))
+    program::run(folder, &[&WORDS, more].concat())
 }
 
 fn refused(line: &str) -> String {

@@ -2,13 +2,11 @@
 
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 
-use crate::program::program_with;
+use crate::program::{folder, program_with};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
-use tempfile::TempDir;
 use testbed::Parts;
 
 /// The value: long enough to be wrapped in base64, with characters that each encoding escapes.
@@ -45,14 +43,7 @@ impl Case {
 
     /// Returns the messages of the program. It must fail unless `succeeds`.
     fn messages(&self, tools: Option<&Parts>) -> Result<String, String> {
-        let repository = TempDir::new().expect("a scratch folder");
-        let root = repository.path().join("checkout");
-        for (path, content) in &self.files {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs::write(path, content).expect("a file");
-        }
-        let output = self.run(&root, tools);
+        let output = self.run(folder(&self.files).path(), tools);
         let messages = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() == messages.starts_with("warning: ") && !messages.is_empty() {
             Ok(messages)

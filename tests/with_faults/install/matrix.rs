@@ -14,6 +14,7 @@ use argocd_ocm_cmp::install::{
     named, objects, with_implied,
 };
 use clap::ValueEnum as _;
+use manifest::problem::Problems;
 use manifest::yaml;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
@@ -327,7 +328,7 @@ impl Model {
     }
 
     /// Installs features as the command does, which completes the options from the hub.
-    fn install(&mut self, features: &BTreeSet<Feature>, known: &mut Known) -> Result<(), Vec<String>> {
+    fn install(&mut self, features: &BTreeSet<Feature>, known: &mut Known) -> Result<(), Problems> {
         let mut workloads = self.workloads().clone();
         let resource = self.documents.get("ArgoCD cd").and_then(|it| it.value.as_ref());
         if let Some(resource) = resource {
@@ -345,9 +346,7 @@ impl Model {
         options.images.tools = options.argo_cd.image.clone().expect("the repo-server has an image");
         let repo_server = live_policy(named(&workloads, &options.argo_cd.repo_server));
         let requested_policy = features.contains(&Feature::Policy).then_some(PolicySource::Sample);
-        options.policy = decide(requested_policy, &repo_server, "")
-            .map_err(|error| vec![error])?
-            .0;
+        (options.policy, _) = decide(requested_policy, &repo_server, "")?;
         options.features = with_implied(options.features);
         let all = known.documents(&options);
         options.features = requested;
@@ -468,7 +467,7 @@ const INDEPENDENT: Feature = Feature::AgentAdmission;
 /// Returns all sets of features that include what they require, without [`INDEPENDENT`].
 fn feature_sets() -> Vec<BTreeSet<Feature>> {
     let mut sets = BTreeSet::from([BTreeSet::new()]);
-    for feature in Feature::ALL.iter().filter(|it| **it != INDEPENDENT) {
+    for feature in Feature::value_variants().iter().filter(|it| **it != INDEPENDENT) {
         let more: Vec<_> = sets
             .iter()
             .map(|set| with_implied(set.iter().copied().chain([*feature])))
@@ -502,7 +501,7 @@ fn every_set_of_features_adds_up() -> Result<()> {
             ..InstallOptions::everything(NAMESPACE)
         })
     };
-    let all = Feature::ALL.iter().copied();
+    let all = Feature::value_variants().iter().copied();
     let mut together = objects_of(all.clone().filter(|it| *it != INDEPENDENT).collect());
     for (name, document) in objects_of([INDEPENDENT].into()) {
         assert_eq!(
@@ -669,7 +668,7 @@ async fn check(start: StartingPoint) -> Result<()> {
     create(&installation, start).await?;
     let before = installation.all()?;
     let base = live(&installation, start)?;
-    let order: Vec<Feature> = Feature::ALL.to_vec();
+    let order: Vec<Feature> = Feature::value_variants().to_vec();
     for order in [order.clone(), order.into_iter().rev().collect()] {
         let (applied, mut on) = start.installed()?;
         for (is_server_side, object) in &applied {
