@@ -151,18 +151,9 @@ fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Prin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, ShippedObject, is_ours, objects};
+    use crate::install::is_ours;
+    use crate::install::tests::shipped;
     use serde_json::json;
-
-    fn shipped() -> (ShippedObject, Value) {
-        let all = objects(&InstallOptions::everything("argocd"));
-        let found = all
-            .into_iter()
-            .find(|object| object.kind() == "Deployment" && object.name() == PRINCIPALS[0]);
-        let found = found.expect("the principal");
-        let value = found.value.clone();
-        (found, value)
-    }
 
     /// Returns the Deployment of argocd-agent's own manifests, which takes its settings from a ConfigMap.
     fn theirs() -> Value {
@@ -177,7 +168,8 @@ mod tests {
 
     #[test]
     fn our_principal_is_recognized_and_has_the_right_settings() {
-        let (ours, live) = shipped();
+        let ours = shipped("Deployment", PRINCIPALS[0]);
+        let live = ours.value.clone();
         assert!(is_ours(&ours, &live) && !is_ours(&ours, &theirs()));
         assert_eq!(wrong_settings(&live, None), []);
         assert!(live.to_string().contains(AUTH_VALUE));

@@ -11,7 +11,12 @@ fn expected(features: &[Feature]) -> InstallOptions {
     }
 }
 
-fn find<'o>(objects: &'o [ShippedObject], kind: &str, name: &str) -> &'o ShippedObject {
+/// Returns an object of all features.
+pub(super) fn shipped(kind: &str, name: &str) -> ShippedObject {
+    find(&objects(&InstallOptions::everything("argocd")), kind, name).clone()
+}
+
+pub(super) fn find<'o>(objects: &'o [ShippedObject], kind: &str, name: &str) -> &'o ShippedObject {
     let found = objects
         .iter()
         .find(|object| (object.kind(), object.name()) == (kind, name));
@@ -26,21 +31,15 @@ fn at<'v>(object: &'v ShippedObject, path: &str) -> &'v Json {
     })
 }
 
-const ENV: &str = "spec.template.spec.containers.controller.env";
-
-/// Returns the environment variables of the controller in its Deployment, without the fields of its Pod.
-fn settings(expected: &InstallOptions) -> Vec<(String, String)> {
-    let objects = objects(expected);
-    let env = at(find(&objects, "Deployment", "argocd-ocm-cmp-controller"), ENV);
-    let entries = env.as_array().expect("a list").iter();
-    entries
-        .filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), entry["value"].as_str()?.to_owned())))
-        .collect()
-}
-
+/// Returns an environment variable of the controller in its Deployment.
 fn setting(expected: &InstallOptions, name: &str) -> Option<String> {
-    let found = settings(expected).into_iter().find(|(key, _)| key == name);
-    found.map(|(_, value)| value)
+    let objects = objects(expected);
+    let deployment = find(&objects, "Deployment", CONTROLLER);
+    let variable = at(
+        deployment,
+        &format!("spec.template.spec.containers.controller.env.{name}"),
+    );
+    variable["value"].as_str().map(str::to_owned)
 }
 
 #[test]

@@ -209,27 +209,6 @@ fn marks_objects_that_stay_on_the_cluster() {
 }
 
 #[test]
-fn prints_changed_options_of_a_work() {
-    let folder = shop(&[("settings.yaml", SETTINGS)]);
-    insta::assert_snapshot!(diff(&folder, &[BOTH, "--update-strategy=CreateOnly"]), @r#"
-    exit code: 1
-    ----- stdout -----
-    eu1,us1 ManifestWork shop
-    --- works.yaml: shop
-    +++ generated: shop
-    @@ -8,6 +8,4 @@
-           namespace: "*"
-           resource: configmaps
-         updateStrategy:
-    -      serverSideApply:
-    -        force: true
-    -      type: ServerSideApply
-    +      type: CreateOnly
-    ----- stderr -----
-    "#);
-}
-
-#[test]
 fn secrets_are_masked() {
     let secret = "{apiVersion: v1, kind: Secret, metadata: {name: db}, stringData: {password: hunter2, user: shop}}";
     let folder = shop(&[("db.yaml", secret)]);

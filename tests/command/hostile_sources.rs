@@ -26,10 +26,10 @@ const CANARY: &str = "canary-4711";
 
 /// A source: a repository, the settings of the Application, and those of the administrator.
 #[derive(Default)]
-struct Case {
-    name: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
     /// The files below the repository, whose root is `/` and whose source is in `/app`, with their contents.
-    files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The links, with their targets.
     links: Vec<(String, String)>,
     parameters: Vec<(&'static str, Value)>,
@@ -41,7 +41,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(name: impl Into<String>, expected: impl Into<String>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, expected: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             expected: expected.into(),
@@ -49,7 +49,7 @@ impl Case {
         }
     }
 
-    fn file(mut self, path: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn file(mut self, path: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
         self.files.push((path.into(), content.as_ref().to_vec()));
         self
     }
@@ -59,9 +59,23 @@ impl Case {
         self
     }
 
-    fn parameter(mut self, name: &'static str, value: Value) -> Self {
+    pub(crate) fn parameter(mut self, name: &'static str, value: Value) -> Self {
         self.parameters.push((name, value));
         self
+    }
+
+    /// Returns the parameters as Argo CD passes them.
+    pub(crate) fn parameters(&self, filled: impl Fn(&str) -> String) -> String {
+        let parameters = self.parameters.iter().map(|(name, value)| {
+            let form = match value {
+                Value::Array(_) => "array",
+                Value::Object(_) => "map",
+                _ => "string",
+            };
+            let value: Value = serde_json::from_str(&filled(&value.to_string())).expect("JSON");
+            json!({"name": name, form: value})
+        });
+        parameters.collect::<Value>().to_string()
     }
 
     fn environment(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -181,19 +195,6 @@ impl HostileEnvironment {
         for (path, target) in &case.links {
             symlink(self.filled(target), place(path)).expect("a link");
         }
-        let parameters: Vec<Value> = case
-            .parameters
-            .iter()
-            .map(|(name, value)| {
-                let form = match value {
-                    Value::Array(_) => "array",
-                    Value::Object(_) => "map",
-                    _ => "string",
-                };
-                let value: Value = serde_json::from_str(&self.filled(&value.to_string())).expect("JSON");
-                json!({"name": name, form: value})
-            })
-            .collect();
         let home = self.scratch.path().join("home");
         let mut command = program(&repository.join("app"));
         command
@@ -202,7 +203,7 @@ impl HostileEnvironment {
             .env("ARGOCD_APP_NAMESPACE", "shop")
             .env("ARGOCD_APP_SOURCE_PATH", "app")
             .env("ARGOCD_ENV_TARGET_CLUSTER", "cluster1")
-            .env("ARGOCD_APP_PARAMETERS", json!(parameters).to_string())
+            .env("ARGOCD_APP_PARAMETERS", case.parameters(|text| self.filled(text)))
             .env("HTTPS_PROXY", format!("http://user:{CANARY}@127.0.0.1:1"))
             .env(
                 "PATH",

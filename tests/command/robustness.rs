@@ -10,7 +10,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
 
 const WORDS: [&str; 5] = [
     "generate",
@@ -304,19 +303,6 @@ fn memory_stays_below_four_times_the_input() {
 }
 
 #[test]
-fn output_does_not_depend_on_file_creation_order() {
-    let mut files: Vec<(String, String)> = (0..300)
-        .map(|n| (format!("{}/{n}.yaml", n % 7), config_map(&format!("c{n}"), "  k: v\n")))
-        .collect();
-    let one = folder(&files);
-    files.reverse();
-    let other = folder(&files);
-    let printed = run(one.path(), &[]);
-    assert!(printed.starts_with("exit code: 0\n"));
-    assert_eq!(printed, run(other.path(), &[]));
-}
-
-#[test]
 fn output_limit_counts_every_printed_byte() {
     let mut files = vec![("a.yaml".to_owned(), config_map("a", "  k: '<&>'\n"))];
     for n in 0..5 {
@@ -355,33 +341,4 @@ fn a_variable_that_is_not_utf8_is_an_error() {
         transcript(&output),
         refused("the environment variable ARGOCD_OCM_CMP_POLICY_FILE is not UTF-8: correct its value, or unset it")
     );
-}
-
-#[test]
-fn long_names_do_not_hide_the_message() {
-    let name = "n".repeat(4_000_000);
-    let folder = folder(&[("a.yaml", config_map(&name, "  k: v\n") + "immutabel: true\n")]);
-    let printed = run(folder.path(), &["--validate=strict"]);
-    assert!(printed.len() < 5_000, "{} bytes", printed.len());
-    let start = "exit code: 1\n----- stdout -----\n----- stderr -----\nerror: a.yaml:7: document 1: ConfigMap nnn";
-    assert!(printed.starts_with(start), "{printed}");
-    assert!(printed.contains("did you mean immutable?"), "{printed}");
-}
-
-#[test]
-fn missing_settings_are_listed_together() {
-    let folder = TempDir::new().expect("a scratch folder");
-    let words = ["ARGOCD_ENV_TARGET_CLUSTERS=eu1", "generate", "."];
-    let output = program_with(folder.path(), words).output().expect("the program runs");
-    let error = String::from_utf8(output.stderr).expect("text");
-    let starts = [
-        "error: no target cluster: ",
-        "error: no name for the work: ",
-        "error: plugin env TARGET_CLUSTERS is not a setting, and is ignored: did you mean TARGET_CLUSTER?",
-    ];
-    let lines: Vec<&str> = error.lines().collect();
-    assert_eq!(lines.len(), starts.len(), "{error}");
-    for (line, start) in lines.iter().zip(starts) {
-        assert!(line.starts_with(start), "{error}");
-    }
 }
