@@ -255,7 +255,7 @@ pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
 }
 
 /// Returns the name of a value of a flag.
-fn name_of(value: impl ValueEnum) -> String {
+fn name_of(value: &impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }

@@ -286,7 +286,7 @@ impl ArgoCd {
                 Unknown::Missing => {
                     format!(
                         "Namespace {namespace}: this Argo CD has no {program}: omit {}",
-                        value_name(*feature)
+                        value_name(feature)
                     )
                 }
                 Unknown::Ambiguous(names) => format!(

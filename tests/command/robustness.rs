@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 const WORDS: [&str; 5] = [
     "generate",
@@ -167,15 +167,7 @@ fn refuses_an_alias_bomb() {
     }
     let folder = folder(&[("a.yaml", config_map("a", &bomb).as_bytes())]);
     // A limit of the address space far below the size of the expanded aliases; the stacks of threads use a part of it.
-    let output = Command::new("sh")
-        .arg("-c")
-        .arg(format!("ulimit -v 1000000; exec \"$0\" {}", WORDS.join(" ")))
-        .arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .current_dir(folder.path())
-        .env_clear()
-        .output()
-        .expect("the program runs");
-    let printed = transcript(&output);
+    let printed = transcript(&limited("ulimit -v 1000000", folder.path(), ""));
     assert!(printed.starts_with(&refused("a.yaml:")[..60]), "{printed}");
     assert_eq!(printed.lines().count(), 4);
 }
@@ -238,16 +230,24 @@ fn time_does_not_grow_faster_than_the_input() {
     );
 }
 
-/// Runs the program with a limit on its processor time, which does not depend on the load of the machine. Returns its output.
-fn ends_within_processor_time(name: &str, folder: &Path, more: &str) -> String {
-    let output = Command::new("sh")
-        .arg("-c")
-        .arg(format!("set -f; ulimit -t 20; exec \"$0\" {} {more}", WORDS.join(" ")))
-        .arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+/// Runs the program under a limit of the shell.
+fn limited(limit: &str, folder: &Path, more: &str) -> Output {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        &format!("set -f; {limit}; exec \"$0\" {} {more}", WORDS.join(" ")),
+    ]);
+    command.arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    command
         .current_dir(folder)
         .env_clear()
         .output()
-        .expect("the program runs");
+        .expect("the program runs")
+}
+
+/// Runs the program with a limit on its processor time, which does not depend on the load of the machine. Returns its output.
+fn ends_within_processor_time(name: &str, folder: &Path, more: &str) -> String {
+    let output = limited("ulimit -t 20", folder, more);
     assert!(
         output.status.code().is_some_and(|code| code < 2),
         "{name}: {}: {}",
