@@ -201,8 +201,8 @@ fn differences(args: DiffArgs, env: &Env) -> Result<Exit, Problems> {
         let fetched = fetched?;
         let clusters = settings.target.clusters().iter();
         let problems = clusters.filter_map(|cluster| cluster_problem(&cluster.to_string(), fetched.clusters.as_ref()?));
-        fetched.notices.iter().for_each(|notice| warn(notice));
-        problems.for_each(|diagnosis| warn(&diagnosis.line()));
+        warn(&fetched.notices);
+        warn(&problems.map(|diagnosis| diagnosis.line()).collect::<Vec<_>>());
         ("hub".to_owned(), fetched.works, ownership)
     };
     let mut live = Vec::new();
@@ -254,7 +254,7 @@ fn generated(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
         confine::limit_own_memory(bytes);
     }
     let generated = progress::shown("generating works", || generate(settings))?;
-    generated.notices.iter().for_each(|notice| warn(notice));
+    warn(&generated.notices);
     Ok(generated)
 }
 
@@ -325,8 +325,10 @@ pub fn fail(problems: impl Into<Problems>) -> Exit {
     Exit::FAILURE
 }
 
-fn warn(line: &str) {
-    say(&format!("warning: {}\n", one_line(line)));
+fn warn(lines: &[impl AsRef<str>]) {
+    for line in lines {
+        say(&format!("warning: {}\n", one_line(line.as_ref())));
+    }
 }
 
 /// Prints to standard error. Ignores write errors: if standard error is closed, there is no place to report them.

@@ -17,7 +17,7 @@ use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Lookup;
 use crate::runtime::runtime;
 use crate::view::kubectl_name;
-use hub::{NO_HUB, PAGE, PATIENCE, each, each_metadata, explain, in_order, status};
+use hub::{NO_HUB, PAGE, each, each_metadata, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -193,8 +193,7 @@ struct Hub {
 
 impl Hub {
     async fn connect(args: &HubArgs) -> Result<Self, String> {
-        let mut config = hub::config(&args.connection()).await?;
-        config.read_timeout = Some(PATIENCE);
+        let config = hub::config(&args.connection()).await?;
         let url = config.cluster_url.to_string();
         match Client::try_from(config) {
             Ok(client) => Ok(Self { client, url }),

@@ -134,7 +134,7 @@ impl InstallOptions {
             argo_cd: ArgoCd::default(),
             images: InstallImages::default(),
             image_pull_secrets: Vec::new(),
-            features: Feature::ALL.iter().copied().collect(),
+            features: Feature::value_variants().iter().copied().collect(),
             replicas: None,
             settings: Vec::new(),
             pull_dialect: Dialect::default(),
@@ -144,9 +144,13 @@ impl InstallOptions {
             additions_only: false,
         }
     }
-}
 
-impl InstallOptions {
+    /// Returns true if the flags name a feature, or one that implies it.
+    #[must_use]
+    pub fn has(&self, feature: Feature) -> bool {
+        with_implied(self.features.iter().copied()).contains(&feature)
+    }
+
     /// Completes the options from the hub: with the parts of its Argo CD, and with what an earlier installation has and must keep.
     /// Returns that installation, and the features to apply. `workloads` are those of Argo CD's namespace, `settings` the ConfigMap of
     /// the controller, if it exists.
@@ -251,7 +255,7 @@ pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
 }
 
 /// Returns the name of a value of a flag.
-fn name_of(value: impl ValueEnum) -> String {
+fn name_of(value: &impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }

@@ -21,9 +21,8 @@ pub struct ControllerArgs {
     )]
     pub controllers: Vec<String>,
 
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// The namespace of Argo CD.
     #[command(flatten)]
@@ -59,9 +58,8 @@ pub struct ControllerArgs {
     )]
     pub bind_address: SocketAddr,
 
-    /// The log.
     #[command(flatten)]
-    pub log: LogArgs,
+    pub(crate) log: LogArgs,
 
     /// Log the writes instead of sending them
     #[arg(long, env = "ARGOCD_OCM_CMP_DRY_RUN")]
@@ -77,13 +75,11 @@ pub struct ControllerArgs {
     )]
     pub concurrent_writes: u16,
 
-    /// The settings of the basic pull model.
     #[command(flatten)]
-    pub pull: PullArgs,
+    pub(crate) pull: PullArgs,
 
-    /// The images for managed clusters.
     #[command(flatten)]
-    pub images: ImageArgs,
+    pub(crate) images: ImageArgs,
 }
 
 const EXAMPLES: &str = "\

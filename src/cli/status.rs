@@ -26,9 +26,8 @@ pub struct StatusArgs {
     #[arg(long, conflicts_with_all = ["application", "clusters"])]
     pub all: bool,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
     /// Show only the works for these managed clusters; without APP, list the Applications there
     #[arg(
@@ -56,9 +55,8 @@ pub struct StatusArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "application")]
     pub project: Vec<String>,
 
-    /// The hub to read.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]

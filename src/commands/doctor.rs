@@ -27,7 +27,7 @@ pub(super) fn run(args: &DoctorArgs, env: &Env) -> Result<Exit, Problems> {
     let exit = match doctor::overall_result(&findings) {
         CheckResult::Passed => Exit::SUCCESS,
         CheckResult::Failed => Exit::FAILURE,
-        _ => Exit::CANNOT_TELL,
+        CheckResult::Unknown => Exit::CANNOT_TELL,
     };
     answer("findings", &list::format_list(&listed, args.output)?, exit)
 }

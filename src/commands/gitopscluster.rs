@@ -26,7 +26,7 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Result<Exit, Pro
     let fleet = progress::shown("reading the hub", || {
         WorkReader::connect(&args.hub).and_then(|reader| reader.fleet(&selection, certificates))
     })?;
-    fleet.notices.iter().for_each(|notice| warn(notice));
+    warn(&fleet.notices);
     let reports = fleet.gitops_clusters.iter();
     let reports: Vec<_> = reports
         .map(|gitops_cluster| GitOpsClusterReport::new(gitops_cluster, &fleet))

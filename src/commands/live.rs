@@ -3,7 +3,6 @@
 use super::Exit;
 use crate::cli::LiveArgs;
 use crate::runtime::runtime;
-use hub::PATIENCE;
 use jiff::Timestamp;
 use live::identity;
 use live::limits::STREAM_TIMEOUT;
@@ -30,16 +29,14 @@ async fn until_signal(args: &LiveArgs) -> Result<(), String> {
     let mut signals = Signals::install()?;
     tokio::select! {
         served = start(args) => served.map(|never| match never {}),
-        () = signals.received() => Ok(()),
+        _ = signals.received() => Ok(()),
     }
 }
 
 /// Starts the server, and serves while it is polled.
 async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     let argo_cd = &args.argo_cd.argocd_namespace;
-    let mut config = hub::config(&args.hub.connection()).await?;
-    config.read_timeout = Some(PATIENCE);
-    let (hub, _) = hub::client(config, convert::identity)?;
+    let (hub, _) = hub::client(hub::config(&args.hub.connection()).await?, convert::identity)?;
     let tunnel = TunnelOptions {
         url: args.cluster_proxy.url()?,
         authority: args

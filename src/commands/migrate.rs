@@ -27,7 +27,7 @@ pub(super) fn plan(args: &MigratePlanArgs) -> Result<Exit, Problems> {
             Ok::<_, String>((plan, peers, notices))
         })
     })?;
-    notices.iter().for_each(|notice| warn(notice));
+    warn(&notices);
     let remedies: Vec<_> = peers.iter().filter_map(|peer| peer.remedy(&planned)).collect();
     let exit = Exit::of(plan.problems().next().is_none());
     answer("plan", &format_plan(&plan, &remedies), exit)

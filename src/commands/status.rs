@@ -51,7 +51,7 @@ fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Probl
     let (mut overview, notices) = progress::shown("reading the hub", || {
         WorkReader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
     })?;
-    notices.iter().for_each(|notice| warn(notice));
+    warn(&notices);
     overview.keep(&args.health, &args.project)?;
     let listed = OverviewList {
         overview: &overview,
@@ -350,7 +350,7 @@ impl Screen {
     fn warn(&mut self, line: &str) {
         if self.warned.insert(line.to_owned()) {
             self.end_progress();
-            warn(line);
+            warn(&[line]);
         }
     }
 }

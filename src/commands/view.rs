@@ -7,7 +7,6 @@ use crate::list::List;
 use crate::runtime::runtime;
 use crate::view::{EventList, ObjectEntry, ObjectList, ObjectName};
 use http::StatusCode;
-use hub::PATIENCE;
 use jiff::Timestamp;
 use kube::Client;
 use live::hub_reader::{self, Delivery};
@@ -131,11 +130,10 @@ impl Viewer {
         let url = args.cluster_proxy.url()?;
         let credentials =
             user_tunnel::token_credentials(config.auth_info.clone(), args.token.clone(), args.send_my_token)?;
+        let (hub, _) = hub::client(config.clone(), identity)?;
         // A forwarded connection may be idle.
         config.read_timeout = None;
-        let (forwarder, _) = hub::client(config.clone(), identity)?;
-        config.read_timeout = Some(PATIENCE);
-        let (hub, _) = hub::client(config, identity)?;
+        let (forwarder, _) = hub::client(config, identity)?;
 
         let delivery = Delivery::read_application(&hub, &application, None)
             .await

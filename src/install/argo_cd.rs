@@ -85,8 +85,8 @@ fn program(component: &str) -> String {
 /// The end of a name shows nothing: `argocd-repo-server` is no `server`.
 ///
 /// # Errors
-/// Returns the names of the workloads if several could be the component.
-pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Option<&'v Json>, Vec<String>> {
+/// Returns the reason if not exactly one workload is the component.
+fn find_component<'v>(all: &'v [Json], component: &str) -> Result<&'v Json, Unknown> {
     let program = program(component);
     let is_labelled = |workload: &Json| {
         let labels = &workload["metadata"]["labels"];
@@ -96,24 +96,27 @@ pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Opt
     // A controller may be either.
     let can_be_it = |workload: &&Json| workload["kind"] != "StatefulSet" || ![REPO_SERVER, SERVER].contains(&component);
     if let Some(workload) = all.iter().filter(can_be_it).find(|value| name_of(value) == program) {
-        return Ok(Some(workload));
+        return Ok(workload);
     }
     let signs: [&dyn Fn(&Json) -> bool; 2] = [&is_labelled, &runs_it];
     for is_it in signs {
         let workloads: Vec<&Json> = all.iter().filter(can_be_it).filter(|value| is_it(value)).collect();
         match workloads[..] {
             [] => {}
-            [one] => return Ok(Some(one)),
-            _ => return Err(workloads.into_iter().map(|value| name_of(value).to_owned()).collect()),
+            [one] => return Ok(one),
+            _ => {
+                let names = workloads.into_iter().map(|value| name_of(value).to_owned());
+                return Err(Unknown::Ambiguous(names.collect()));
+            }
         }
     }
-    Ok(None)
+    Err(Unknown::Missing)
 }
 
 /// Returns the workload of a component, if exactly one is known.
 #[must_use]
 pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
-    find_component(all, component).ok().flatten()
+    find_component(all, component).ok()
 }
 
 /// Returns the container of a workload that runs a component: by its command, by its name, or because the workload has no other. A
@@ -178,16 +181,9 @@ impl ArgoCd {
     pub fn among(workloads: &[Json]) -> Self {
         let mut argo_cd = Self::default();
         let mut unknown = Vec::new();
-        let mut find = |component| match find_component(workloads, component) {
-            Ok(Some(workload)) => Some(workload),
-            Ok(None) => {
-                unknown.push((component, Unknown::Missing));
-                None
-            }
-            Err(names) => {
-                unknown.push((component, Unknown::Ambiguous(names)));
-                None
-            }
+        let mut find = |component| {
+            let found = find_component(workloads, component);
+            found.map_err(|why| unknown.push((component, why))).ok()
         };
         // Pods without a ServiceAccount have the one of their namespace.
         let account = |workload: &Json| {
@@ -269,19 +265,16 @@ impl ArgoCd {
             let problem = format!(
                 "Namespace {namespace} has no Argo CD: install Argo CD first, or pass its namespace with --namespace"
             );
-            return features
-                .iter()
-                .any(needs_account)
-                .then_some(problem)
-                .into_iter()
-                .collect();
+            return if features.iter().any(needs_account) {
+                vec![problem]
+            } else {
+                Vec::new()
+            };
         }
         let mut problems = Vec::new();
         for feature in features {
-            let Some((component, why)) = feature
-                .component()
-                .and_then(|component| Some((component, self.why_unknown(component)?)))
-            else {
+            let Some(component) = feature.component() else { continue };
+            let Some(why) = self.why_unknown(component) else {
                 continue;
             };
             let program = program(component);
@@ -293,7 +286,7 @@ impl ArgoCd {
                 Unknown::Missing => {
                     format!(
                         "Namespace {namespace}: this Argo CD has no {program}: omit {}",
-                        value_name(*feature)
+                        value_name(feature)
                     )
                 }
                 Unknown::Ambiguous(names) => format!(
@@ -398,6 +391,7 @@ fn pod_fields(addition: &Json) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install::tests::find;
     use crate::install::{InstallOptions, Installed, objects};
 
     fn workload(name: &str, component: &str, account: &str) -> Json {
@@ -613,17 +607,12 @@ mod tests {
                 "deployment.apps/cd-argocd-server",
             ]
         );
-        let server = all
-            .iter()
-            .find(|object| object.name() == "cd-argocd-server")
-            .expect("the UI");
+        let server = find(&all, "Deployment", "cd-argocd-server");
         let container = &server.value["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["name"], "server", "the chart's name");
         assert!(container["volumeMounts"].is_array());
-        let binding = all
-            .iter()
-            .find(|object| object.kind() == "RoleBinding" && object.name() == "argocd-ocm-cmp-placement");
-        assert!(binding.expect("the binding").json().contains(r#""name":"cd-sets""#));
+        let binding = find(&all, "RoleBinding", "argocd-ocm-cmp-placement");
+        assert_eq!(binding.value["subjects"][0]["name"], "cd-sets");
     }
 
     /// Between two installations, the operator may not have reconciled yet.
@@ -670,16 +659,12 @@ mod tests {
         assert_eq!(resource.path(), "/apis/argoproj.io/v1beta1/namespaces/argocd/argocds");
         let spec = &resource.value["spec"];
         let names = |list: &Json| {
-            let names = list
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|value| value["name"].as_str());
-            names.map(str::to_owned).collect::<Vec<_>>()
+            let items = list.as_array().expect("a list").iter();
+            items.map(|item| item["name"].clone()).collect::<Vec<_>>()
         };
         assert_eq!(names(&spec["repo"]["sidecarContainers"]), ["argocd-ocm-cmp"]);
         assert_eq!(names(&spec["repo"]["initContainers"]), ["argocd-ocm-cmp-tools"]);
-        assert!(names(&spec["repo"]["volumes"]).contains(&"argocd-ocm-cmp-policy".to_owned()));
+        assert!(names(&spec["repo"]["volumes"]).contains(&json!("argocd-ocm-cmp-policy")));
         let volumes = ["argocd-ocm-cmp-ui", "argocd-ocm-cmp-live"];
         assert_eq!(names(&spec["server"]["volumeMounts"]), volumes);
         assert_eq!(names(&spec["server"]["volumes"]), volumes);

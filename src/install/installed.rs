@@ -77,7 +77,7 @@ impl Installed {
                 .map(str::trim)
                 .collect();
             let is_enabled = |feature: &Feature| feature.controller().is_some_and(|name| controllers.contains(&name));
-            features.extend(Feature::ALL.iter().copied().filter(is_enabled));
+            features.extend(Feature::value_variants().iter().copied().filter(is_enabled));
         }
         Self {
             features,

@@ -26,7 +26,9 @@ fn walk(value: &mut Value, namespace: &str) {
                     ("namespace" | "agentInstallNamespace", value) => rename(value, namespace),
                     ("namespaces", Value::Array(names)) => names.iter_mut().for_each(|name| rename(name, namespace)),
                     ("resourceNames", Value::Array(names)) if is_right => {
-                        names.iter_mut().for_each(|name| rename(name, namespace));
+                        for name in names {
+                            rename(name, namespace);
+                        }
                     }
                     ("data", _) => {}
                     (_, value) => walk(value, namespace),

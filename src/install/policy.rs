@@ -136,7 +136,7 @@ pub fn is_open_project(project: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects};
+    use crate::install::tests::shipped;
     use crate::install::{MANAGER, PART_MANAGERS};
     use serde_json::json;
 
@@ -217,12 +217,7 @@ mod tests {
 
     #[test]
     fn edited_policy_is_not_the_sample() {
-        let ours = objects(&InstallOptions::everything("gitops"));
-        let ours = ours
-            .iter()
-            .find(|object| object.name() == POLICY && object.kind() == "ConfigMap")
-            .expect("the sample ConfigMap");
-        let mut live = ours.value.clone();
+        let mut live = shipped("ConfigMap", POLICY).value;
         assert!(is_sample(&live));
         live["metadata"]["labels"] = json!({});
         assert!(is_sample(&live), "only the text is compared");

@@ -121,24 +121,16 @@ pub fn names_project(application: &Value, project: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects};
+    use crate::install::tests::shipped;
     use controller::LEASE;
     use ocm::gitops_cluster::finalizer;
 
-    fn ours(kind: &str, name: &str) -> ShippedObject {
-        let all = objects(&InstallOptions::everything("argocd"));
-        let found = all
-            .into_iter()
-            .find(|object| (object.kind(), object.name()) == (kind, name));
-        found.unwrap_or_else(|| panic!("{kind} {name}"))
-    }
-
     #[test]
     fn recognizes_own_objects_by_label_manager_or_text() {
-        let account = ours("ServiceAccount", LEASE);
+        let account = shipped("ServiceAccount", LEASE);
         let labelled = |name: &str| json!({"metadata": {"labels": {"app.kubernetes.io/name": name}}});
         assert!(is_ours(&account, &labelled(LEASE)) && !is_ours(&account, &labelled("other")));
-        let project = ours("AppProject", PROJECT);
+        let project = shipped("AppProject", PROJECT);
         let applied =
             |manager: &str| json!({"metadata": {"managedFields": [{"manager": manager, "operation": "Apply"}]}});
         assert!(is_ours(&project, &applied(MANAGER)) && !is_ours(&project, &applied("theirs")));
@@ -148,14 +140,14 @@ mod tests {
 
     #[test]
     fn detects_our_parts_left_in_argo_cds_objects() {
-        let repo_server = ours("Deployment", "argocd-repo-server");
+        let repo_server = shipped("Deployment", "argocd-repo-server");
         let pod = |containers: Value| json!({"metadata": {"annotations": {"a": "argocd-ocm-cmp"}}, "spec": {"containers": containers}});
         assert!(has_additions(&repo_server, &pod(json!([{"name": "argocd-ocm-cmp"}]))));
         assert!(!has_additions(
             &repo_server,
             &pod(json!([{"name": "argocd-repo-server"}]))
         ));
-        let config = ours("ConfigMap", "argocd-cm");
+        let config = shipped("ConfigMap", "argocd-cm");
         let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
         assert!(
             has_additions(&config, &json!({"data": {key: ""}}))

@@ -80,7 +80,7 @@ pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features
                 value["data"][name] = text.as_str().into();
             }
             value["data"][CONTROLLERS] = controllers(features).into();
-            value["data"][DIALECT] = name_of(options.pull_dialect).into();
+            value["data"][DIALECT] = name_of(&options.pull_dialect).into();
         }
         ("ConfigMap", POLICY) => {
             if let PolicySource::Text(policy) = &options.policy {
@@ -109,7 +109,7 @@ fn env(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<(&'static 
         ));
     }
     if features.contains(&Feature::Pull) && options.pull_dialect != Dialect::default() {
-        env.push((DIALECT, name_of(options.pull_dialect)));
+        env.push((DIALECT, name_of(&options.pull_dialect)));
     }
     env
 }

@@ -73,7 +73,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     let mut reconciler = reconciler.with_restores(restores);
     let has_election_ended = select! {
         () = reconciler.run() => false,
-        () = signals.received() => false,
+        _ = signals.received() => false,
         () = ended(election.as_mut()) => true,
     };
     info!("stopping");

@@ -56,8 +56,7 @@ pub(crate) struct ApplyOptions {
 impl InstallHub {
     async fn connect(args: &HubArgs) -> Result<Self, String> {
         let config = hub::config(&args.connection()).await;
-        let mut config = config.map_err(|line| line.replace(hub::NO_HUB, "no hub: "))?;
-        config.read_timeout = Some(hub::PATIENCE);
+        let config = config.map_err(|line| line.replace(hub::NO_HUB, "no hub: "))?;
         let (client, url) = hub::client(config, identity)?;
         Ok(Self { client, url })
     }

@@ -4,7 +4,7 @@ use super::{ESTABLISH_TIMEOUT, InstallHub, POLL_INTERVAL};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, Feature, InstallOptions, LIVE, LiveView,
-    live_authority, with_implied,
+    live_authority,
 };
 use jiff::Timestamp;
 use live::identity::{self, Identity};
@@ -20,7 +20,7 @@ pub(super) async fn completed(
     options: &InstallOptions,
     requested: &BTreeSet<Feature>,
 ) -> Result<(LiveView, String), Problems> {
-    if !with_implied(options.features.iter().copied()).contains(&Feature::Live) {
+    if !options.has(Feature::Live) {
         return Ok(Default::default());
     }
     let namespace = options.namespace.as_str();

@@ -4,7 +4,7 @@ use super::{InstallHub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     Feature, InstallOptions, POLICY, POLICY_KEY, PolicySource, ShippedObject, decide, is_open_project, live_policy,
-    named, with_implied,
+    named,
 };
 use generate::policy;
 use generate::policy::Policy;
@@ -34,8 +34,7 @@ pub(super) async fn decided(
     workloads: &[Value],
     requested: Option<PolicySource>,
 ) -> Result<(PolicySource, Option<String>), Problems> {
-    let has_sidecar = with_implied(options.features.iter().copied()).contains(&Feature::Plugin);
-    if !has_sidecar && requested.is_none() {
+    if !options.has(Feature::Plugin) && requested.is_none() {
         return Ok((PolicySource::Sample, None));
     }
     let (namespace, name) = (&options.namespace, &options.argo_cd.repo_server);

@@ -1,6 +1,6 @@
 //! Tests of `monitoring/rules.yaml`, and of the files generated from it.
 
-use super::{document, expression, list, path, read_file, string};
+use super::{document, expression, list, read_file, root, string};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -102,7 +102,9 @@ fn servicemonitor_selects_the_shipped_service() {
 fn promtool_accepts_rules_and_their_tests() {
     for (what, file) in [("check", "rules.yaml"), ("test", "rules_test.yaml")] {
         let mut promtool = Command::new("promtool");
-        promtool.args([what, "rules", file]).current_dir(path("monitoring"));
+        promtool
+            .args([what, "rules", file])
+            .current_dir(root().join("monitoring"));
         let output = promtool.output().expect("promtool, of Debian's package prometheus");
         let streams = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert!(

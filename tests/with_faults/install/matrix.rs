@@ -347,7 +347,7 @@ impl Model {
         options.images.tools = options.argo_cd.image.clone().expect("the repo-server has an image");
         let repo_server = live_policy(named(&workloads, &options.argo_cd.repo_server));
         let requested_policy = features.contains(&Feature::Policy).then_some(PolicySource::Sample);
-        options.policy = decide(requested_policy, &repo_server, "")?.0;
+        (options.policy, _) = decide(requested_policy, &repo_server, "")?;
         options.features = with_implied(options.features);
         let all = known.documents(&options);
         options.features = requested;
@@ -468,7 +468,7 @@ const INDEPENDENT: Feature = Feature::AgentAdmission;
 /// Returns all sets of features that include what they require, without [`INDEPENDENT`].
 fn feature_sets() -> Vec<BTreeSet<Feature>> {
     let mut sets = BTreeSet::from([BTreeSet::new()]);
-    for feature in Feature::ALL.iter().filter(|it| **it != INDEPENDENT) {
+    for feature in Feature::value_variants().iter().filter(|it| **it != INDEPENDENT) {
         let more: Vec<_> = sets
             .iter()
             .map(|set| with_implied(set.iter().copied().chain([*feature])))
@@ -502,7 +502,7 @@ fn every_set_of_features_adds_up() -> Result<()> {
             ..InstallOptions::everything(NAMESPACE)
         })
     };
-    let all = Feature::ALL.iter().copied();
+    let all = Feature::value_variants().iter().copied();
     let mut together = objects_of(all.clone().filter(|it| *it != INDEPENDENT).collect());
     for (name, document) in objects_of([INDEPENDENT].into()) {
         assert_eq!(
@@ -644,7 +644,7 @@ async fn check(start: StartingPoint) -> Result<()> {
     create(&installation, start).await?;
     let before = installation.all()?;
     let base = live(&installation, start)?;
-    let order: Vec<Feature> = Feature::ALL.to_vec();
+    let order: Vec<Feature> = Feature::value_variants().to_vec();
     for order in [order.clone(), order.into_iter().rev().collect()] {
         let (applied, mut on) = start.installed()?;
         for (is_server_side, object) in &applied {
