@@ -2,7 +2,6 @@
 //! nothing.
 
 use super::*;
-use hub_state::model::Kind;
 
 /// Creates a hub with agents of `all` on eu1 and eu2, and of `other` on eu3.
 fn with_two() -> Hub {
@@ -19,13 +18,13 @@ fn deselected_cluster_gets_its_works_back_when_invalid_agents_are_corrected() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &invalid("some"));
     hub.settle();
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.settle();
     let work = ObjectRef::new("eu2", names::CA_WORK);
     let has_work = |hub: &Hub| hub.get(Kind::AgentWorks, &work).is_some();
     assert!(!has_work(&hub), "the Placement released it");
     // It cannot be uninstalled any more.
-    hub.join("eu2", Availability::Unavailable);
+    hub.availability("eu2", Availability::Unavailable);
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     assert!(has_work(&hub));
@@ -49,7 +48,7 @@ fn agent_can_be_revoked_by_its_gitopscluster_once_the_previous_one_no_longer_rev
         record.expect("it is recorded")["metadata"]["annotations"][hub_state::annotations::OWNER].clone()
     };
     hub.write(&all(), &bringing("some", &["eu1"]));
-    hub.select_for(&some(), &["eu2"]);
+    hub.select(&["eu2"]);
     hub.select_for(&of_argocd("others"), &["eu1"]);
     hub.write(&of_argocd("other"), &bringing("others", &[]));
     hub.settle();
@@ -87,7 +86,7 @@ fn second_gitopscluster_gets_a_cluster_that_the_first_never_named() {
     hub.select_for(&of_argocd("others"), &["eu3"]);
     hub.write(&of_argocd("other"), &bringing("others", &[]));
     hub.settle();
-    hub.set_decisions(&some(), Some(&["eu1", "eu2", "eu3"]));
+    hub.decide(&some(), 1, Some(&["eu1", "eu2", "eu3"]));
     hub.settle();
     hub.set_selected_count(&some(), Some(3));
     hub.settle();

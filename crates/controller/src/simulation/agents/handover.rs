@@ -1,8 +1,6 @@
 //! Tests of clusters that move from one GitOpsCluster to another.
 
 use super::*;
-use hub_state::model::{GitOpsCluster, Kind};
-use std::collections::BTreeSet;
 
 #[test]
 fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
@@ -65,7 +63,7 @@ fn new_owner_creates_its_argocd_work_before_the_old_is_deleted() {
     hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
     hub.write(&other, &operated("others"));
     hub.settle();
-    hub.select_for(&some(), &["eu2"]);
+    hub.select(&["eu2"]);
     let written = hub.settle();
     let made = position(&written, "create ManifestWork eu1/argocd-agent-cr-argocd-other");
     let gone = position(&written, "delete ManifestWork eu1/argocd-agent-cr-argocd-all");
@@ -79,7 +77,7 @@ fn previous_owner_names_a_cluster_until_the_add_on_has_the_entry_of_the_next() {
     let mut hub = Hub::with_all_agents();
     hub.select_for(&of_argocd("others"), &["eu2"]);
     hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     // The ClusterManagementAddOn is reconciled last.
     hub.tick();
     while !hub.affected.is_empty() {
@@ -100,7 +98,7 @@ fn with_interrupted_handover() -> (Hub, ObjectRef) {
     hub.open(true);
     hub.select_for(&ObjectRef::new("team", "some"), &["eu2"]);
     hub.write(&far, &bringing("some", &[]));
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.tick();
     while hub.decided_by(&far).is_empty() {
         hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
@@ -179,10 +177,7 @@ fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
     hub.write(&other, &bringing("others", &[]));
     hub.settle();
     // It cannot be read, or is not restored yet.
-    hub.apply(Change::objects::<GitOpsCluster>(
-        Kind::GitOpsClusters,
-        Update::Listed([other.clone()].into()),
-    ));
+    hub.apply(listed(Kind::GitOpsClusters, &["argocd/other"]));
     hub.settle();
     hub.reconcile_all();
     assert_eq!(hub.owners(), ["argocd/all"].into());

@@ -1,10 +1,9 @@
 //! Tests of CertificateSigningRequests and of revoked agents.
 
 use super::*;
-use crate::simulation::fake_ocm::agent_request;
 use argocd_agent::reconcile::MAX_CERTIFICATES;
 use assignment::certificates::last_expiry;
-use hub_state::model::Kind;
+use fake_ocm::agent_request;
 use k8s_openapi::ByteString;
 use pki::{CLOCK_SKEW, Certificate};
 use serde::Deserialize;
@@ -182,7 +181,7 @@ fn request_of_an_unselected_cluster_waits() {
         hub.settle();
         assert_eq!(hub.became("csr"), (before.to_owned(), None));
         hub.is_at_rest();
-        hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
+        hub.select(&["eu1", "eu2", "eu3"]);
         hub.settle();
         let at = hub.now + SignedDuration::from_secs(11);
         hub.advance_to(at);
@@ -355,12 +354,12 @@ fn blocks_the_certificates_of_a_cluster_that_leaves() {
         let issued = hub.issued(name, cluster);
         issued.expect("it is signed")
     });
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.settle();
     assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1"], vec![second.clone()]));
     hub.is_at_rest();
     // The cluster is selected again with another certificate, and the blocked one stays blocked.
-    hub.select_for(&some(), &["eu1", "eu2"]);
+    hub.select(&["eu1", "eu2"]);
     hub.settle();
     let third = hub.issued("three", "eu2").expect("it is signed");
     assert_ne!(third, second);
@@ -392,7 +391,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
     hub.issued("one", "eu1").expect("it is signed");
     hub.open(true);
     hub.settle();
-    let restarts = hub.ocm.as_ref().map(|it| it.restarts);
+    let restarts = hub.ocm.restarts;
     let far = ObjectRef::new("team", "far");
     let mut spec = bringing("some", &["eu1"]);
     spec["gitopsAddon"]["argoCDAgent"]["serverAddress"] = json!("attacker.example.com");
@@ -402,14 +401,12 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
             hub.select_for(&ObjectRef::new("team", "some"), &["eu1"]);
         }
         hub.write(&far, &spec);
-        let finalizers = json!([ocm::gitops_cluster::finalizer("argocd")]);
-        hub.objects.get_mut(&far).expect("it is there")["metadata"]["finalizers"] = finalizers;
-        hub.written(&far);
+        hub.finalize(&far, &[&ocm::gitops_cluster::finalizer("argocd")]);
         hub.events.clear();
         hub.settle();
         hub.reconcile_all();
         assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1", "eu2"], vec![]));
-        assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), restarts);
+        assert_eq!(hub.ocm.restarts, restarts);
         let principal = hub.cache.certificate(names::PRINCIPAL_TLS).expect("it is there");
         let names = format!("{:?}", principal.certificates);
         assert!(!names.contains("attacker"), "{names}");
