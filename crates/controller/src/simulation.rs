@@ -539,6 +539,14 @@ impl Hub {
         ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
     }
 
+    /// Panics if a condition has not this status and reason (empty for any), or not this part in its message.
+    #[track_caller]
+    pub(super) fn says(&self, object_ref: &ObjectRef, kind: &str, state: [&str; 2], part: &str) {
+        let [status, reason, message] = self.condition_of(object_ref, kind);
+        assert!(state == [status, reason] || state == [status, ""], "{status} {reason}");
+        assert!(message.contains(part), "{message}");
+    }
+
     pub(super) fn is(&self, kind: &str) -> [&str; 2] {
         let [status, reason, _] = self.condition_of(&all(), kind);
         [status, reason]

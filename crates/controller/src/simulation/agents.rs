@@ -31,6 +31,15 @@ impl Hub {
         taken.iter().map(String::as_str).collect()
     }
 
+    /// Lets the GitOpsCluster `other` install agents on these clusters.
+    fn add_other(&mut self, clusters: &[&str], spec: &Value) -> ObjectRef {
+        let other = of_argocd("other");
+        self.select_for(&of_argocd("others"), clusters);
+        self.write(&other, spec);
+        self.settle();
+        other
+    }
+
     fn is_at_rest(&mut self) {
         assert_eq!(self.reconcile_all(), [""; 0], "all is written");
         assert_eq!(self.restart_controller(), [""; 0], "once is enough");
@@ -249,10 +258,7 @@ fn deleting_the_last_gitopscluster_with_invalid_agent_settings_deletes_our_objec
 #[test]
 fn gitopscluster_with_invalid_agent_settings_keeps_shared_objects_and_delays_no_deletion() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&other, &bringing("others", &[]));
-    hub.settle();
+    let other = hub.add_other(&["eu3"], &bringing("others", &[]));
     hub.write(&other, &invalid("others"));
     hub.settle();
     hub.delete(&all());

@@ -6,9 +6,7 @@ use super::*;
 /// Creates a hub with agents of `all` on eu1 and eu2, and of `other` on eu3.
 fn with_two() -> Hub {
     let mut hub = Hub::with_all_agents();
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu3"], &bringing("others", &[]));
     assert_eq!(hub.with_addon(), CLUSTERS);
     hub
 }
@@ -49,9 +47,7 @@ fn agent_can_be_revoked_by_its_gitopscluster_once_the_previous_one_no_longer_rev
     };
     hub.write(&all(), &bringing("some", &["eu1"]));
     hub.select(&["eu2"]);
-    hub.select_for(&of_argocd("others"), &["eu1"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu1"], &bringing("others", &[]));
     assert_eq!(
         (owner(&hub), hub.with_addon()),
         (json!("argocd/all"), vec!["eu1", "eu2"])
@@ -83,9 +79,7 @@ fn status_names_a_revoked_cluster_of_another_gitopscluster_until_it_leaves() {
 #[test]
 fn second_gitopscluster_gets_a_cluster_that_the_first_never_named() {
     let mut hub = Hub::with_all_agents();
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu3"], &bringing("others", &[]));
     hub.decide(&some(), 1, Some(&["eu1", "eu2", "eu3"]));
     hub.settle();
     hub.set_selected_count(&some(), Some(3));

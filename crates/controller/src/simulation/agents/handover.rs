@@ -5,10 +5,7 @@ use super::*;
 #[test]
 fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu2", "eu3"]);
-    hub.write(&other, &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu2", "eu3"], &bringing("others", &[]));
     assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
     hub.is_at_rest();
     hub.delete(&all());
@@ -59,10 +56,7 @@ fn new_owner_creates_its_argocd_work_before_the_old_is_deleted() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &operated("some"));
     hub.settle();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
-    hub.write(&other, &operated("others"));
-    hub.settle();
+    hub.add_other(&["eu1", "eu2"], &operated("others"));
     hub.select(&["eu2"]);
     let written = hub.settle();
     let made = position(&written, "create ManifestWork eu1/argocd-agent-cr-argocd-other");
@@ -172,10 +166,7 @@ impl Hub {
 #[test]
 fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
-    hub.write(&other, &bringing("others", &[]));
-    hub.settle();
+    let other = hub.add_other(&["eu1", "eu2"], &bringing("others", &[]));
     // It cannot be read, or is not restored yet.
     hub.apply(listed(Kind::GitOpsClusters, &["argocd/other"]));
     hub.settle();

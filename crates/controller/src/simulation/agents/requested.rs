@@ -433,17 +433,17 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
 #[test]
 fn invalid_agent_settings_let_no_other_gitopscluster_revoke_the_agent() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu3"]);
-    hub.write(&other, &bringing("others", &["eu1"]));
-    hub.settle();
+    let other = hub.add_other(&["eu1", "eu3"], &bringing("others", &["eu1"]));
     hub.write(&all(), &invalid("some"));
     hub.settle();
     assert_eq!(hub.issued("one", "eu1"), None);
     assert_ne!(hub.why_refused("one"), "AgentRevoked");
-    let [status, _, message] = hub.condition_of(&other, "SpecPermitted");
-    assert_eq!(status, "False");
-    assert!(message.contains("eu1 (of GitOpsCluster argocd/all)"), "{message}");
+    hub.says(
+        &other,
+        "SpecPermitted",
+        ["False", ""],
+        "eu1 (of GitOpsCluster argocd/all)",
+    );
     hub.is_at_rest();
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();

@@ -176,10 +176,7 @@ fn old_work_stays_until_the_cluster_has_applied_the_new_one() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &handover::operated("some"));
     hub.settle();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
-    hub.write(&other, &handover::operated("others"));
-    hub.settle();
+    hub.add_other(&["eu1", "eu2"], &handover::operated("others"));
     hub.stuck("eu1", true);
     hub.select(&["eu2"]);
     hub.settle();
@@ -195,9 +192,7 @@ fn old_work_stays_until_the_cluster_has_applied_the_new_one() {
 #[test]
 fn finalizer_stays_until_the_certificates_are_blocked() {
     let mut hub = Hub::with_all_agents();
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu3"], &bringing("others", &[]));
     hub.issued("one", "eu1").expect("it is signed");
     hub.delete(&all());
     hub.settle_last(Kind::Namespace, |hub| {
@@ -214,9 +209,7 @@ fn finalizer_stays_until_the_certificates_are_blocked() {
 fn another_gitopscluster_readmits_no_revoked_agent() {
     let mut hub = Hub::with_all_agents();
     hub.issued("one", "eu1").expect("it is signed");
-    hub.select_for(&of_argocd("others"), &["eu1"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu1"], &bringing("others", &[]));
     hub.write(&all(), &bringing("some", &["eu1"]));
     hub.settle();
     for name in ["two", "three"] {
