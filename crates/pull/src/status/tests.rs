@@ -331,7 +331,11 @@ fn hubs_own_condition_alone_causes_no_write() {
     hub.hears(well(&[]));
     hub.0["conditions"] = unknown.clone();
     let unchanged = pull_work(Some(well(&[])));
-    assert_eq!(hub.write(&inputs(Some(&unchanged))), None, "it would say it again at once");
+    assert_eq!(
+        hub.write(&inputs(Some(&unchanged))),
+        None,
+        "it would say it again at once"
+    );
     hub.hears(well(&[&SUCCEEDED]));
     assert_eq!(hub.0.get("conditions"), None, "it says it again where it is still so");
 }
