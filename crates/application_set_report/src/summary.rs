@@ -12,16 +12,8 @@ pub(super) fn summarize(lines: &[&Line<'_>]) -> Summary {
     let known = lines.iter().position(|line| !line.cluster.is_empty());
     let known = &lines[known.unwrap_or(lines.len())..];
     let all: Vec<_> = known.chunk_by(|one, other| one.cluster == other.cluster).collect();
-    let count = |is: fn(&Line<'_>) -> bool| {
-        let with_all = all.iter().filter(|cluster| cluster.iter().all(|line| is(line)));
-        with_all.count()
-    };
-    let (clusters, synced, healthy) = (
-        all.len(),
-        count(|line| line.is_synced()),
-        count(|line| line.is_healthy()),
-    );
-    let no_worse_than_progressing = count(|line| line.is_healthy() || line.is_progressing());
+    let (clusters, synced, healthy) = (all.len(), count(&all, Line::is_synced), count(&all, Line::is_healthy));
+    let no_worse_than_progressing = count(&all, |line| line.is_healthy() || line.is_progressing());
     let text = |count: usize| count.to_string();
     Summary {
         clusters: text(clusters),
@@ -31,6 +23,12 @@ pub(super) fn summarize(lines: &[&Line<'_>]) -> Summary {
         not_synced: text(clusters.saturating_sub(synced)),
         synced: text(synced),
     }
+}
+
+/// Returns the number of clusters for all of whose Applications this is true.
+fn count<'l>(clusters: &[&[&Line<'l>]], is: fn(&Line<'l>) -> bool) -> usize {
+    let with_all = clusters.iter().filter(|cluster| cluster.iter().all(|line| is(line)));
+    with_all.count()
 }
 
 #[cfg(test)]

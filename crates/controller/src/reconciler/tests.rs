@@ -459,7 +459,8 @@ async fn lost_lease_stops_an_action_between_its_writes() {
             object_ref: ObjectRef::new(&object_ref.namespace, name),
             object: json!({}),
         };
-        Some(action(object_ref, vec![patch(object_ref), create("a"), create("b")]))
+        let writes = || vec![patch(object_ref), create("a"), create("b")];
+        (!object_ref.name.is_empty()).then(|| action(object_ref, writes()))
     }
     static THREE: Controller = controller("applications", Kind::Applications, write_three);
     let (sender, leads) = watch::channel(true);

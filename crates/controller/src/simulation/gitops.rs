@@ -505,21 +505,6 @@ fn gitopscluster_moved_and_deleted_loses_our_finalizer() {
 }
 
 #[test]
-fn deletion_raises_the_generation_while_a_finalizer_is_left() {
-    let mut hub = Hub::with_all();
-    let generation = |hub: &Hub| hub.objects[&all()]["metadata"]["generation"].clone();
-    assert_eq!(
-        generation(&hub),
-        1,
-        "neither the finalizer nor the status has raised it"
-    );
-    hub.delete(&all());
-    assert_eq!(generation(&hub), 2);
-    hub.delete(&all());
-    assert_eq!(generation(&hub), 2, "a second deletion changes nothing");
-}
-
-#[test]
 fn a_placement_of_another_namespace_is_refused() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({"placementRef": {"namespace": "other"}})));

@@ -832,19 +832,6 @@ fn application_elsewhere_needs_namespace_and_project_permission() {
 }
 
 #[test]
-fn application_elsewhere_cannot_target_argo_cds_namespace() {
-    let mut hub = Hub::open();
-    let evil = ObjectRef::new("evil", "shop");
-    hub.application(&evil, "e111e111-0000", |object| {
-        object["metadata"]["annotations"][names::CLUSTER_NAMESPACE] = json!("argocd");
-    });
-    hub.settle(&evil);
-    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is only for Applications in \
-               Namespace argocd: remove it";
-    hub.has(&evil, &[(ERROR, why)], &[]);
-}
-
-#[test]
 fn ignores_applications_in_cluster_namespaces() {
     let mut hub = Hub::open();
     let mirrored = ObjectRef::new("eu2", "shop");

@@ -16,25 +16,22 @@ fn own(cluster: &str) -> String {
     format!("/CN={}", names::user(cluster))
 }
 
-/// A request of a member of a cluster's group.
-struct Asked {
-    user: String,
-    group: String,
-    subject: String,
+fn group(cluster: &str) -> String {
+    format!("system:open-cluster-management:{cluster}")
 }
 
+/// The user, the group and the subject of a request.
+type Asked = [String; 3];
+
 fn asked(cluster: &str) -> Asked {
-    Asked {
-        user: user(cluster),
-        group: format!("system:open-cluster-management:{cluster}"),
-        subject: own(cluster),
-    }
+    [user(cluster), group(cluster), own(cluster)]
 }
 
 impl Hub {
     fn ask_for(&mut self, name: &str, asked: &Asked, is_approved: bool) {
-        let cluster = asked.user.split(':').nth(2).unwrap_or_default();
-        let request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, is_approved);
+        let [user, group, subject] = asked;
+        let cluster = user.split(':').nth(2).unwrap_or_default();
+        let request = agent_request((user, group), cluster, subject, is_approved);
         self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
     }
 
@@ -82,34 +79,26 @@ fn signs_a_request_for_the_agents_own_cluster_once() {
 
 #[test]
 fn refuses_any_other_request_with_an_event() {
-    let with = |change: fn(&mut Asked)| {
-        let mut asked = asked("eu1");
-        change(&mut asked);
-        asked
-    };
+    let of_subject = |subject: String| [user("eu1"), group("eu1"), subject];
+    let masters = format!("/O=system:masters{}", own("eu1"));
+    let other_group = format!("/O={}{}", names::groups("eu2")[0], own("eu1"));
     let all = [
-        ("the name of another cluster", with(|it| it.subject = own("eu2"))),
-        ("another name", with(|it| it.subject = "/CN=admin".to_owned())),
+        ("the name of another cluster", of_subject(own("eu2"))),
+        ("another name", of_subject("/CN=admin".to_owned())),
+        ("a group of administrators", of_subject(masters)),
+        ("the group of another cluster", of_subject(other_group)),
+        ("two names", of_subject(own("eu2") + &own("eu1"))),
+        ("a unit besides", of_subject(format!("/OU=x{}", own("eu1")))),
+        ("nothing", of_subject(String::new())),
         (
-            "a group of administrators",
-            with(|it| it.subject = format!("/O=system:masters{}", own("eu1"))),
+            "another user",
+            ["kubernetes-admin".to_owned(), group("eu1"), own("eu1")],
         ),
-        (
-            "the group of another cluster",
-            with(|it| it.subject = format!("/O={}{}", names::groups("eu2")[0], own("eu1"))),
-        ),
-        (
-            "two names",
-            with(|it| it.subject = format!("{}{}", own("eu2"), own("eu1"))),
-        ),
-        ("a unit besides", with(|it| it.subject = format!("/OU=x{}", own("eu1")))),
-        ("another user", with(|it| it.user = "kubernetes-admin".to_owned())),
-        ("the agent of another cluster", with(|it| it.user = user("eu2"))),
+        ("the agent of another cluster", [user("eu2"), group("eu1"), own("eu1")]),
         (
             "a user outside the group",
-            with(|it| it.group = "system:authenticated".to_owned()),
+            [user("eu1"), "system:authenticated".to_owned(), own("eu1")],
         ),
-        ("nothing", with(|it| it.subject = String::new())),
         ("the revoked one", asked("eu2")),
     ];
     for is_approved in [false, true] {
@@ -142,8 +131,7 @@ fn refuses_any_other_request_with_an_event() {
 fn unreadable_request_is_refused_once_its_cluster_is_known() {
     let mut hub = Hub::with_all_agents();
     for (cluster, became) in [("eu1", "Denied"), ("eu3", "")] {
-        let asked = asked(cluster);
-        let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, false);
+        let mut request = agent_request((&user(cluster), &group(cluster)), cluster, &own(cluster), false);
         let readable: ByteString = serde_json::from_value(request["spec"]["request"].take()).expect("bytes");
         // PEM may have any text before it, and a signed request is stored as text.
         for unreadable in [b"none".to_vec(), [b"\xff\n", &*readable.0].concat()] {
@@ -159,9 +147,8 @@ fn unreadable_request_is_refused_once_its_cluster_is_known() {
 fn a_refusal_is_one_line_of_bounded_length() {
     for is_approved in [false, true] {
         let mut hub = Hub::with_all_agents();
-        let mut asked = asked("eu1");
-        asked.subject = format!("/CN={}", "name\u{1b}".repeat(1000));
-        hub.ask_for("csr", &asked, is_approved);
+        let subject = format!("/CN={}", "name\u{1b}".repeat(1000));
+        hub.ask_for("csr", &[user("eu1"), group("eu1"), subject], is_approved);
         hub.settle();
         let [event] = &hub.events[..] else {
             panic!("one Event: {:?}", hub.events)
@@ -256,8 +243,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
 impl Hub {
     /// Requests a certificate of a cluster's agent with misleading labels, and returns its fingerprint.
     pub(super) fn issued(&mut self, name: &str, cluster: &str) -> Option<String> {
-        let asked = asked(cluster);
-        let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, true);
+        let mut request = agent_request((&user(cluster), &group(cluster)), cluster, &own(cluster), true);
         request["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "eu3"});
         self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
         self.settle();
