@@ -123,7 +123,7 @@ mod tests {
         assert!(shipped.elects);
         assert_eq!(shipped.account, "argocd-ocm-cmp-controller");
 
-        let settings = || Lookup::Found(objects(shipped::PULL.text).remove(0));
+        let settings = || Lookup::Found(objects(crate::embedded::DEPLOY_PULL).remove(0));
         let all = ["application-status", "pull", "application-set-report"];
         assert_eq!(pod(|_| (), settings()).names(), all);
 

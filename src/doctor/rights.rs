@@ -86,18 +86,12 @@ pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
 }
 
 /// Returns the files with the permissions that the enabled controllers need.
-fn files(pod: &ControllerPod) -> impl Iterator<Item = &'static File> {
-    let of_controllers: [(&[&str], &File); 5] = [
-        (&["pull"], &shipped::PULL),
-        (&["cluster-secrets"], &shipped::CLUSTER_SECRETS),
-        (&["application-set-report"], &shipped::REPORT),
-        (&["gitopscluster", "argocd-agent"], &shipped::GITOPS_CLUSTER),
-        (&["argocd-agent"], &shipped::AGENT),
-    ];
-    let needed = of_controllers
-        .into_iter()
-        .filter(|(names, _)| names.iter().any(|name| pod.is_enabled(name)));
-    std::iter::once(&shipped::CONTROLLER).chain(needed.map(|(_, file)| file))
+fn files(pod: &ControllerPod) -> Vec<&'static File> {
+    let is_needed = |names: &[&str]| names.iter().any(|name| pod.is_enabled(name));
+    let further = shipped::OF_CONTROLLERS.iter().filter(|(names, _)| is_needed(names));
+    std::iter::once(&shipped::CONTROLLER)
+        .chain(further.map(|(_, file)| file))
+        .collect()
 }
 
 /// Returns true if the permission to use an executor is needed: OCM checks it for every work, or for works that name one.
@@ -176,11 +170,13 @@ mod tests {
         for permission in ["|argoproj.io|patch applications", "gitops||watch configmaps argocd-cm"] {
             assert!(controller.iter().any(|line| line == permission), "{controller:#?}");
         }
-        let gitops = lines(&shipped::GITOPS_CLUSTER);
-        assert!(
-            gitops.iter().any(|line| line == "||list namespaces gitops"),
-            "{gitops:#?}"
-        );
+        assert!(lines(&shipped::ARGO_CD).len() > 5);
+        for (_, file) in &shipped::OF_CONTROLLERS {
+            let lines = lines(file);
+            assert!(lines.len() > 3, "{}", file.name);
+            let lists_namespace = lines.iter().any(|permission| permission == "||list namespaces gitops");
+            assert_eq!(lists_namespace, file.name.contains("gitopscluster"), "{lines:#?}");
+        }
     }
 
     #[test]

@@ -20,14 +20,23 @@ impl File {
 pub(super) static ARGO_CD: File = File::new("deploy/argocd_rbac.yaml", embedded::ARGOCD_RBAC);
 /// Permissions of the controller, whichever controllers are enabled.
 pub(super) static CONTROLLER: File = File::new("deploy/deploy_controller.yaml", embedded::DEPLOY_CONTROLLER);
-/// Further permissions for cluster Secrets.
-pub(super) static CLUSTER_SECRETS: File =
-    File::new("deploy/deploy_cluster_secrets.yaml", embedded::DEPLOY_CLUSTER_SECRETS);
-/// Further permissions for reports.
-pub(super) static REPORT: File = File::new("deploy/deploy_report.yaml", embedded::DEPLOY_REPORT);
-/// Further permissions for the basic pull model.
-pub(super) static PULL: File = File::new("deploy/deploy_pull.yaml", embedded::DEPLOY_PULL);
-/// Further permissions for GitOpsClusters.
-pub(super) static GITOPS_CLUSTER: File = File::new("deploy/deploy_gitopscluster.yaml", embedded::DEPLOY_GITOPSCLUSTER);
-/// Further permissions for argocd-agent.
-pub(super) static AGENT: File = File::new("deploy/deploy_argocd_agent.yaml", embedded::DEPLOY_ARGOCD_AGENT);
+/// The files with further permissions, with the controllers that need them.
+pub(super) static OF_CONTROLLERS: [(&[&str], File); 5] = [
+    (&["pull"], File::new("deploy/deploy_pull.yaml", embedded::DEPLOY_PULL)),
+    (
+        &["cluster-secrets"],
+        File::new("deploy/deploy_cluster_secrets.yaml", embedded::DEPLOY_CLUSTER_SECRETS),
+    ),
+    (
+        &["application-set-report"],
+        File::new("deploy/deploy_report.yaml", embedded::DEPLOY_REPORT),
+    ),
+    (
+        &["gitopscluster", "argocd-agent"],
+        File::new("deploy/deploy_gitopscluster.yaml", embedded::DEPLOY_GITOPSCLUSTER),
+    ),
+    (
+        &["argocd-agent"],
+        File::new("deploy/deploy_argocd_agent.yaml", embedded::DEPLOY_ARGOCD_AGENT),
+    ),
+];

@@ -69,7 +69,7 @@ fn encoded(text: &str) -> Value {
     json!(ByteString(text.as_bytes().to_vec()))
 }
 
-impl<'h> Hub<'h> {
+impl Hub<'_> {
     fn with(mut self, name: &str, secret: Value) -> Self {
         self.secrets.insert(name.to_owned(), secret);
         self

@@ -11,9 +11,8 @@ mod tests;
 
 use super::metrics::HubMetrics;
 use super::watches::{self, WatchEvent, WatchUpdate, Watches};
-use crate::clocks::Clocks;
 use crate::controllers::MANAGER;
-use crate::options::Options;
+use crate::options::{Clocks, Options};
 use hub_state::cache::{Cache, Change, ReconcileRequest, Refusal};
 use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Settings, mappers};
@@ -24,7 +23,7 @@ use primitives::time_math::{later, until};
 use runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
 use runtime::metrics::{Metrics, Reason};
 use runtime::outbox::{Enqueued, Outbox};
-use runtime::panics::guard;
+use runtime::panics::{Panicked, guard};
 use runtime::plan::{Plan, Totals};
 use runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
 use runtime::readiness::Readiness;
@@ -106,15 +105,6 @@ enum EventSlots {
     None,
     Reserved,
     All,
-}
-
-/// The result of an attempt to reconcile the next object.
-#[derive(PartialEq, Eq)]
-enum Attempt {
-    /// No object is due, or none whose write may begin.
-    NotDue,
-    /// An object was reconciled.
-    Reconciled,
 }
 
 /// A workqueue and its controller.
@@ -667,7 +657,7 @@ impl Reconciler {
                     .saturating_add(1)
                     .checked_rem(self.workqueues.len())
                     .unwrap_or_default();
-                if self.reconcile_next(at, begun) == Attempt::NotDue {
+                if !self.reconcile_next(at, begun) {
                     continue;
                 }
                 has_reconciled = true;
@@ -684,8 +674,8 @@ impl Reconciler {
         }
     }
 
-    /// Reconciles the next object of a workqueue, if its write may begin.
-    fn reconcile_next(&mut self, at: usize, now: Instant) -> Attempt {
+    /// Reconciles the next object of a workqueue. Returns false if no object is due, or none whose write may begin.
+    fn reconcile_next(&mut self, at: usize, now: Instant) -> bool {
         let Workqueue {
             controller,
             group,
@@ -696,15 +686,12 @@ impl Reconciler {
         let (group, slots) = (*group, &self.slots);
         let may = |slow: &bool| queue.is_due(*slow, now) && slots.may_begin(group, *slow);
         let lines: Vec<bool> = [*is_slow_next, !*is_slow_next].into_iter().filter(may).collect();
-        if lines.is_empty() {
-            return Attempt::NotDue;
-        }
         let may_tenant = |namespace: &Arc<str>| slots.may_begin_for_namespace(group, namespace);
         let mut lines = lines.into_iter();
         let Some(due) =
             lines.find_map(|slow| queue.pop(slow, now, may_tenant, |flow| slots.may_begin_for_flow(group, flow)))
         else {
-            return Attempt::NotDue;
+            return false;
         };
         *is_slow_next = !due.slow;
         self.metrics.reconciled(controller.name);
@@ -719,21 +706,21 @@ impl Reconciler {
         let span =
             error_span!("reconcile", controller = controller.name, kind, object = %object_ref, attempt = due.attempt);
         let decision = span.in_scope(|| guard(|| decide(controller, &self.cache, object_ref, &context)));
-        let Ok(decision) = decision else {
-            self.metrics.panicked(controller.name);
-            error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
-            queue.done(&due, &Outcome::FAILED, now, fastrand::f64());
-            return Attempt::Reconciled;
-        };
         let action = match decision {
-            ReconcileResult::Write(action) => action,
-            ReconcileResult::Unchanged(requeue_after) => {
+            Ok(Ok(action)) => Box::new(action),
+            Ok(Err(requeue_after)) => {
                 queue.done(&due, &Outcome::Unchanged, now, fastrand::f64());
                 if let Some(wait) = requeue_after {
                     queue.later(&due.object_ref, later(now, wait));
                 }
                 self.record_refusal(at, &due.object_ref, None);
-                return Attempt::Reconciled;
+                return true;
+            }
+            Err(Panicked) => {
+                self.metrics.panicked(controller.name);
+                error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
+                queue.done(&due, &Outcome::FAILED, now, fastrand::f64());
+                return true;
             }
         };
         let (writer, name) = (self.writer.clone(), controller.name);
@@ -753,7 +740,7 @@ impl Reconciler {
             is_aborted: false,
         };
         self.running.insert(running.task.id(), running);
-        Attempt::Reconciled
+        true
     }
 
     /// Aborts unanswered writes beyond the share of slow writes, if others wait for their slots.
@@ -869,21 +856,17 @@ impl Reconciler {
     }
 }
 
-/// The result of reconciling an object.
-enum ReconcileResult {
-    Write(Box<Action>),
-    /// No write is necessary; the object is reconciled again after that time.
-    Unchanged(Option<Duration>),
-}
-
-fn decide(controller: &Controller, cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> ReconcileResult {
-    if let Some(action) = (controller.reconcile)(cache, object_ref, context) {
-        return ReconcileResult::Write(Box::new(action));
-    }
-    let requeue_after = (controller.requeue_after)(cache, object_ref, context);
-    ReconcileResult::Unchanged(
-        requeue_after.map(|at| until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY)),
-    )
+/// Returns the action for an object, or, if no write is necessary, the time after which the object is reconciled again.
+fn decide(
+    controller: &Controller,
+    cache: &Cache,
+    object_ref: &ObjectRef,
+    context: &Context<'_>,
+) -> Result<Action, Option<Duration>> {
+    (controller.reconcile)(cache, object_ref, context).ok_or_else(|| {
+        let requeue_after = (controller.requeue_after)(cache, object_ref, context);
+        requeue_after.map(|at| until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY))
+    })
 }
 
 /// Returns when the API server has an older state than before.

@@ -8,7 +8,7 @@ use hub_state::cache::Change;
 use hub_state::model::Kind;
 use jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
-use kube::core::{Resource, Status};
+use kube::core::Resource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, DefaultBackoff, Event};
@@ -113,27 +113,20 @@ impl Watches {
     }
 }
 
-/// The response of the API server, or the reason why there is none.
-enum Cause<'e> {
-    Request(&'e Error),
-    Status(&'e Status),
-    Unreadable,
-}
-
-fn cause(error: &watcher::Error) -> Cause<'_> {
+/// Returns the error of a request that failed.
+fn request_error(error: &watcher::Error) -> Option<&Error> {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => Cause::Request(error),
-        watcher::Error::WatchError(status) => Cause::Status(status),
-        watcher::Error::NoResourceVersion => Cause::Unreadable,
+        | watcher::Error::WatchFailed(error) => Some(error),
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => None,
     }
 }
 
 /// Returns true if the hub does not serve the kind.
 #[must_use]
 pub fn is_not_served(error: &watcher::Error) -> bool {
-    matches!(cause(error), Cause::Request(Error::Api(status)) if status.code == 404)
+    matches!(request_error(error), Some(Error::Api(status)) if status.code == 404)
 }
 
 /// Returns true if RBAC does not allow the controller to watch the kind.
@@ -145,20 +138,20 @@ pub fn is_forbidden(error: &watcher::Error) -> bool {
 /// Returns the reason of a failure for the metrics.
 #[must_use]
 pub fn reason(error: &watcher::Error) -> Reason {
-    match cause(error) {
-        Cause::Request(error) => Reason::from_error(error),
-        Cause::Status(status) => Reason::of_code(status.code),
-        Cause::Unreadable => Reason::Other,
+    match (error, request_error(error)) {
+        (_, Some(error)) => Reason::from_error(error),
+        (watcher::Error::WatchError(status), None) => Reason::of_code(status.code),
+        _ => Reason::Other,
     }
 }
 
 /// Describes a failure for people.
 #[must_use]
 pub fn describe(error: &watcher::Error) -> String {
-    match cause(error) {
-        Cause::Request(error) => hub::reason(error),
-        Cause::Status(status) => status.message.clone(),
-        Cause::Unreadable => "the response does not come from a Kubernetes API".to_owned(),
+    match (error, request_error(error)) {
+        (_, Some(error)) => hub::reason(error),
+        (watcher::Error::WatchError(status), None) => status.message.clone(),
+        _ => "the response does not come from a Kubernetes API".to_owned(),
     }
 }
 

@@ -90,6 +90,13 @@ pub fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Ch
     Change::objects(Kind::Works, Update::from_option(object_ref.clone(), work))
 }
 
+/// Returns the change for a work of an Application, from its namespace and name, with this report.
+#[must_use]
+pub fn work_of(application: &str, object: &str, report: &AgentReport<'_>) -> Change {
+    let object_ref = at(object);
+    work(&object_ref, &tracked(application, &object_ref), report)
+}
+
 /// Reads that work.
 #[must_use]
 pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Option<Work> {

@@ -24,14 +24,6 @@ pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'
     }
 }
 
-/// Returns true if this AppProject of the hub is delivered. Every Argo CD creates its own default project.
-#[must_use]
-pub fn is_delivered(project: &Value, settings: &Settings) -> bool {
-    let is_default = text_at(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
-        && text_at(project, "/metadata/namespace") == Some(&*settings.argocd);
-    settings.project && !is_default
-}
-
 /// Returns all objects of the work in dependency order. `project` is the hub's AppProject of the Application.
 #[must_use]
 pub fn manifests(
@@ -44,11 +36,13 @@ pub fn manifests(
     if settings.namespace {
         manifests.push(namespace_object(namespace(application, settings), settings));
     }
-    manifests.extend(
-        project
-            .filter(|project| is_delivered(project, settings))
-            .map(project_object),
-    );
+    // Every Argo CD creates its own default project.
+    let is_default = |project: &Value| {
+        text_at(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
+            && text_at(project, "/metadata/namespace") == Some(&*settings.argocd)
+    };
+    let project = project.filter(|project| settings.project && !is_default(project));
+    manifests.extend(project.map(project_object));
     manifests.push(self::application(application, settings, requests));
     manifests
 }
@@ -165,7 +159,7 @@ fn entries(map: Option<&Value>) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hub_state::testing::pull::{annotate, application, object, read_application};
+    use hub_state::testing::pull::{annotate, application};
 
     fn pull() -> Settings {
         Settings::default()
@@ -265,16 +259,6 @@ mod tests {
             object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x");
         });
         assert_eq!(it["metadata"]["labels"]["app.kubernetes.io/instance"], "x");
-    }
-
-    #[test]
-    fn application_on_the_hub_keeps_its_destination() {
-        let hub = object(|_| ());
-        let application = read_application(&hub);
-        let payload = super::application(&application, &pull(), &Requests::default());
-        assert_ne!(payload["spec"], hub["spec"]);
-        assert_eq!(hub, object(|_| ()), "nothing of it is changed");
-        assert!(application.base.contains("https://eu1-control-plane:6443"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{Fleet, fleet};
 use crate::controller::ACCOUNT;
 use crate::stage::{apply, shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
-use application_set_report::{Condition, Line, Report, Set, app};
+use application_set_report::{Condition, Line, Report, app};
 use hub_state::report::ExistingReport;
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
@@ -219,20 +219,17 @@ async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
         };
         clusters[..count].iter().map(|cluster| line(cluster.as_str())).collect()
     };
-    let set = Set {
-        namespace: "argocd",
-        name: "large",
-        uid: "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b",
-    };
-    let object = ObjectRef::report(set.name);
+    let set = primitives::object_ref::ObjectRef::new("argocd", "large");
+    let uid = "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b";
+    let object = ObjectRef::report(&set.name);
     let few = lines(5_000, "Healthy");
     // The report of a set that does not exist, without an owner that would cause its deletion.
-    let mut small = Report::new(set, &few).object();
+    let mut small = Report::new(&set, uid, &few).object();
     small["metadata"]["ownerReferences"] = json!([]);
     let mut stored = hub.create(&small).await?;
     for (count, health) in [(5_000, "Degraded"), (20_000, "Degraded"), (20_000, "Healthy")] {
         let lines = lines(count, health);
-        let expected = Report::new(set, &lines);
+        let expected = Report::new(&set, uid, &lines);
         let existing = ExistingReport::from_json(&stored.to_string()).map_err(anyhow::Error::msg)?;
         let mut patch = expected.patch(&existing).context("another")?;
         patch["metadata"]["ownerReferences"] = json!([]);

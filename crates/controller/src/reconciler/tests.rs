@@ -51,33 +51,45 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
+/// Returns an action on an object with these writes.
+fn action(object_ref: &ObjectRef, writes: Vec<Write>) -> Action {
+    Action {
+        involved_object: involved(object_ref),
+        writes,
+        refresh: false,
+        events: Vec::new(),
+    }
+}
+
+fn involved(object_ref: &ObjectRef) -> InvolvedObject {
+    let is_cluster = object_ref.namespace.is_empty();
+    InvolvedObject {
+        resource: if is_cluster { &CLUSTERS } else { &APPLICATIONS },
+        object_ref: object_ref.clone(),
+        uid: "uid".into(),
+    }
+}
+
+fn patch(object_ref: &ObjectRef) -> Write {
+    Write::Patch {
+        resource: involved(object_ref).resource,
+        object_ref: object_ref.clone(),
+        body: json!({}),
+    }
+}
+
 /// Requests one write and an Event for each object.
 fn write_once(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
     LOOKS.set(LOOKS.get() + 1);
     assert_ne!(&*object_ref.name, "defect", "it cannot be looked at");
-    let resource = if object_ref.namespace.is_empty() {
-        &CLUSTERS
-    } else {
-        &APPLICATIONS
-    };
     let is_written = WRITTEN.with_borrow(|written| written.contains(&*object_ref.name));
     (!is_written).then(|| Action {
-        involved_object: InvolvedObject {
-            resource,
-            object_ref: object_ref.clone(),
-            uid: "uid".into(),
-        },
-        writes: vec![Write::Patch {
-            resource,
-            object_ref: object_ref.clone(),
-            body: json!({}),
-        }],
-        refresh: false,
         events: vec![Event {
             warning: false,
             reason: "Written",
             message: object_ref.to_string(),
         }],
+        ..action(object_ref, vec![patch(object_ref)])
     })
 }
 
@@ -280,11 +292,7 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();
-    let involved = InvolvedObject {
-        resource: &APPLICATIONS,
-        object_ref: due.object_ref.clone(),
-        uid: "uid".into(),
-    };
+    let involved = involved(&due.object_ref);
     let running = Running {
         reconciled: Some((0, due, involved)),
         task,
@@ -419,18 +427,8 @@ async fn take_over_repeats_no_refresh() {
     /// Requests a refresh of each stale object.
     fn refresh(_: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
         context.stale.then(|| Action {
-            involved_object: InvolvedObject {
-                resource: &APPLICATIONS,
-                object_ref: object_ref.clone(),
-                uid: "uid".into(),
-            },
-            writes: vec![Write::Patch {
-                resource: &APPLICATIONS,
-                object_ref: object_ref.clone(),
-                body: json!({}),
-            }],
             refresh: true,
-            events: Vec::new(),
+            ..action(object_ref, vec![patch(object_ref)])
         })
     }
     static REFRESH: Controller = controller("applications", Kind::Applications, refresh);
@@ -461,24 +459,8 @@ async fn lost_lease_stops_an_action_between_its_writes() {
             object_ref: ObjectRef::new(&object_ref.namespace, name),
             object: json!({}),
         };
-        (!object_ref.name.is_empty()).then(|| Action {
-            involved_object: InvolvedObject {
-                resource: &APPLICATIONS,
-                object_ref: object_ref.clone(),
-                uid: "uid".into(),
-            },
-            writes: vec![
-                Write::Patch {
-                    resource: &APPLICATIONS,
-                    object_ref: object_ref.clone(),
-                    body: json!({}),
-                },
-                create("a"),
-                create("b"),
-            ],
-            refresh: false,
-            events: Vec::new(),
-        })
+        let writes = || vec![patch(object_ref), create("a"), create("b")];
+        (!object_ref.name.is_empty()).then(|| action(object_ref, writes()))
     }
     static THREE: Controller = controller("applications", Kind::Applications, write_three);
     let (sender, leads) = watch::channel(true);

@@ -4,7 +4,7 @@ use super::*;
 use crate::tests::as_stored;
 use hub_state::json::items;
 use hub_state::pull::work_name::{NAME_MAX, is_name, may_be_work_of, name, names, other_name, stem, stem_of};
-use hub_state::testing::pull::{UID, annotate, application, read_work};
+use hub_state::testing::pull::{UID, application, read_work};
 use testing::merge;
 
 const CLUSTER: (&str, &str) = ("eu1", "shop-0a1b2");
@@ -279,18 +279,6 @@ fn one_patch_switches_between_any_two_holds() {
             (fingerprint(&form(retention).object), retention)
         );
     }
-}
-
-#[test]
-fn changed_application_changes_the_work() {
-    let before = desired(&application(|_| ()), &Settings::default());
-    let after = desired(
-        &application(|object| annotate(object, "contact", "x")),
-        &Settings::default(),
-    );
-    assert_ne!(before, after);
-    let status = application(|object| object["status"] = json!({"health": {"status": "Healthy"}}));
-    assert_eq!(before, desired(&status, &Settings::default()));
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use super::*;
 use crate::simulation::fake_ocm::agent_request;
 use fastrand::Rng;
-use hub_state::model::Kind;
 use k8s_openapi::ByteString;
 use pki::{Certificate, key_of};
 use serde::Deserialize;
@@ -49,7 +48,7 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
         }
         4 => {
             let clusters = subset(rng);
-            hub.set_decisions(&chosen, rng.bool().then_some(&clusters));
+            hub.decide(&chosen, 1, rng.bool().then_some(&clusters));
             format!("{chosen} decides {clusters:?} or nothing")
         }
         5 => {
@@ -59,7 +58,7 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
         }
         6..9 => {
             let availability = Availability::ALL[rng.usize(..3)];
-            hub.join(cluster, availability);
+            hub.availability(cluster, availability);
             format!("{cluster} is {availability:?}")
         }
         9 => {
@@ -263,7 +262,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
         hub.advance_to(at);
     }
     for _ in 0..STEPS {
-        hub.ocm.as_mut().expect("it plays").writes.clear();
+        hub.ocm.writes.clear();
         happened.push(happen(&mut hub, rng));
         rng.shuffle(&mut hub.affected);
         // The next event may happen before everything is written.
@@ -273,7 +272,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
             continue;
         }
         hub.settle_with_care(MANY);
-        let writes = &hub.ocm.as_ref().expect("it plays").writes;
+        let writes = &hub.ocm.writes;
         let most = writes.iter().max_by_key(|(_, times)| **times);
         assert!(most.is_none_or(|(_, times)| *times <= WRITES), "{most:?}");
         // Requests whose cluster was not selected before are reconciled every ten seconds.
@@ -302,7 +301,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
 /// Makes every cluster reachable, with its own GitOpsCluster.
 fn all_is_well(hub: &mut Hub) {
     for cluster in CLUSTERS {
-        hub.join(cluster, Availability::Available);
+        hub.availability(cluster, Availability::Available);
         hub.stuck(cluster, false);
     }
     hub.open(true);
