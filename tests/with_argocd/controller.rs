@@ -193,7 +193,7 @@ pub(crate) fn web(image: &str, node_selector: &Value) -> String {
 }
 
 #[tokio::test]
-async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
+async fn broken_image_sets_a_condition_until_it_is_fixed_with_exactly_the_shipped_permissions() -> Result<()> {
     let stage = stage().await?;
     let (hub, name) = (&stage.hub, "controller-image");
     stage.cluster1.create_namespace(name).await?;
@@ -238,5 +238,8 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
         )
         .await?;
     }
+    rights::check_exact_permissions(hub, &["deploy/deploy_controller.yaml"]).await?;
+    let log = stage.controller.log()?;
+    assert!(!log.to_lowercase().contains("forbidden"), "{log}");
     app.end().await
 }

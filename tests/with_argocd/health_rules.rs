@@ -3,6 +3,7 @@
 
 mod objects;
 
+use crate::agent_rules::{self, condition_rules, feedback_rules, group_and_kind};
 use crate::conversation::Conversation;
 use crate::health_check;
 use crate::stage::stage;
@@ -448,12 +449,6 @@ fn ended_hook_run_is_complete() -> Result<()> {
 /// The groups of this test's objects that Kubernetes does not serve itself.
 const CUSTOM_GROUPS: [&str; 2] = ["example.com", "cert-manager.io"];
 
-fn group_and_kind(object: &Value) -> (&str, &str) {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    (group, object["kind"].as_str().unwrap_or_default())
-}
-
 fn kind_health_of(object: &Value) -> Result<&'static KindHealth> {
     let (group, kind) = group_and_kind(object);
     kind_health(group, kind)
@@ -462,30 +457,6 @@ fn kind_health_of(object: &Value) -> Result<&'static KindHealth> {
 fn kind_health(group: &str, kind: &str) -> Result<&'static KindHealth> {
     health_rules::find_kind_health(group, kind, CUSTOM_GROUPS.contains(&group))
         .with_context(|| format!("{kind} has no health rules"))
-}
-
-fn condition_rules(kind_health: &KindHealth) -> Value {
-    let rules = kind_health.rules.iter().map(|rule| {
-        let mut cel = json!({
-            "condition": rule.condition,
-            "type": "CEL",
-            "celExpressions": [rule.expression],
-        });
-        if !rule.message.is_empty() {
-            cel["messageExpression"] = json!(rule.message);
-        }
-        cel
-    });
-    rules.collect()
-}
-
-fn feedback_rules(kind_health: &KindHealth) -> Value {
-    let paths: Value = kind_health
-        .feedback
-        .iter()
-        .map(|(name, path)| json!({"name": name, "path": path}))
-        .collect();
-    json!([{"type": "JSONPaths", "jsonPaths": paths}])
 }
 
 /// The agent's report on an object.
@@ -569,7 +540,7 @@ impl Agent {
     /// message, that of the agent if the hub has one.
     fn evaluate(&mut self, object: &Value) -> Result<Evaluation> {
         let kind_health = kind_health_of(object)?;
-        let answer = self.ask(object, &condition_rules(kind_health), &feedback_rules(kind_health))?;
+        let answer: Answer = serde_json::from_value(agent_rules::ask(&mut self.0, object, kind_health)?)?;
         let has_messages = !kind_health.rules[0].message.is_empty();
         let [progressing, healthy] = answer.conditions.as_slice() else {
             anyhow::bail!("{:?}: {object}", answer.conditions);
