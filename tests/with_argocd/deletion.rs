@@ -7,6 +7,7 @@ use crate::stage::{Stage, stage};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
+use testbed::application::has_health;
 use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied, wait};
 
 /// The objects of an Application in one file: a Namespace and a CRD that others also use, an object that is deleted, and some that
@@ -205,8 +206,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     let commit = app.push(&[("config.yaml", &config("blue"))]).await?;
     hub.wait_for(&object, |app| has_synced(app, &commit)).await?;
     cluster1.wait_for(&config_map, has("blue")).await?;
-    hub.wait_for(&object, |app| app["status"]["health"]["status"] == "Progressing")
-        .await?;
+    hub.wait_for(&object, |app| has_health(app, "Progressing")).await?;
     let waiting = hub.read(&lost_work).await?;
     let message = format!("waiting for the agent of managed cluster {name} to apply it");
     assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), message));

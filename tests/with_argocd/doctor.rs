@@ -2,11 +2,10 @@
 //! hubs.
 
 use crate::controller::Controller;
-use crate::stage::{apply, apply_server_side, argocd, hub_with, shipped, shipped_object};
+use crate::stage::{apply, apply_server_side, argocd, hub_with, run, shipped, shipped_object};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Mutex;
 use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, new_condition, tracked_work, wait};
 
@@ -31,11 +30,9 @@ impl DoctorResult {
 }
 
 fn doctor(kubeconfig: &Path, words: &[&str]) -> Result<(Option<i32>, String)> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    command.arg("doctor").args(words).arg("--kubeconfig").arg(kubeconfig);
-    let output = command.env_clear().output()?;
-    assert!(output.stderr.is_empty(), "{output:?}");
-    Ok((output.status.code(), String::from_utf8(output.stdout)?))
+    let (code, stdout, stderr) = run(Path::new("/"), Some(kubeconfig), &[&["doctor"], words].concat())?;
+    assert!(stderr.is_empty(), "{stderr}");
+    Ok((code, stdout))
 }
 
 fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(DoctorResult, String)> {

@@ -101,9 +101,9 @@ const OF_THE_DATABASE: [(&str, &str); 5] = [
     ("apps/v1", "StatefulSet"),
 ];
 
-/// The number of fillers of 40,000 bytes in each commit: back to one work four times, and not only from one step to the other end.
+/// The number of fillers of 40,000 bytes in each commit: back to one work twice, and not only from one step to the other end.
 /// `buckets` tests many more on values; a patch of the status of a large work costs the API server a fifth of a second.
-const FILLERS: [usize; 9] = [7, 1, 18, 6, 0, 28, 2, 12, 1];
+const FILLERS: [usize; 5] = [7, 1, 28, 12, 0];
 
 #[tokio::test]
 async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
@@ -182,7 +182,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     }
     // The hashes decide the numbers of works, but there are always many different ones.
     assert!(
-        counts.contains(&1) && counts.len() >= 5 && counts.last() >= Some(&7),
+        counts.contains(&1) && counts.len() >= 3 && counts.last() >= Some(&7),
         "{counts:?}"
     );
     let namespace_after = cluster1.read(&namespace).await?;
@@ -233,7 +233,7 @@ async fn object_too_large_for_client_side_apply_has_its_own_work() -> Result<()>
     expected.insert("small".to_owned(), "small".to_owned());
     let mut created = false;
     let mut uid = Value::Null;
-    for length in [1_000, 270_000, 5_000, 490_000, 300_000, 2_000] {
+    for length in [1_000, 490_000, 300_000, 2_000] {
         let text = make_text(&format!("one of {length}"), length);
         let commit = git.commit(&[(&file, &config_map("large", &text))])?;
         expected.insert("large".to_owned(), text);

@@ -6,7 +6,7 @@ mod objects;
 use crate::agent_rules::{self, condition_rules, feedback_rules, group_and_kind};
 use crate::conversation::Conversation;
 use crate::health_check;
-use crate::stage::stage;
+use crate::stage::{run, stage};
 use anyhow::{Context, Error, Result, ensure};
 use generate::health_rules;
 use generate::health_rules::{HEALTHY, KindHealth, PROGRESSING};
@@ -328,19 +328,9 @@ fn works(objects: &[Value]) -> Result<Vec<Value>> {
     for (at, object) in objects.iter().enumerate() {
         std::fs::write(folder.path().join(format!("{at}.json")), object.to_string())?;
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args([
-            "generate",
-            "--cluster=cluster1",
-            "--name=shop",
-            "--namespace=shop",
-            "--output=json",
-        ])
-        .current_dir(folder.path())
-        .env_clear()
-        .output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let lines = String::from_utf8(output.stdout)?;
+    let options = ["--cluster=cluster1", "--name=shop", "--namespace=shop", "--output=json"];
+    let (code, lines, errors) = run(folder.path(), None, &[&["generate"], &options[..]].concat())?;
+    ensure!(code == Some(0), "{errors}");
     lines.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 

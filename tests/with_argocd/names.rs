@@ -3,14 +3,14 @@
 
 use crate::delivery::works;
 use crate::policy::{PROJECT, binding, in_project, make_project};
-use crate::stage::{PLUGIN_WITH_POLICY, Stage, shipped_object, stage};
-use anyhow::{Context, Result};
+use crate::stage::{PLUGIN_WITH_POLICY, Stage, run, shipped_object, stage};
+use crate::status;
+use anyhow::Result;
 use ocm::names::WorkName;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::process::Command;
-use testbed::{GitRepository, ManagedCluster, ObjectRef, is_applied, is_synced, wait};
+use testbed::{GitRepository, ManagedCluster, ObjectRef, application, is_applied, wait};
 
 /// A namespace with a Deployment in wave 0, a hook before it and another wave after it.
 const FILES: &[(&str, &str)] = &[
@@ -118,26 +118,11 @@ fn commit(git: &GitRepository, files: &[(String, String)]) -> Result<String> {
 }
 
 fn is_healthy(app: &Value) -> bool {
-    is_synced(app)
-        && app["status"]["health"]["status"] == "Healthy"
-        && app["status"]["operationState"]["phase"] == "Succeeded"
+    application::is_healthy(app) && app["status"]["operationState"]["phase"] == "Succeeded"
 }
 
 fn with_policy() -> Value {
     json!({"spec": {"source": {"plugin": {"name": PLUGIN_WITH_POLICY}}}})
-}
-
-/// Returns the exit code and the output of `status` or `diff` for an Application.
-fn command(stage: &Stage, words: &[&str]) -> Result<(Option<i32>, String)> {
-    let kubeconfig = stage.hub.kubeconfig_path().to_str().context("a plain path")?;
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(words)
-        .args(["--kubeconfig", kubeconfig])
-        .env_clear()
-        .env("PATH", std::env::var("PATH").unwrap_or_default())
-        .output()?;
-    let text = String::from_utf8([output.stdout, output.stderr].concat())?;
-    Ok((output.status.code(), text))
 }
 
 #[tokio::test]
@@ -205,13 +190,11 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
     assert_eq!(uids(cluster1, PROJECT, name).await?, uids_before);
 
     // The Application shows its works, also without the policy.
-    let (code, text) = command(stage, &["status", name])?;
+    let (code, text, _) = status::printed(hub.kubeconfig_path(), &[name])?;
     assert!(code == Some(0) && text.contains("Healthy"), "{text}");
-    let folder = git.path().join(name);
-    let folder = folder.to_str().context("a plain path")?;
     let words = [
         "diff",
-        folder,
+        ".",
         "--name",
         name,
         "--namespace",
@@ -221,8 +204,8 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
         "--executor",
         "team-a/deployer",
     ];
-    let (code, text) = command(stage, &words)?;
-    assert_eq!((code, text.as_str()), (Some(0), ""));
+    let printed = run(&git.path().join(name), Some(hub.kubeconfig_path()), &words)?;
+    assert_eq!(printed, (Some(0), String::new(), String::new()));
 
     // A later commit changes the existing objects.
     commit_blue(&git, name)?;
