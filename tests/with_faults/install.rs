@@ -103,6 +103,15 @@ async fn start() -> Result<Hub> {
     Ok(hub)
 }
 
+/// Returns the manifests that `install` prints with these options.
+fn printed(form: &str, options: &str) -> Result<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    let output = command
+        .args(["install", "--print", "-o", form, options, IMAGE])
+        .output()?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 impl Installation {
     /// Runs the program with these words, as the administrator of the hub.
     /// Installs the image in our files, unless another is named.

@@ -1,6 +1,6 @@
 //! Tests of upgrades of an installation by kubectl, from the files of an earlier release.
 
-use super::{ALL, IMAGE, Installation, installation, name, read_shipped, shipped, without_history};
+use super::{ALL, IMAGE, Installation, installation, name, printed, read_shipped, shipped, without_history};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -89,10 +89,7 @@ fn apply(installation: &Installation, earlier: fn(&str) -> String) -> Result<()>
 /// Returns the objects of an installation, as they are on the hub.
 fn installed(installation: &Installation) -> Result<Vec<Value>> {
     let mut all = Vec::new();
-    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(["install", "--print", "-o", "json", ALL, IMAGE])
-        .output()?;
-    for line in String::from_utf8(printed.stdout)?.lines() {
+    for line in printed("json", ALL)?.lines() {
         let object: Value = serde_json::from_str(line)?;
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("argocd");
         let words = ["kind", "name"].map(|key| {
@@ -217,10 +214,7 @@ async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
 async fn kubectl_applies_the_printed_manifests() -> Result<()> {
     let installation = installation().await?;
     for form in ["yaml", "json"] {
-        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args(["install", "--print", "--output", form, ALL, IMAGE])
-            .output()?;
-        let printed = String::from_utf8(printed.stdout)?;
+        let printed = printed(form, ALL)?;
         let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
         installation.hub.kubectl_with_input(&apply, &printed)?;
     }

@@ -116,13 +116,8 @@ async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
 #[tokio::test]
 async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
     let installation = installation().await?;
-    let mut crd: Value = {
-        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args(["install", super::IMAGE, "--print", "-o", "json", "--features=report"])
-            .output()?;
-        let text = String::from_utf8(printed.stdout)?;
-        serde_json::from_str(text.lines().next().unwrap_or_default())?
-    };
+    let printed = super::printed("json", "--features=report")?;
+    let mut crd: Value = serde_json::from_str(printed.lines().next().unwrap_or_default())?;
     crd["metadata"]["labels"] = json!({"of": "acm"});
     let made = installation.hub.create(&crd).await?;
     let lines = installation.run_ok(&["install", "--features=report"])?;
