@@ -430,8 +430,7 @@ impl Rollout {
 }
 
 /// Returns the namespace and the name of the Placement of a ManifestWorkReplicaSet.
-#[must_use]
-pub fn placement_of(set: &Value) -> ObjectRef {
+pub(crate) fn placement_of(set: &Value) -> ObjectRef {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = &set["spec"]["placementRefs"][0]["name"];
     ObjectRef::new(&text(&set["metadata"]["namespace"]), &text(name))

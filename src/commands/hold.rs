@@ -46,7 +46,7 @@ async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<String, Problem
     if !holds.all.is_empty() {
         let has_end = holds.all.iter().any(|hold| hold.until.is_some());
         let policy = check_policy(hub, &args.argo_cd.namespace, has_end).await;
-        policy.unwrap_or_else(|line| warn(&line));
+        policy.unwrap_or_else(|line| warn(&[line]));
     }
     Ok(list::format_list(&holds, args.output)?)
 }

@@ -141,7 +141,7 @@ impl Scenario {
     /// Checks that agents get the new address of the principal after its exposure changes.
     async fn principal_is_found(&self) -> Result<()> {
         discovery::check_exposures(&self.stage).await?;
-        self.log_step("the address follows a Route and a node port");
+        self.log_step("the address follows a Route");
         Ok(())
     }
 

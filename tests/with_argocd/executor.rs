@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use testbed::ObjectRef;
+use testbed::application::has_health;
 
 #[tokio::test]
 async fn printed_rights_suffice_for_the_executor() -> Result<()> {
@@ -34,7 +35,7 @@ async fn printed_rights_suffice_for_the_executor() -> Result<()> {
     cluster1
         .wait_for(&ObjectRef::config_map(name, "config"), |_| true)
         .await?;
-    hub.wait_for(&app.application(), |app| app["status"]["health"]["status"] == "Healthy")
+    hub.wait_for(&app.application(), |app| has_health(app, "Healthy"))
         .await?;
     app.end().await
 }

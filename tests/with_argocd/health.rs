@@ -5,7 +5,8 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use ocm::health::{self, Clock, HealthStatus};
 use serde_json::Value;
-use testbed::{GitRepository, ObjectRef, is_true};
+use testbed::application::has_health;
+use testbed::{GitRepository, ObjectRef, is_synced, is_true};
 
 /// Deploys the folder `name`.
 async fn deploy(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
@@ -14,11 +15,8 @@ async fn deploy(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
 
 /// Waits until the Application at this commit has this health.
 async fn wait_for_health(stage: &Stage, name: &str, commit: &str, status: &str) -> Result<Value> {
-    let is_shown = |app: &Value| {
-        app["status"]["sync"]["revision"] == commit
-            && app["status"]["sync"]["status"] == "Synced"
-            && app["status"]["health"]["status"] == status
-    };
+    let is_shown =
+        |app: &Value| app["status"]["sync"]["revision"] == commit && is_synced(app) && has_health(app, status);
     stage.hub.wait_for(&ObjectRef::application(name), is_shown).await
 }
 

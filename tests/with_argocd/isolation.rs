@@ -7,6 +7,7 @@ use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use testbed::application::has_health;
 use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced};
 
 /// Returns a custom resource; a commit changes its `size`.
@@ -86,10 +87,8 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
 
     // The Application shows it, and the work shows the reason.
     let app = ObjectRef::application(name);
-    hub.wait_for(&app, |app| {
-        is_synced(app) && app["status"]["health"]["status"] == "Degraded"
-    })
-    .await?;
+    hub.wait_for(&app, |app| is_synced(app) && has_health(app, "Degraded"))
+        .await?;
     for kind in ["Widget", "Gizmo"] {
         let work = format!("{name}.part-{}.{group}", kind.to_lowercase());
         let message = refused(stage, &work).await?;

@@ -6,7 +6,6 @@
 mod acm;
 mod deletion;
 mod delivery;
-mod moving;
 mod names;
 mod quiet;
 mod requests;

@@ -4,7 +4,8 @@ use anyhow::{Context, Result, ensure};
 use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use testbed::{ArgoCd, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
 use tokio::sync::OnceCell;
 
@@ -115,6 +116,21 @@ pub(crate) fn with_policy(plugin: &Plugin, name: &str, policy_text: &str) -> Res
 /// Returns the program of the sidecar and of the controller: the one from the image if `TESTBED_PROGRAM` is set.
 pub(crate) fn program() -> PathBuf {
     testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+}
+
+/// The result of a run: its exit code, standard output and standard error.
+pub(crate) type Outcome = (Option<i32>, String, String);
+
+/// Runs the program in a folder, with the permissions of a kubeconfig.
+pub(crate) fn run(folder: &Path, kubeconfig: Option<&Path>, words: &[&str]) -> Result<Outcome> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    command.args(words).current_dir(folder).env_clear();
+    if let Some(kubeconfig) = kubeconfig {
+        command.arg("--kubeconfig").arg(kubeconfig);
+    }
+    let output = command.output()?;
+    let stdout = String::from_utf8(output.stdout)?;
+    Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
 }
 
 /// Returns the path of a file or folder of this repository.

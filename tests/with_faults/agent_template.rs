@@ -55,7 +55,7 @@ fn accepted_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Resu
     let template = agent::template(&goc(), expected, &ours(), "argocd");
     let manifests = template.pointer("/spec/agentSpec/workload/manifests");
     let manifests = manifests.and_then(Value::as_array).context("no manifests")?;
-    let ca = agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet");
+    let ca = agent::ca_work(&goc(), &stage.cluster, NAMESPACE, "PEM");
     let of_the_ca = ca.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for manifest in manifests.iter().chain(of_the_ca.context("no manifests")?) {
         dry_run(stage, manifest)?;

@@ -27,3 +27,15 @@ pub fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     let of_kind = conditions.filter(|condition| condition["type"] == kind);
     of_kind.filter_map(|condition| condition["message"].as_str()).collect()
 }
+
+/// Returns true if an Application has this health.
+#[must_use]
+pub fn has_health(application: &Value, status: &str) -> bool {
+    application["status"]["health"]["status"] == status
+}
+
+/// Returns true if an Application is as in Git, on the hub and on the clusters.
+#[must_use]
+pub fn is_healthy(application: &Value) -> bool {
+    crate::is_synced(application) && has_health(application, "Healthy")
+}

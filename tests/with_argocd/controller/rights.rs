@@ -1,13 +1,11 @@
 //! Tests that the permissions in deploy/deploy_controller.yaml are exactly those that the controller uses, from the audit log of
 //! the real API server.
 
-use super::{ACCOUNT, web};
-use crate::app::App;
+use super::ACCOUNT;
 use crate::stage::{shipped_objects, stage};
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
-use testbed::application::{DEGRADED, messages};
 use testbed::{Hub, wait};
 
 /// A verb on a resource; in one namespace and for one name if a rule is limited to these.
@@ -132,29 +130,6 @@ pub(crate) async fn check_exact_permissions(hub: &Hub, files: &[&str]) -> Result
         );
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn controller_uses_exactly_its_permissions() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, name) = (&stage.hub, "controller-rights");
-    stage.cluster1.create_namespace(name).await?;
-    // All causes of writes: conditions, an Event and the same Event again.
-    let [runnable, broken] = [Value::Null, json!({"runs": "none"})].map(|nodes| web("example.com/web:1", &nodes));
-    let app = App::start(stage, name, &[], &[("web.json", &runnable)]).await?;
-    for _ in 0..2 {
-        app.commit(&[("web.json", &broken)]).await?;
-        let is_reported = |app: &Value| messages(app, DEGRADED).len() == 1;
-        hub.wait_for(&app.application(), is_reported).await?;
-        app.commit(&[("web.json", &runnable)]).await?;
-        let is_gone = |app: &Value| messages(app, DEGRADED).is_empty();
-        hub.wait_for(&app.application(), is_gone).await?;
-    }
-
-    check_exact_permissions(hub, &["deploy/deploy_controller.yaml"]).await?;
-    let log = stage.controller.log()?;
-    assert!(!log.to_lowercase().contains("forbidden"), "{log}");
-    app.end().await
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use crate::stage::{shipped, shipped_object, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::net::TcpListener;
+use testbed::application::is_healthy;
 use testbed::{GitRepository, Hub, ObjectRef, condition, is_applied, is_synced, is_true};
 
 /// One ApplicationSet of the fleet, with its Placement.
@@ -167,7 +168,6 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
     cluster1
         .wait_for(&deployment, |deployment| is_true(deployment, "Available"))
         .await?;
-    let is_healthy = |app: &Value| app["status"]["health"]["status"] == "Healthy";
     hub.wait_for(&guestbook.application("cluster1"), is_healthy).await?;
     assert_eq!(guestbook.clusters().await?, ["cluster1", "cluster2"]);
 

@@ -3,15 +3,15 @@
 use super::{Fleet, fleet};
 use crate::app::App;
 use crate::health_check;
-use crate::stage::program;
+use crate::stage::{Outcome, run};
 use crate::status;
 use anyhow::{Context, Result, ensure};
 use ocm::ownership::OF_REPLICA_SET;
 use serde_json::{Value, json};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
-use testbed::application::messages;
-use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_synced, is_true, wait};
+use testbed::application::{self, messages};
+use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_true, wait};
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
@@ -109,8 +109,7 @@ impl<'f> PlacedApplication<'f> {
 
     /// Waits until the Application has this health.
     async fn is(&self, health: &str) -> Result<()> {
-        let is = |app: &Value| app["status"]["health"]["status"] == health;
-        self.set_becomes(is).await
+        self.set_becomes(|app| application::has_health(app, health)).await
     }
 
     /// Waits until Argo CD has completed the sync of this commit, has pruned the rest, and the Application is healthy. It is
@@ -118,11 +117,10 @@ impl<'f> PlacedApplication<'f> {
     async fn wait_for_delivery(&self, commit: &str) -> Result<()> {
         let delivered = |app: &Value| {
             let status = &app["status"];
-            is_synced(app)
+            application::is_healthy(app)
                 && status["sync"]["revision"] == commit
                 && status["operationState"]["syncResult"]["revision"] == commit
                 && status["operationState"]["phase"] == "Succeeded"
-                && status["health"]["status"] == "Healthy"
         };
         self.set_becomes(delivered).await
     }
@@ -363,13 +361,10 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     placed.app.end().await
 }
 
-/// Runs `rollout`, and returns its exit code, standard output and standard error.
-fn rollout(fleet: &Fleet, words: &[&str]) -> Result<status::Outcome> {
-    let mut command = Command::new(program());
-    command.arg("rollout").args(words).arg("--kubeconfig");
-    let output = command.arg(fleet.hub.kubeconfig_path()).output()?;
-    let text = String::from_utf8;
-    Ok((output.status.code(), text(output.stdout)?, text(output.stderr)?))
+/// Runs `rollout`.
+fn rollout(fleet: &Fleet, words: &[&str]) -> Result<Outcome> {
+    let words = [&["rollout"], words].concat();
+    run(Path::new("/"), Some(fleet.hub.kubeconfig_path()), &words)
 }
 
 #[tokio::test(flavor = "multi_thread")]
