@@ -56,7 +56,7 @@ pub(super) fn next_write(
             not_before,
             not_after,
         };
-        return Some(with_generated_data(create(names::CA_SECRET, argocd), recipe));
+        return Some(create(names::CA_SECRET, argocd).with_recipe(recipe));
     };
     let signer = ca.leaf()?;
     if ca.deleting || !is_renewed(signer) {
@@ -71,10 +71,10 @@ pub(super) fn next_write(
     let recipe = match next {
         Some(next) if is_forced || distribution.is_distributed && next.not_before <= now => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
-            if let Write::Patch { body, .. } = &mut write {
+            if let Some(body) = write.body_mut() {
                 body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
             }
-            return Some(with_generated_data(write, Recipe::Promote { authority }));
+            return Some(write.with_recipe(Recipe::Promote { authority }));
         }
         None if is_early || now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
@@ -85,7 +85,7 @@ pub(super) fn next_write(
         None if ca.certificates.len() > 1 && is_previous_unused(ca, distribution, now) => Recipe::Drop { authority },
         _ => return None,
     };
-    Some(with_generated_data(patch(ca, names::CA_SECRET, argocd), recipe))
+    Some(patch(ca, names::CA_SECRET, argocd).with_recipe(recipe))
 }
 
 /// Returns the time when the CA must be reconciled without watch events.
@@ -167,7 +167,7 @@ pub(super) fn leaf(
         not_after: after(now, LEAF_LIFETIME),
         authority: reference(ca, argocd),
     };
-    Some(with_generated_data(write, recipe))
+    Some(write.with_recipe(recipe))
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
@@ -194,13 +194,6 @@ pub(crate) fn reference(ca: &TlsSecret, argocd: &str) -> Authority {
     }
 }
 
-fn with_generated_data(write: Write, recipe: Recipe) -> Write {
-    Write::Generate {
-        write: Box::new(write),
-        recipe,
-    }
-}
-
 /// Returns the write that creates a TLS Secret.
 fn create(name: &str, argocd: &str) -> Write {
     secret(name, argocd, "kubernetes.io/tls")
@@ -208,30 +201,30 @@ fn create(name: &str, argocd: &str) -> Write {
 
 /// Returns the write that creates a Secret of this type.
 pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
-    Write::Create {
-        resource: &SECRETS,
-        object_ref: ObjectRef::new(argocd, name),
-        object: json!({
+    Write::create(
+        &SECRETS,
+        ObjectRef::new(argocd, name),
+        json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": name, "namespace": argocd, "labels": labels()},
             "type": kind,
             "data": {},
         }),
-    }
+    )
 }
 
 /// Returns the write that creates the key with which the principal signs tokens.
 pub(super) fn token_key(argocd: &str) -> Write {
-    with_generated_data(secret(names::JWT_SECRET, argocd, "Opaque"), Recipe::Jwt)
+    secret(names::JWT_SECRET, argocd, "Opaque").with_recipe(Recipe::Jwt)
 }
 
 fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {
-    Write::Patch {
-        resource: &SECRETS,
-        object_ref: ObjectRef::new(argocd, name),
-        body: json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
-    }
+    Write::patch(
+        &SECRETS,
+        ObjectRef::new(argocd, name),
+        json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
+    )
 }
 
 /// Returns the labels of our Secrets; Argo CD's tools list objects by `part-of`.

@@ -46,11 +46,11 @@ pub(super) fn write_decisions(
         let unwritten = before.filter(|_| write.is_none());
         writes.extend(write);
         if let Some(before) = unwritten.filter(|it| it.object["status"]["decisions"] != status["decisions"]) {
-            writes.push(Write::Patch {
-                resource: &DECISION_STATUSES,
-                object_ref: at.clone(),
-                body: json!({"metadata": {"resourceVersion": before.version}, "status": status}),
-            });
+            writes.push(Write::patch(
+                &DECISION_STATUSES,
+                at.clone(),
+                json!({"metadata": {"resourceVersion": before.version}, "status": status}),
+            ));
         }
         stay.insert(at);
     }

@@ -74,11 +74,7 @@ pub(super) fn ensure(resource: &'static Resource, desired: Value, existing: Opti
     let text = |key: &str| desired["metadata"][key].as_str().unwrap_or_default();
     let object_ref = ObjectRef::new(text("namespace"), text("name"));
     match existing {
-        None => Some(Write::Create {
-            resource,
-            object_ref,
-            object: desired,
-        }),
+        None => Some(Write::create(resource, object_ref, desired)),
         Some(existing) if existing.deleting => None,
         Some(existing) => {
             let mut desired = desired;
@@ -88,24 +84,15 @@ pub(super) fn ensure(resource: &'static Resource, desired: Value, existing: Opti
             }
             let mut body = agent::difference(&desired, &existing.object)?;
             body["metadata"]["resourceVersion"] = json!(existing.version);
-            Some(Write::Patch {
-                resource,
-                object_ref,
-                body,
-            })
+            Some(Write::patch(resource, object_ref, body))
         }
     }
 }
 
 /// Returns the write that deletes an object of ours.
 pub(super) fn ensure_absent(resource: &'static Resource, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
-    (existing.is_ours() && !existing.deleting).then(|| Write::Delete {
-        resource,
-        object_ref: object_ref.clone(),
-        uid: existing.uid.clone(),
-        version: existing.version.clone(),
-        unless_exists: None,
-    })
+    (existing.is_ours() && !existing.deleting)
+        .then(|| Write::delete(resource, object_ref.clone(), (&existing.uid, &existing.version), None))
 }
 
 /// Returns true if a GitOpsCluster may have agents, and is not in deletion: it requests them, served or not, or has requested them
@@ -134,9 +121,8 @@ mod tests {
             None
         );
         let existing = read(json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 2}}));
-        let Some(Write::Patch { body, .. }) = ensure(resource, desired, Some(&existing)) else {
-            panic!("a patch");
-        };
+        let write = ensure(resource, desired, Some(&existing)).expect("a patch");
+        let body = write.body().expect("a patch");
         assert_eq!(body["metadata"]["resourceVersion"], "7");
     }
 }
