@@ -31,7 +31,7 @@ const CERTIFICATE: &str = "certificate.pem";
 fn tls_in(folder: &Path) -> Arc<ServerConfig> {
     let (now, hour) = (Timestamp::now(), SignedDuration::from_hours(1));
     let names = BTreeSet::from(["127.0.0.1".into()]);
-    let (certificate, key) = pki::self_signed("127.0.0.1", &names, now - hour, now + hour).expect("a certificate");
+    let (certificate, key) = pki::self_signed("127.0.0.1", &names, now - hour..now + hour).expect("a certificate");
     fs::write(folder.join(CERTIFICATE), &certificate).expect("a file");
     let certificate = CertificateDer::from_pem_slice(&certificate).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");

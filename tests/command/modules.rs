@@ -24,9 +24,7 @@ const WITHOUT_CIRCLES: [(&str, usize); 14] = [
 ];
 
 /// The file names of modules that only tests use.
-const TESTS: [&str; 8] = [
-    "api_server",
-    "fake_api_server",
+const TESTS: [&str; 6] = [
     "properties",
     "pull_works",
     "simulated_hub",

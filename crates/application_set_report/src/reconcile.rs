@@ -11,7 +11,7 @@ mod mappers;
 use crate::{Condition, Line, Report};
 use hub_state::cache::Cache;
 use hub_state::condition_types::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
-use hub_state::model::{Application, Kind, WorkKind};
+use hub_state::model::{Application, Kind};
 use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use hub_state::report::Resource;
 use ocm::health::HealthStatus;
@@ -54,27 +54,14 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<A
     let report = Report::new(object_ref, &set.uid, &lines);
     let (resource, object_ref) = (&REPORTS, object_ref.clone());
     let write = match found {
-        None => Write::Create {
-            resource,
-            object_ref: object_ref.clone(),
-            object: report.object(),
-        },
-        Some(found) => Write::Patch {
-            resource,
-            object_ref: object_ref.clone(),
-            body: report.patch(found)?,
-        },
+        None => Write::create(resource, object_ref.clone(), report.object()),
+        Some(found) => Write::patch(resource, object_ref.clone(), report.patch(found)?),
     };
-    Some(Action {
-        involved_object: InvolvedObject {
-            resource: &APPLICATION_SETS,
-            object_ref,
-            uid: set.uid.clone(),
-        },
-        writes: vec![write],
-        refresh: false,
-        events: Vec::new(),
-    })
+    Some(Action::new(
+        InvolvedObject::new(&APPLICATION_SETS, object_ref, set.uid.clone()),
+        vec![write],
+        None,
+    ))
 }
 
 /// Returns a line for each cluster of an Application.
@@ -128,7 +115,7 @@ struct ClusterStatus<'i> {
 /// Returns the clusters on which an Application has works that Argo CD applied.
 fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, ClusterStatus<'i>> {
     let mut clusters = BTreeMap::new();
-    for (_, object_ref, work) in cache.works_of(application).filter(|(kind, ..)| *kind == WorkKind::Work) {
+    for (_, object_ref, work) in cache.works_of(application).filter(|(kind, ..)| *kind == Kind::Works) {
         let cluster = clusters.entry(&*object_ref.namespace).or_insert_with(|| ClusterStatus {
             health: HealthStatus::Healthy,
             conditions: unreached(cache, &object_ref.namespace).into_iter().collect(),

@@ -20,11 +20,7 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet<'
         (SHARED, "ManifestWorkSharedObject"),
     ] {
         let came = only_in(after, before, kind);
-        changes.extend(came.map(|it| Event {
-            warning: true,
-            reason,
-            message: it.message.clone(),
-        }));
+        changes.extend(came.map(|it| Event::warning(reason, it.message.clone())));
     }
     let ill = |conditions: &[Condition], cluster: &str| {
         let mut ill = conditions.iter().filter(|it| it.kind != INFO);
@@ -66,11 +62,7 @@ fn info(conditions: &[Condition]) -> Option<&str> {
 }
 
 fn normal(reason: &'static str, message: String) -> Event {
-    Event {
-        warning: false,
-        reason,
-        message,
-    }
+    Event::normal(reason, message)
 }
 
 /// Returns the conditions of a type whose state does not occur in the other list.

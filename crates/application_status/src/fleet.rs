@@ -1,7 +1,7 @@
 //! The state of an Application on its clusters.
 
 use hub_state::cache::Cache;
-use hub_state::model::{Availability, WorkKind, WorkState};
+use hub_state::model::{Availability, Kind, WorkState};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::hold::Hold;
@@ -58,7 +58,7 @@ impl<'c> Fleet<'c> {
         for (kind, object_ref, work) in cache.works_of(application) {
             let state = &work.state;
             fleet.works = fleet.works.saturating_add(1);
-            if kind == WorkKind::Set {
+            if kind == Kind::ReplicaSets {
                 fleet.sets.insert(object_ref.to_string(), state);
                 continue;
             }

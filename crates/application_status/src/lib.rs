@@ -14,7 +14,7 @@ pub use conditions::Totals;
 
 use fleet::Fleet;
 use hub_state::annotations::REFRESH;
-use hub_state::cache::Cache;
+use hub_state::cache::{Cache, owners};
 use hub_state::condition_types::is_own_type;
 use hub_state::model::{Condition, Kind};
 use hub_state::reconcile::{Context, Controller, Watch};
@@ -33,11 +33,11 @@ pub const CONTROLLER: Controller = Controller {
     kind: Kind::Applications,
     watches: &[
         Watch::new(Kind::Applications, mappers::application),
-        Watch::new(Kind::Works, mappers::owners),
-        Watch::new(Kind::ReplicaSets, mappers::owners),
+        Watch::new(Kind::Works, owners),
+        Watch::new(Kind::ReplicaSets, owners),
         Watch::new(Kind::Clusters, mappers::cluster),
         Watch::new(Kind::Holds, mappers::hold),
-        Watch::new(Kind::Config, mappers::owners),
+        Watch::new(Kind::Config, owners),
     ],
     min_write_interval: Duration::from_secs(1),
     reconcile,
@@ -70,16 +70,12 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
     let event = differs.then(|| events::between(&own, &desired, &fleet)).flatten();
     let conditions = differs.then(|| merged(others, &own, desired, context.now));
     Some(Action {
-        involved_object: InvolvedObject {
-            resource: &APPLICATIONS,
-            object_ref: object_ref.clone(),
-            uid: application.uid.clone(),
-        },
-        writes: vec![Write::Patch {
-            resource: &APPLICATIONS,
-            object_ref: object_ref.clone(),
-            body: patch(&application.version, conditions, refresh),
-        }],
+        involved_object: InvolvedObject::new(&APPLICATIONS, object_ref.clone(), application.uid.clone()),
+        writes: vec![Write::patch(
+            &APPLICATIONS,
+            object_ref.clone(),
+            patch(&application.version, conditions, refresh),
+        )],
         refresh,
         events: event.into_iter().collect(),
     })
@@ -235,10 +231,10 @@ mod tests {
 
     /// Returns the body of the write.
     fn body(action: &Action) -> &Value {
-        match &action.writes[..] {
-            [Write::Patch { body, .. }] => body,
-            other => panic!("not one patch: {other:?}"),
-        }
+        let [write] = &action.writes[..] else {
+            panic!("{action:?}")
+        };
+        write.body().expect("a patch")
     }
 
     fn conditions_of(action: &Action) -> Vec<Condition> {

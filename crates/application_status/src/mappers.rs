@@ -1,6 +1,6 @@
 //! The Applications to reconcile after a change.
 
-use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use hub_state::cache::{Cache, Changed, ReconcileRequest};
 use runtime::queue::Refresh;
 
 /// Maps a change of an Application to itself. If Argo CD has been asked for a refresh, by whichever replica, no other is needed.
@@ -17,11 +17,6 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
     }]
 }
 
-/// Maps a change of a work, or of Argo CD's resource tracking, to the Applications that owned works or own them now.
-pub(super) fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    changed.owners()
-}
-
 /// Maps a change of a managed cluster's hold to the Applications with works on it.
 pub(super) fn hold(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let all = cache.applications_on(&changed.object_ref.name).into_iter();
@@ -30,12 +25,9 @@ pub(super) fn hold(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
 
 /// Maps a changed reachability of a managed cluster to the Applications with works on it.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let name = &changed.object_ref.name;
-    match changed.before::<ClusterBefore>() {
-        Some(before) if before.has_availability_changed(cache.cluster(name)) => {
-            let all = cache.applications_on(name).into_iter();
-            all.map(ReconcileRequest::application).collect()
-        }
-        _ => Vec::new(),
+    if changed.has_availability_changed(cache) {
+        hold(cache, changed)
+    } else {
+        Vec::new()
     }
 }

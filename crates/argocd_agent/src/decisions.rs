@@ -47,11 +47,8 @@ pub(super) fn writes(
         writes.extend(write);
         let decisions = status(&share, clusters);
         if let Some(before) = unwritten.filter(|it| it.object["status"]["decisions"] != decisions) {
-            writes.push(Write::Patch {
-                resource: &DECISION_STATUSES,
-                object_ref: at.clone(),
-                body: json!({"metadata": {"resourceVersion": before.version}, "status": {"decisions": decisions}}),
-            });
+            let body = json!({"metadata": {"resourceVersion": before.version}, "status": {"decisions": decisions}});
+            writes.push(Write::patch(&DECISION_STATUSES, at.clone(), body));
         }
         stay.insert(at);
     }

@@ -77,15 +77,12 @@ impl<'c> GitOpsClusterRef<'c> {
     /// Returns the action with these writes on behalf of the GitOpsCluster, if there are any.
     #[must_use]
     pub fn action(self, writes: Vec<Write>) -> Option<Action> {
-        (!writes.is_empty()).then(|| Action {
-            involved_object: InvolvedObject {
-                resource: &GITOPS_CLUSTERS,
-                object_ref: self.object_ref.clone(),
-                uid: self.object.uid.clone(),
-            },
-            writes,
-            refresh: false,
-            events: Vec::new(),
+        (!writes.is_empty()).then(|| {
+            Action::new(
+                InvolvedObject::new(&GITOPS_CLUSTERS, self.object_ref.clone(), self.object.uid.clone()),
+                writes,
+                None,
+            )
         })
     }
 

@@ -4,7 +4,7 @@
 use super::certificates::records;
 use crate::secret_mappers;
 use crate::secret_mappers::{both, clusters_of};
-use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use hub_state::cache::{Cache, Changed, ReconcileRequest};
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
 use ocm::argocd_agent as names;
@@ -37,23 +37,17 @@ pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
 /// have left a Placement meanwhile, which GitOpsClusters without an entry in the add-on may wait for.
 #[must_use]
 pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(before) = changed.before::<ClusterBefore>() else {
-        return Vec::new();
-    };
     let name = &changed.object_ref.name;
     let mut affected = secret_mappers::cluster(cache, changed);
     let can_have_agent = |cluster: &Cluster| !cluster.deleting && !cluster.has_hub_mark(name);
-    let after = cache.cluster(name);
-    let has_changed = after.is_some_and(can_have_agent) != before.cluster.as_ref().is_some_and(can_have_agent);
-    if has_changed || before.has_availability_changed(after) {
+    let (before, after) = (changed.before::<Cluster>(), cache.cluster(name));
+    let has_changed = after.is_some_and(can_have_agent) != before.is_some_and(can_have_agent);
+    if has_changed || changed.has_availability_changed(cache) {
         let mut gitops = cache.gitops_of(name);
         gitops.extend(without_entry(cache));
         affected.extend(ReconcileRequest::gitops_all(&gitops));
         let has_gitops = cache.gitops_clusters().next().is_some();
         affected.extend(has_gitops.then(|| ReconcileRequest::argocd(cache.argocd())));
-    }
-    if before.was_list_empty {
-        affected.extend(agents(cache, changed));
     }
     affected
 }

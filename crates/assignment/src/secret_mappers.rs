@@ -1,24 +1,14 @@
 //! The managed clusters whose cluster Secrets to reconcile after a change.
 
-use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, TrackingBefore};
+use hub_state::cache::{Cache, Changed, ReconcileRequest, TrackingBefore};
 use hub_state::cluster_secret::ClusterSecret;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Maps a change of a managed cluster to itself. The first one after an empty list proves the deletion of all others, whose
-/// Secrets are then obsolete.
+/// Maps a change of a managed cluster to itself.
 #[must_use]
-pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(before) = changed.before::<ClusterBefore>() else {
-        return Vec::new();
-    };
-    let name = &changed.object_ref.name;
-    let has_changed = before.cluster.as_ref() != cache.cluster(name);
-    let itself = has_changed.then_some(name);
-    let others = before.was_list_empty.then(|| cache.clusters_with_secrets());
-    let all = others.into_iter().flatten().chain(itself);
-    let all: BTreeSet<_> = all.collect();
-    all.into_iter().map(ReconcileRequest::cluster).collect()
+pub fn cluster(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    vec![ReconcileRequest::cluster(&changed.object_ref.name)]
 }
 
 /// Maps a change of Argo CD's resource tracking to all managed clusters, if its label changed, which no Secret may have.

@@ -136,27 +136,16 @@ impl<'c> RegisteredCluster<'c> {
         } else {
             None
         };
-        let (resource, object_ref) = (&SECRETS, ObjectRef::new(self.argocd, &self.secret_name()));
+        let object_ref = ObjectRef::new(self.argocd, &self.secret_name());
         let write = match secret {
-            Some(secret) => self.patch(secret, recipe.is_some()).map(|body| Write::Patch {
-                resource,
-                object_ref,
-                body,
-            }),
-            None => Some(Write::Create {
-                resource,
-                object_ref,
-                object: self.object(),
-            }),
+            Some(secret) => {
+                let patch = self.patch(secret, recipe.is_some());
+                patch.map(|body| Write::patch(&SECRETS, object_ref, body))
+            }
+            None => Some(Write::create(&SECRETS, object_ref, self.object())),
         };
         SecretUpdate {
-            write: write.map(|write| match recipe {
-                Some(recipe) => Write::Generate {
-                    write: Box::new(write),
-                    recipe,
-                },
-                None => write,
-            }),
+            write: write.map(|write| Write { recipe, ..write }),
             conflict: None,
         }
     }

@@ -10,7 +10,7 @@ use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use ocm::resources::{CLUSTERS, SECRETS};
 use primitives::object_ref::ObjectRef;
-use runtime::action::{Action, Event, InvolvedObject, Write};
+use runtime::action::{Action, Event, InvolvedObject, Verb, Write};
 use std::time::Duration;
 
 /// The controller of cluster Secrets.
@@ -43,7 +43,10 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
                 issuer: None,
             };
             let decision = crate::decide(&cluster, secrets);
-            let is_new = matches!(decision.write, Some(Write::Create { .. }));
+            let is_new = decision
+                .write
+                .as_ref()
+                .is_some_and(|write| matches!(write.verb, Verb::Create(_)));
             // The GitOpsCluster controller creates the Secret; the watch event then triggers another reconcile.
             if is_new && is_registered(cache, cluster.name) {
                 return None;
@@ -52,36 +55,32 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
         }
         None if existing.is_some() || cache.is_deleted(&cluster.name) => {
             let obsolete = crate::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
-            let delete = Write::Delete {
-                resource: &SECRETS,
-                object_ref: ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name)),
-                uid: obsolete.uid.clone(),
-                version: obsolete.version.clone(),
-                unless_exists: existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
-            };
+            let delete = Write::delete(
+                &SECRETS,
+                ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name)),
+                (&obsolete.uid, &obsolete.version),
+                existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
+            );
             (Some(delete), None)
         }
         None => return None,
     };
     // The conflict persists; it is recorded after all writes are done.
-    let conflict = conflict.filter(|_| write.is_none()).map(|message| Event {
-        warning: true,
-        reason: "ClusterSecretConflict",
-        message,
-    });
+    let conflict = conflict
+        .filter(|_| write.is_none())
+        .map(|message| Event::warning("ClusterSecretConflict", message));
     if write.is_none() && conflict.is_none() {
         return None;
     }
-    Some(Action {
-        involved_object: InvolvedObject {
-            resource: &CLUSTERS,
-            object_ref: cluster.clone(),
-            uid: existing.map(|existing| existing.uid.clone()).unwrap_or_default(),
-        },
-        writes: write.into_iter().collect(),
-        refresh: false,
-        events: conflict.into_iter().collect(),
-    })
+    Some(Action::new(
+        InvolvedObject::new(
+            &CLUSTERS,
+            cluster.clone(),
+            existing.map(|existing| existing.uid.clone()).unwrap_or_default(),
+        ),
+        write.into_iter().collect(),
+        conflict,
+    ))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
 use pki::Recipe;
-use runtime::action::Write;
+use runtime::action::{Verb, Write};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testing::merge;
@@ -110,46 +110,46 @@ impl Hub<'_> {
 
     /// Applies the decision and checks that nothing is left to write. Returns the write, and the recipe of the certificate.
     fn write(&mut self) -> (Option<Write>, Option<Recipe>) {
-        let (write, recipe) = match self.decide().write {
-            Some(Write::Generate { write, recipe }) => (*write, Some(recipe)),
-            Some(write) => (write, None),
-            None => return (None, None),
+        let Some(write) = self.decide().write else {
+            return (None, None);
         };
-        match write.clone() {
-            Write::Create {
-                object_ref, mut object, ..
-            } => {
-                assert_eq!(*object_ref.name, self.own_name());
+        match write.verb.clone() {
+            Verb::Create(mut object) => {
+                assert_eq!(*write.object_ref.name, self.own_name());
                 object["metadata"]["resourceVersion"] = json!("8");
                 assert!(
                     self.secrets.insert(self.own_name(), object).is_none(),
                     "it was not there"
                 );
             }
-            Write::Patch { body, .. } => {
+            Verb::Patch(body) => {
                 let version = &self.own()["metadata"]["resourceVersion"];
                 assert_eq!(body["metadata"]["resourceVersion"], *version, "the form that was seen");
                 merge(self.own(), &body);
             }
-            other => panic!("unexpected {other:?}"),
+            other @ Verb::Delete { .. } => panic!("unexpected {other:?}"),
         }
-        if let Some(recipe) = &recipe {
+        if let Some(recipe) = &write.recipe {
             put(recipe, self.authority.expect("a CA"), self.own());
         }
         assert_eq!(self.decide(), SecretUpdate::default(), "once is enough");
+        let recipe = write.recipe.clone();
         (Some(write), recipe)
     }
 
     /// Returns the created Secret.
     fn made(mut self) -> Value {
-        assert!(matches!(self.write(), (Some(Write::Create { .. }), _)));
+        assert!(matches!(self.write(), (Some(write), _) if matches!(write.verb, Verb::Create(_))));
         self.own().clone()
     }
 
     /// Returns the patch of the Secret.
     fn patched(&mut self) -> Value {
         match self.write().0 {
-            Some(Write::Patch { body, .. }) => body,
+            Some(Write {
+                verb: Verb::Patch(body),
+                ..
+            }) => body,
             other => panic!("not a patch: {other:?}"),
         }
     }

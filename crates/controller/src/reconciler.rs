@@ -10,19 +10,20 @@ mod gauges;
 mod tests;
 
 use super::metrics::HubMetrics;
-use super::watches::{self, WatchEvent, WatchUpdate, Watches};
+use super::watches::{WatchEvent, WatchUpdate, Watches};
 use crate::controllers::MANAGER;
 use crate::options::{Clocks, Options};
 use hub_state::cache::{Cache, Change, ReconcileRequest, Refusal};
 use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Settings, mappers};
-use kube::Client;
+use kube::{Client, Error};
 use ocm::resources::GITOPS_CLUSTERS;
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::{later, until};
 use runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
+use runtime::fair_queue::FlowKey;
 use runtime::metrics::{Metrics, Reason};
-use runtime::outbox::{Enqueued, Outbox};
+use runtime::outbox::{CAPACITY, Enqueued, Outbox};
 use runtime::panics::{Panicked, guard};
 use runtime::plan::{Plan, Totals};
 use runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
@@ -485,8 +486,7 @@ impl Reconciler {
         if let Enqueued::Dropped { first } = self.outbox.put(recorded) {
             self.metrics.event_dropped(controller);
             if first {
-                let most = Outbox::capacity();
-                warn!(most, "too many Events wait to be written; dropping some");
+                warn!(most = CAPACITY, "too many Events wait to be written; dropping some");
             }
         }
     }
@@ -518,11 +518,7 @@ impl Reconciler {
             self.put(RecordedEvent {
                 controller: controller.name,
                 involved_object,
-                event: Event {
-                    warning: true,
-                    reason: WRITE_REFUSED,
-                    message: refusal.text,
-                },
+                event: Event::warning(WRITE_REFUSED, refusal.text),
                 is_persistent: false,
             });
         }
@@ -569,19 +565,22 @@ impl Reconciler {
             }
             WatchUpdate::Failed(error) => {
                 // The loop does not wait for a kind that the hub does not serve.
-                if event.kind.may_be_missing() && watches::is_not_served(&error) {
+                if event.kind.may_be_missing() && matches!(&error, Some(Error::Api(status)) if status.code == 404) {
                     self.metrics.watch_failed(kind, Reason::Missing);
                     if self.missing.insert(event.kind) {
                         info!(kind, "not served by the hub; continuing without it");
                     }
                     self.mark_synced(event.kind);
-                } else {
-                    if event.kind.may_be_forbidden() && watches::is_forbidden(&error) {
-                        self.mark_synced(event.kind);
-                    }
-                    self.metrics.watch_failed(kind, watches::reason(&error));
-                    warn!(kind, why = watches::describe(&error), "watch failed; retrying");
+                    return;
                 }
+                let reason = error.as_ref().map_or(Reason::Other, Reason::from_error);
+                if event.kind.may_be_forbidden() && reason == Reason::Forbidden {
+                    self.mark_synced(event.kind);
+                }
+                self.metrics.watch_failed(kind, reason);
+                let foreign = || "the response does not come from a Kubernetes API".to_owned();
+                let why = error.as_ref().map_or_else(foreign, hub::reason);
+                warn!(kind, why, "watch failed; retrying");
             }
         }
     }
@@ -687,10 +686,9 @@ impl Reconciler {
         let may = |slow: &bool| queue.is_due(*slow, now) && slots.may_begin(group, *slow);
         let lines: Vec<bool> = [*is_slow_next, !*is_slow_next].into_iter().filter(may).collect();
         let may_tenant = |namespace: &Arc<str>| slots.may_begin_for_namespace(group, namespace);
+        let may_flow = |flow: &FlowKey| slots.may_begin_for_flow(group, flow);
         let mut lines = lines.into_iter();
-        let Some(due) =
-            lines.find_map(|slow| queue.pop(slow, now, may_tenant, |flow| slots.may_begin_for_flow(group, flow)))
-        else {
+        let Some(due) = lines.find_map(|slow| queue.pop(slow, now, may_tenant, may_flow)) else {
             return false;
         };
         *is_slow_next = !due.slow;
@@ -705,12 +703,16 @@ impl Reconciler {
         let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
         let span =
             error_span!("reconcile", controller = controller.name, kind, object = %object_ref, attempt = due.attempt);
-        let decision = span.in_scope(|| guard(|| decide(controller, &self.cache, object_ref, &context)));
-        let action = match decision {
-            Ok(Ok(action)) => Box::new(action),
-            Ok(Err(requeue_after)) => {
+        let decide = || match (controller.reconcile)(&self.cache, object_ref, &context) {
+            Some(action) => Ok(Box::new(action)),
+            None => Err((controller.requeue_after)(&self.cache, object_ref, &context)),
+        };
+        let action = match span.in_scope(|| guard(decide)) {
+            Ok(Ok(action)) => action,
+            Ok(Err(requeue_at)) => {
                 queue.done(&due, &Outcome::Unchanged, now, fastrand::f64());
-                if let Some(wait) = requeue_after {
+                if let Some(at) = requeue_at {
+                    let wait = until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY);
                     queue.later(&due.object_ref, later(now, wait));
                 }
                 self.record_refusal(at, &due.object_ref, None);
@@ -854,19 +856,6 @@ impl Reconciler {
         let at = later((self.clocks.elapsed)(), wait.min(MAX_CLOCK_SLEEP));
         Some(self.ticks_paused_until.map_or(at, |earliest| at.max(earliest)))
     }
-}
-
-/// Returns the action for an object, or, if no write is necessary, the time after which the object is reconciled again.
-fn decide(
-    controller: &Controller,
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    context: &Context<'_>,
-) -> Result<Action, Option<Duration>> {
-    (controller.reconcile)(cache, object_ref, context).ok_or_else(|| {
-        let requeue_after = (controller.requeue_after)(cache, object_ref, context);
-        requeue_after.map(|at| until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY))
-    })
 }
 
 /// Returns when the API server has an older state than before.

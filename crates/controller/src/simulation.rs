@@ -1,5 +1,5 @@
 //! A simulated hub for tests of controllers of GitOpsClusters, with a fake OCM and argocd-agent: writes are stored and reported as watch
-//! events. Writes are the requests that the writer sends, answered by the rules of [`api_server`](runtime::api_server).
+//! events. Writes are the requests that the writer sends, answered by the rules of [`api_server`](runtime::testing::api_server).
 
 mod agents;
 mod fake_ocm;
@@ -22,9 +22,9 @@ use ocm::argocd_agent as names;
 use ocm::resources::GITOPS_CLUSTERS;
 use pki::Recipe;
 use primitives::object_ref::ObjectRef;
-use runtime::action::Write;
-use runtime::api_server::{Answer, Call, answer, selects};
+use runtime::action::{Verb, Write};
 use runtime::store::Update;
+use runtime::testing::api_server::{Answer, Call, answer, selects};
 use runtime::writer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -473,19 +473,22 @@ impl Hub {
 
     /// Carries out a write like the writer, and returns the result.
     pub(super) fn execute(&mut self, write: Write) -> String {
-        let write = match write {
-            Write::Generate { mut write, recipe } => {
-                self.make(&mut write, &recipe);
-                return format!("{} with a certificate", self.execute(*write));
-            }
-            write => write,
-        };
-        let (resource, object_ref) = writer::object_of(&write);
+        if let Some(recipe) = &write.recipe {
+            let mut made = Write {
+                recipe: None,
+                ..write.clone()
+            };
+            self.make(&mut made, recipe);
+            return format!("{} with a certificate", self.execute(made));
+        }
+        let Write {
+            resource, object_ref, ..
+        } = &write;
         let kind = fake_ocm::kind_of(resource, object_ref);
         let before = self.stored(kind, object_ref).cloned().unwrap_or_default();
-        let verb = match &write {
-            Write::Create { .. } => "create",
-            Write::Patch { body, .. } => {
+        let verb = match &write.verb {
+            Verb::Create(_) => "create",
+            Verb::Patch(body) => {
                 assert_eq!(
                     body.get("status").is_some(),
                     resource.subresource.is_some(),
@@ -493,15 +496,13 @@ impl Hub {
                 );
                 resource.subresource.unwrap_or("patch")
             }
-            _ => {
+            Verb::Delete { .. } => {
                 let labels = &before["metadata"]["labels"];
                 assert_eq!(labels["app.kubernetes.io/managed-by"], "argocd-ocm-cmp", "{object_ref}");
                 "delete"
             }
         };
-        let request = writer::request(&write, MANAGER)
-            .expect("all of it is made")
-            .expect("a request");
+        let request = writer::request(&write, MANAGER).expect("a request");
         let answered = self.send(kind, object_ref, &request);
         match answered["reason"].as_str() {
             Some("Conflict") => return format!("conflict {object_ref}"),
@@ -557,13 +558,9 @@ impl Hub {
 fn patch_each_version_once(writes: &[Write]) {
     let mut versions = BTreeSet::new();
     for write in writes {
-        if let Write::Patch {
-            resource,
-            object_ref,
-            body,
-        } = write
-        {
-            let version = (resource.kind, object_ref, body["metadata"]["resourceVersion"].as_str());
+        if let Verb::Patch(body) = &write.verb {
+            let version = body["metadata"]["resourceVersion"].as_str();
+            let version = (write.resource.kind, &write.object_ref, version);
             assert!(versions.insert(version), "two patches of one version: {writes:#?}");
         }
     }

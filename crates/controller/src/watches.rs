@@ -16,7 +16,6 @@ use kube::{Client, Error};
 use primitives::object_ref::ObjectRef;
 use primitives::resource;
 use runtime::invalid_object::InvalidObject;
-use runtime::metrics::Reason;
 use runtime::panics::{Panicked, guard};
 use runtime::store::Update;
 use serde::{Deserialize, Deserializer};
@@ -55,8 +54,8 @@ pub enum WatchUpdate {
     Unreadable(ObjectRef, InvalidObject),
     /// Reading an object panicked; the cache keeps its last known state.
     Panicked(ObjectRef),
-    /// The watch failed and is retried.
-    Failed(watcher::Error),
+    /// The watch failed and is retried; without an error, the response does not come from a Kubernetes API.
+    Failed(Option<Error>),
 }
 
 /// The watches of all required kinds.
@@ -113,45 +112,14 @@ impl Watches {
     }
 }
 
-/// Returns the error of a request that failed.
-fn request_error(error: &watcher::Error) -> Option<&Error> {
+/// Returns the error of a request; none if the response does not come from a Kubernetes API.
+fn request_error(error: watcher::Error) -> Option<Error> {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => Some(error),
-        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => None,
-    }
-}
-
-/// Returns true if the hub does not serve the kind.
-#[must_use]
-pub fn is_not_served(error: &watcher::Error) -> bool {
-    matches!(request_error(error), Some(Error::Api(status)) if status.code == 404)
-}
-
-/// Returns true if RBAC does not allow the controller to watch the kind.
-#[must_use]
-pub fn is_forbidden(error: &watcher::Error) -> bool {
-    reason(error) == Reason::Forbidden
-}
-
-/// Returns the reason of a failure for the metrics.
-#[must_use]
-pub fn reason(error: &watcher::Error) -> Reason {
-    match (error, request_error(error)) {
-        (_, Some(error)) => Reason::from_error(error),
-        (watcher::Error::WatchError(status), None) => Reason::of_code(status.code),
-        _ => Reason::Other,
-    }
-}
-
-/// Describes a failure for people.
-#[must_use]
-pub fn describe(error: &watcher::Error) -> String {
-    match (error, request_error(error)) {
-        (_, Some(error)) => hub::reason(error),
-        (watcher::Error::WatchError(status), None) => status.message.clone(),
-        _ => "the response does not come from a Kubernetes API".to_owned(),
+        watcher::Error::WatchError(status) => Some(Error::Api(status)),
+        watcher::Error::NoResourceVersion => None,
     }
 }
 
@@ -197,7 +165,7 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
                 let change = change(Update::Deleted(object.object_ref())).ok();
                 change.map(|change| WatchUpdate::Changed(change, None))
             }
-            Err(error) => Some(WatchUpdate::Failed(error)),
+            Err(error) => Some(WatchUpdate::Failed(request_error(error))),
         };
         std::future::ready(update.map(|update| WatchEvent { kind, update, bytes }))
     });

@@ -141,30 +141,26 @@ fn write_desired_status(
 ) -> Option<Action> {
     let (status, conflicts, refused) = status::desired(gitops, serving_state, context)?;
     let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
-    let events = warnings.into_iter().filter_map(|(reason, message)| {
-        Some(Event {
-            warning: true,
-            reason,
-            message: message?,
-        })
-    });
+    let events = warnings
+        .into_iter()
+        .filter_map(|(reason, message)| Some(Event::warning(reason, message?)));
     write_status(gitops, &status, events.collect())
 }
 
 fn write_status(gitops: GitOpsClusterRef<'_>, status: &Value, events: Vec<Event>) -> Option<Action> {
-    let write = Write::Patch {
-        resource: &GITOPS_CLUSTER_STATUSES,
-        object_ref: gitops.object_ref.clone(),
-        body: json!({"metadata": {"resourceVersion": gitops.object.version}, "status": status}),
-    };
+    let write = Write::patch(
+        &GITOPS_CLUSTER_STATUSES,
+        gitops.object_ref.clone(),
+        json!({"metadata": {"resourceVersion": gitops.object.version}, "status": status}),
+    );
     let action = gitops.action(vec![write])?;
     Some(Action { events, ..action })
 }
 
 fn write_finalizers(gitops: GitOpsClusterRef<'_>, finalizers: &[String]) -> Option<Action> {
-    gitops.action(vec![Write::Patch {
-        resource: &GITOPS_CLUSTERS,
-        object_ref: gitops.object_ref.clone(),
-        body: json!({"metadata": {"resourceVersion": gitops.object.version, "finalizers": finalizers}}),
-    }])
+    gitops.action(vec![Write::patch(
+        &GITOPS_CLUSTERS,
+        gitops.object_ref.clone(),
+        json!({"metadata": {"resourceVersion": gitops.object.version, "finalizers": finalizers}}),
+    )])
 }

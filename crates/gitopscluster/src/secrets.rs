@@ -127,17 +127,8 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     let deletion = |unless_exists| {
         let secret = secret.filter(|secret| !secret.deleting)?;
         let write = delete(&secret_kind.secret_name(&cluster.name), secret, argocd, unless_exists);
-        let involved_object = InvolvedObject {
-            resource: &GITOPS_CLUSTERS,
-            object_ref: ObjectRef::parse(owner?)?,
-            uid: Box::default(),
-        };
-        Some(Action {
-            involved_object,
-            writes: vec![write],
-            refresh: false,
-            events: Vec::new(),
-        })
+        let involved_object = InvolvedObject::new(&GITOPS_CLUSTERS, ObjectRef::parse(owner?)?, Box::default());
+        Some(Action::new(involved_object, vec![write], None))
     };
     let existing = cache.cluster(&cluster.name);
     let is_deleting = existing.is_some_and(|existing| existing.deleting);
@@ -202,13 +193,12 @@ fn delete(
     argocd: &str,
     unless_exists: Option<(&'static Resource, ObjectRef)>,
 ) -> Write {
-    Write::Delete {
-        resource: &SECRETS,
-        object_ref: ObjectRef::new(argocd, name),
-        uid: secret.uid.clone(),
-        version: secret.version.clone(),
+    Write::delete(
+        &SECRETS,
+        ObjectRef::new(argocd, name),
+        (&secret.uid, &secret.version),
         unless_exists,
-    }
+    )
 }
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.

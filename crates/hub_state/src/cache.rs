@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod agents;
+mod application_works;
 mod applications;
 mod apply;
 mod change;
@@ -19,7 +20,7 @@ mod works;
 use crate::cluster_secret::ClusterSecret;
 use crate::model::{
     AppProject, Application, ApplicationSet, Assignment, Availability, Cluster, ClusterHold, GitOpsCluster, Kind,
-    Object, Placement, PlacementDecision, TlsSecret, Work, WorkKind,
+    Object, Placement, PlacementDecision, TlsSecret, Work,
 };
 use crate::pull;
 use crate::pull::PullWork;
@@ -27,14 +28,12 @@ use crate::pull::namespaces::Namespaces;
 use crate::pull::work_name;
 use crate::report::{ExistingReport, Resource};
 pub use apply::AllowsOtherNamespaces;
-pub use change::{Cached, Change, Changed, ClusterBefore, Mapper, Mappers, ObjectKey, Setting, TrackingBefore};
+pub use change::{Cached, Change, Changed, Mapper, Mappers, ObjectKey, Setting, TrackingBefore, owners};
 pub use decisions::Selection;
 use interned::Interned;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::health::HealthStatus;
 use ocm::hold::Hold;
-use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
 pub use refusals::Refusal;
 use refusals::Refusals;
@@ -116,10 +115,11 @@ impl Cache {
     #[must_use]
     pub fn new(argocd: &str) -> Self {
         Self {
+            works: Works::new(argocd),
+            argocd: argocd.into(),
             applications: Store::default(),
             has_seen_deletion: false,
             namespaces: Namespaces::default(),
-            works: Works::new(argocd),
             clusters: Store::default(),
             holds: Store::default(),
             decisions: Store::default(),
@@ -140,7 +140,6 @@ impl Cache {
             template_names: Memo::default(),
             unreadable_works: BTreeMap::new(),
             refusals: Refusals::default(),
-            argocd: argocd.into(),
             hub_cluster: None,
             resources: None,
             mappers: Mappers::new(),
@@ -173,13 +172,6 @@ impl Cache {
     #[must_use]
     pub fn with_reports(mut self) -> Self {
         self.resources = Some(Interned::default());
-        self
-    }
-
-    /// Finds the objects that several works deliver to one managed cluster.
-    #[must_use]
-    pub fn with_shared_objects(mut self) -> Self {
-        self.works.find_shared_objects();
         self
     }
 
@@ -240,12 +232,6 @@ impl Cache {
     pub fn works_with_application(&self, name: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
         let may_have_it = self.works.with_stem(work_name::stem(name));
         may_have_it.filter(move |(object_ref, _)| *object_ref.name == *name)
-    }
-
-    /// Returns the Applications with works for a managed cluster.
-    #[must_use]
-    pub fn applications_on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
-        self.works.on(cluster)
     }
 
     /// Returns the generated Applications that may run on a managed cluster according to their own destination or namespace.
@@ -313,23 +299,6 @@ impl Cache {
         self.projects.get(name).map(|project| &project.0)
     }
 
-    /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
-    pub fn works_of(&self, application: &ObjectRef) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
-        self.works.of_application(application)
-    }
-
-    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with the first two of these
-    /// Applications.
-    #[must_use]
-    pub fn shared_objects(
-        &self,
-        object_ref: &ObjectRef,
-        work: &Work,
-        application: &ObjectRef,
-    ) -> BTreeMap<ObjectRef, Vec<Box<str>>> {
-        self.works.shared_objects(object_ref, work, application)
-    }
-
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
     #[must_use]
@@ -382,12 +351,6 @@ impl Cache {
     pub fn is_others_name(&self, work: &str, application: &ObjectRef) -> bool {
         self.pull_applications_by_work_name(work)
             .any(|other| other != application)
-    }
-
-    /// Returns a work, if it may belong to an Application.
-    #[must_use]
-    pub fn work(&self, kind: WorkKind, object_ref: &ObjectRef) -> Option<&Work> {
-        self.works.get(kind, object_ref)
     }
 
     /// Returns a ManagedCluster.
@@ -480,12 +443,6 @@ impl Cache {
         self.allows_other_namespaces.0
     }
 
-    /// Returns how Argo CD tracks the resources that it applied.
-    #[must_use]
-    pub fn tracking(&self) -> &Tracking {
-        self.works.tracking()
-    }
-
     /// Returns an ApplicationSet.
     #[must_use]
     pub fn application_set(&self, object_ref: &ObjectRef) -> Option<&ApplicationSet> {
@@ -502,12 +459,6 @@ impl Cache {
     #[must_use]
     pub fn reports(&self) -> Option<&Store<ExistingReport>> {
         self.are_reports_served.then_some(&self.reports)
-    }
-
-    /// Returns the number of works of Applications with this health.
-    #[must_use]
-    pub fn count(&self, health: HealthStatus) -> usize {
-        self.works.count(health)
     }
 
     /// Returns the next time at which the health of a work, or the certainty of a selection, changes by time alone.

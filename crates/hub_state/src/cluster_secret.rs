@@ -14,6 +14,7 @@ use k8s_openapi::ByteString;
 pub use labels::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, IDENTITY_LABELS};
 pub use manager::SecretManager;
 use ocm::work::{MANAGED_BY, OURS};
+use pki::Certificate;
 use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
@@ -148,10 +149,14 @@ impl ClusterSecret {
         &self.cluster
     }
 
+    fn certificate(&self) -> Option<&Certificate> {
+        self.credential.as_ref()?.certificate.as_ref()
+    }
+
     /// Returns the renewal time of Argo CD's client certificate, if the Secret has one.
     #[must_use]
     pub fn renews_at(&self) -> Option<Timestamp> {
-        self.credential.as_ref()?.renews_at()
+        Some(self.certificate()?.renews_at())
     }
 
     /// Returns true if Argo CD authenticates with a client certificate.
@@ -163,13 +168,15 @@ impl ClusterSecret {
     /// Returns true if the signing CA has issued Argo CD's client certificate.
     #[must_use]
     pub fn is_issued_by(&self, ca: &TlsSecret) -> bool {
-        self.credential.as_ref().is_some_and(|is| is.is_issued_by(ca))
+        let pair = self.certificate().zip(ca.certificates.first());
+        pair.is_some_and(|(certificate, signer)| certificate.is_issued_by(signer))
     }
 
     /// Returns true if the Secret trusts exactly these CAs.
     #[must_use]
     pub fn trusts(&self, ca: &TlsSecret) -> bool {
-        self.credential.as_ref().is_some_and(|is| is.trusts(ca))
+        let credential = self.credential.as_ref();
+        credential.is_some_and(|it| it.authorities == hash_authorities(ca))
     }
 
     /// Returns the server in the form in which Argo CD compares servers.

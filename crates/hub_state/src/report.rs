@@ -4,6 +4,7 @@
 
 mod statuses;
 
+use crate::json::{Json, own, text_at};
 use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 pub use statuses::{ConditionEntry, Entry, ResourceEntry, Statuses, Summary};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// The label that names the ApplicationSet of a report, cut to the length of a label value.
 pub const HOSTING: &str = ocm::pull_model::SET;
@@ -30,12 +32,33 @@ pub struct Resource {
     pub api_version: Box<str>,
 }
 
+impl Resource {
+    /// Reads these objects, in the format of both an Application's status and a work's status, and sorts them.
+    pub(crate) fn sorted<'v, V: Json + 'v>(objects: impl Iterator<Item = &'v V>) -> Arc<[Self]> {
+        let resources = objects.map(|object| {
+            let own = |path| own(object, path).unwrap_or_default();
+            Self {
+                api_version: match text_at(object, "/group") {
+                    None => own("/version"),
+                    Some(group) => format!("{group}/{}", own("/version")).into(),
+                },
+                kind: own("/kind"),
+                namespace: own("/namespace"),
+                name: own("/name"),
+            }
+        });
+        let mut resources: Vec<_> = resources.collect();
+        resources.sort_unstable();
+        resources.into()
+    }
+}
+
 /// A hash of a report's content, to compare reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
 /// An existing report.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ExistingReport {
     /// The UID of the report.
     pub uid: Box<str>,

@@ -12,7 +12,7 @@ use crate::{payload, requests, status, tenancy};
 use hub_state::annotations::SKIP_RECONCILE;
 use hub_state::cache::{Cache, PullWorkRef};
 use hub_state::condition_types::{APPLY_ERROR, ON_HOLD, OVERDUE, UNREACHABLE, unreachable};
-use hub_state::model::{Application, Kind, WorkKind};
+use hub_state::model::{Application, Kind};
 use hub_state::pull;
 use hub_state::pull::forwarded::Forwarded;
 use hub_state::pull::mirrored_status::{self, Condition, MirroredStatus};
@@ -88,16 +88,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         None if !cache.is_application_list_certain() => return None,
         None => (removed(cache, &works, Some(object_ref), context), None),
     };
-    (!writes.is_empty()).then(|| Action {
-        involved_object: InvolvedObject {
-            resource: &APPLICATIONS,
-            object_ref: object_ref.clone(),
-            uid: application.map_or_else(|| "".into(), |application| application.uid.clone()),
-        },
-        writes,
-        refresh: false,
-        events: event.into_iter().collect(),
-    })
+    let uid = application.map_or_else(|| "".into(), |application| application.uid.clone());
+    let involved_object = InvolvedObject::new(&APPLICATIONS, object_ref.clone(), uid);
+    (!writes.is_empty()).then(|| Action::new(involved_object, writes, event))
 }
 
 /// Returns when a hold of the Application's clusters ends by itself.
@@ -119,22 +112,19 @@ fn removed<'w>(
 ) -> Vec<Write> {
     let is_on_hold = |it: &PullWorkRef<'_>| cache.hold(&it.object_ref.namespace, context.now).is_some();
     let staying = works.into_iter().filter(|it| !it.pull_work.deleting && !is_on_hold(it));
-    let delete = |it: &PullWorkRef<'_>| Write::Delete {
-        resource: &WORKS,
-        object_ref: it.object_ref.clone(),
-        uid: it.pull_work.uid.clone(),
-        version: it.pull_work.version.clone(),
-        unless_exists: unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
+    let delete = |it: &PullWorkRef<'_>| {
+        Write::delete(
+            &WORKS,
+            it.object_ref.clone(),
+            (&it.pull_work.uid, &it.pull_work.version),
+            unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
+        )
     };
     staying.map(delete).collect()
 }
 
 fn patch(resource: &'static Resource, object_ref: &ObjectRef, body: Value) -> Write {
-    Write::Patch {
-        resource,
-        object_ref: object_ref.clone(),
-        body,
-    }
+    Write::patch(resource, object_ref.clone(), body)
 }
 
 /// An Application of the pull model, and the works that may carry it.
@@ -296,7 +286,7 @@ impl<'i> PulledApplication<'i> {
         let name = work_name::name(self.pull);
         let at = ObjectRef::new(cluster, &name);
         let is_own = self.works.iter().any(|it| *it.object_ref == at);
-        let is_taken = !is_own && self.cache.work(WorkKind::Work, &at).is_some();
+        let is_taken = !is_own && self.cache.work(Kind::Works, &at).is_some();
         let is_elsewhere = *self.object_ref.namespace != *self.context.settings.pull.argocd;
         if is_taken || is_elsewhere && self.cache.is_others_name(&name, self.object_ref) {
             return work_name::other_name(self.pull);
@@ -314,7 +304,7 @@ impl<'i> PulledApplication<'i> {
     ) -> (Option<Write>, Option<Event>) {
         let Self { cache, pull, .. } = *self;
         let overdue = kept.and_then(|kept| {
-            let work = cache.work(WorkKind::Work, kept.object_ref)?;
+            let work = cache.work(Kind::Works, kept.object_ref)?;
             cache.overdue(kept.object_ref, work)
         });
         let inputs = StatusInputs {
@@ -368,11 +358,7 @@ impl<'i> PulledApplication<'i> {
 /// the applied objects.
 fn delivered(desired: &Desired, object_ref: ObjectRef, kept: Option<&PullWorkRef<'_>>) -> Option<Write> {
     match kept {
-        None => Some(Write::Create {
-            resource: &WORKS,
-            object_ref,
-            object: desired.object().clone(),
-        }),
+        None => Some(Write::create(&WORKS, object_ref, desired.object().clone())),
         Some(it) if it.pull_work.deleting || desired.is_stored(it.pull_work) => None,
         Some(it) => Some(patch(&WORKS, it.object_ref, desired.patch(&it.pull_work.version))),
     }
@@ -387,11 +373,7 @@ fn new_conditions(before: &MirroredStatus, after: &MirroredStatus) -> Option<Eve
     let new = after.conditions.iter().filter(|condition| !is_known(condition));
     let event = |condition: &Condition| {
         let (_, reason) = REASONS.iter().find(|(kind, _)| **kind == *condition.kind)?;
-        Some(Event {
-            warning: true,
-            reason,
-            message: condition.message.to_string(),
-        })
+        Some(Event::warning(reason, condition.message.to_string()))
     };
     Event::of_all(new.filter_map(event).collect())
 }

@@ -37,34 +37,41 @@ pub struct InvolvedObject {
     pub uid: Box<str>,
 }
 
-/// A write.
+impl InvolvedObject {
+    /// Creates the reference to an object of this UID.
+    #[must_use]
+    pub fn new(resource: &'static Resource, object_ref: ObjectRef, uid: Box<str>) -> Self {
+        Self {
+            resource,
+            object_ref,
+            uid,
+        }
+    }
+}
+
+/// A write of one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Write {
-    /// Creates an object that does not exist.
-    Create {
-        /// The resource of the object.
-        resource: &'static Resource,
-        /// The namespace and name of the object.
-        object_ref: ObjectRef,
-        /// The whole object.
-        object: Value,
-    },
-    /// Patches an object by a JSON merge patch.
-    Patch {
-        /// The resource of the object.
-        resource: &'static Resource,
-        /// The namespace and name of the object.
-        object_ref: ObjectRef,
-        /// The patch. It contains the `resourceVersion` that the decision is based on: the API server rejects it for any other
-        /// version.
-        body: Value,
-    },
+pub struct Write {
+    /// The resource of the object.
+    pub resource: &'static Resource,
+    /// The namespace and name of the object.
+    pub object_ref: ObjectRef,
+    /// The kind of write, and its content.
+    pub verb: Verb,
+    /// The recipe for data that the writer adds to the content: secrets that must not be kept before, and random values.
+    pub recipe: Option<Recipe>,
+}
+
+/// A kind of write, and its content.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verb {
+    /// Creates this object, which does not exist.
+    Create(Value),
+    /// Patches an object by a JSON merge patch. It contains the `resourceVersion` that the decision is based on: the API server
+    /// rejects it for any other version.
+    Patch(Value),
     /// Deletes an object.
     Delete {
-        /// The resource of the object.
-        resource: &'static Resource,
-        /// The namespace and name of the object.
-        object_ref: ObjectRef,
         /// The UID as a precondition: another object of the same name is not deleted.
         uid: Box<str>,
         /// The resource version as a precondition: a changed object is not deleted.
@@ -72,16 +79,97 @@ pub enum Write {
         /// The object that must not exist for the deletion. The writer asks the API server first.
         unless_exists: Option<(&'static Resource, ObjectRef)>,
     },
-    /// Completes another write with generated data: secrets that must not be kept before, and random values.
-    Generate {
-        /// The write to complete.
-        write: Box<Write>,
-        /// The recipe for the generated data.
-        recipe: Recipe,
-    },
+}
+
+impl Verb {
+    /// Returns the verb of the request.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "create",
+            Self::Patch(_) => "patch",
+            Self::Delete { .. } => "delete",
+        }
+    }
+}
+
+impl Write {
+    /// Creates an object.
+    #[must_use]
+    pub fn create(resource: &'static Resource, object_ref: ObjectRef, object: Value) -> Self {
+        Self::new(resource, object_ref, Verb::Create(object))
+    }
+
+    /// Patches an object.
+    #[must_use]
+    pub fn patch(resource: &'static Resource, object_ref: ObjectRef, body: Value) -> Self {
+        Self::new(resource, object_ref, Verb::Patch(body))
+    }
+
+    /// Deletes the object of this UID and resource version, unless another object exists.
+    #[must_use]
+    pub fn delete(
+        resource: &'static Resource,
+        object_ref: ObjectRef,
+        (uid, version): (&str, &str),
+        unless_exists: Option<(&'static Resource, ObjectRef)>,
+    ) -> Self {
+        let verb = Verb::Delete {
+            uid: uid.into(),
+            version: version.into(),
+            unless_exists,
+        };
+        Self::new(resource, object_ref, verb)
+    }
+
+    fn new(resource: &'static Resource, object_ref: ObjectRef, verb: Verb) -> Self {
+        Self {
+            resource,
+            object_ref,
+            verb,
+            recipe: None,
+        }
+    }
+
+    /// Adds the data that this recipe generates.
+    #[must_use]
+    pub fn with_recipe(self, recipe: Recipe) -> Self {
+        Self {
+            recipe: Some(recipe),
+            ..self
+        }
+    }
+
+    /// Returns the object to create, or the patch; none for a deletion.
+    #[must_use]
+    pub fn body(&self) -> Option<&Value> {
+        match &self.verb {
+            Verb::Create(body) | Verb::Patch(body) => Some(body),
+            Verb::Delete { .. } => None,
+        }
+    }
+
+    /// Returns the object to create, or the patch, to change it.
+    pub fn body_mut(&mut self) -> Option<&mut Value> {
+        match &mut self.verb {
+            Verb::Create(body) | Verb::Patch(body) => Some(body),
+            Verb::Delete { .. } => None,
+        }
+    }
 }
 
 impl Action {
+    /// Creates the action with these writes and Events, which asks for no refresh.
+    #[must_use]
+    pub fn new(involved_object: InvolvedObject, writes: Vec<Write>, events: impl IntoIterator<Item = Event>) -> Self {
+        Self {
+            involved_object,
+            writes,
+            refresh: false,
+            events: events.into_iter().collect(),
+        }
+    }
+
     /// Returns the Events to record after the writes, on behalf of the controller of this name.
     pub fn recorded_events(self, controller: &'static str) -> impl Iterator<Item = RecordedEvent> {
         let Self {
@@ -125,6 +213,26 @@ pub struct Event {
 }
 
 impl Event {
+    /// Creates an Event of the type Warning.
+    #[must_use]
+    pub fn warning(reason: &'static str, message: String) -> Self {
+        Self {
+            warning: true,
+            reason,
+            message,
+        }
+    }
+
+    /// Creates an Event of the type Normal.
+    #[must_use]
+    pub fn normal(reason: &'static str, message: String) -> Self {
+        Self {
+            warning: false,
+            reason,
+            message,
+        }
+    }
+
     /// Returns one Event for changes of an object, the worst first: each Event costs the API server as much as the write that it
     /// reports. It has the reason of the worst change, and names the first few.
     #[must_use]
@@ -151,11 +259,7 @@ mod tests {
     use super::*;
 
     fn change(reason: &'static str, message: &str) -> Event {
-        Event {
-            warning: true,
-            reason,
-            message: message.to_owned(),
-        }
+        Event::warning(reason, message.to_owned())
     }
 
     #[test]

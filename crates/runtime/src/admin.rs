@@ -1,7 +1,6 @@
 //! The HTTP server for Kubernetes and Prometheus: `/healthz`, `/readyz`, `/metrics`.
 
 use super::metrics::{CONTENT_TYPE, Metrics};
-use super::readiness::NotReady;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE as TYPE, HeaderValue};
@@ -33,7 +32,7 @@ const MAX_REQUEST_SIZE: usize = 16 * 1024;
 /// `/readyz` responds with the reason if the process is not ready, in one plain line such as `waiting for: secrets`.
 pub async fn serve<R>(listener: TcpListener, metrics: Metrics, ready: R) -> Infallible
 where
-    R: Fn() -> Result<(), NotReady> + Send + Sync + 'static,
+    R: Fn() -> Result<(), String> + Send + Sync + 'static,
 {
     let admin = Arc::new(Admin { metrics, ready });
     hub::serve(listener, MAX_CONNECTIONS, |stream| {
@@ -56,7 +55,7 @@ struct Admin<R> {
 
 impl<R> Admin<R>
 where
-    R: Fn() -> Result<(), NotReady> + Send + Sync + 'static,
+    R: Fn() -> Result<(), String> + Send + Sync + 'static,
 {
     /// Serves one request on a connection: an idle connection would take a slot from others.
     async fn converse(&self, stream: TcpStream) -> hyper::Result<()> {
@@ -88,7 +87,7 @@ where
             "/healthz" => plain(StatusCode::OK, "ok"),
             "/readyz" => match (self.ready)() {
                 Ok(()) => plain(StatusCode::OK, "ok"),
-                Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, &reason.to_string()),
+                Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, &reason),
             },
             _ => typed(CONTENT_TYPE, self.metrics.render()),
         }
@@ -119,7 +118,7 @@ mod tests {
 
     /// Serves on a free port.
     async fn serving(
-        ready: impl Fn() -> Result<(), NotReady> + Send + Sync + 'static,
+        ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> (SocketAddr, JoinHandle<Infallible>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -159,7 +158,7 @@ mod tests {
     async fn readiness_reports_what_it_waits_for() {
         static IS_READY: AtomicBool = AtomicBool::new(false);
         let ready = || {
-            let waiting = || NotReady("manifestworks, managedclusters".to_owned());
+            let waiting = || "waiting for: manifestworks, managedclusters".to_owned();
             IS_READY.load(Ordering::Relaxed).then_some(()).ok_or_else(waiting)
         };
         let (address, _server) = serving(ready).await;

@@ -11,8 +11,6 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod election;
-#[cfg(any(test, feature = "testing"))]
-pub mod fake_api_server;
 
 pub use election::Election;
 

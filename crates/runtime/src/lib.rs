@@ -3,8 +3,6 @@
 
 pub mod action;
 pub mod admin;
-#[cfg(any(test, feature = "testing"))]
-pub mod api_server;
 pub mod fair_queue;
 pub mod invalid_object;
 pub mod lease;
@@ -21,5 +19,7 @@ pub mod signals;
 pub mod slots;
 pub mod store;
 pub mod telemetry;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
 pub mod writer;

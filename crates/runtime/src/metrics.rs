@@ -6,18 +6,14 @@ use kube::Error;
 use pki::Recipe;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder,
-};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
-use std::error::Error as StdError;
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -97,84 +93,35 @@ impl Reason {
     pub fn from_error(error: &Error) -> Self {
         match error {
             Error::Api(status) => Self::of_code(status.code),
-            Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) if is_timeout(error) => Self::Timeout,
+            Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) if hub::is_unanswered(error) => {
+                Self::Timeout
+            }
             Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) => Self::Server,
             _ => Self::Other,
         }
     }
 }
 
-/// Returns true if a timeout is among the causes of the error.
-fn is_timeout(error: &Error) -> bool {
-    let mut cause: Option<&dyn StdError> = Some(error);
-    while let Some(error) = cause {
-        let io = error.downcast_ref::<io::Error>();
-        if io.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
-impl EncodeLabelValue for Reason {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        self.name().encode(encoder)
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ControllerLabels {
-    controller: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabels {
-    controller: &'static str,
-    reason: Reason,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WarningLabels {
-    controller: &'static str,
-    reason: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WriteLabels {
-    controller: &'static str,
-    resource: &'static str,
-    verb: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabels {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WatchErrorLabels {
-    kind: &'static str,
-    reason: Reason,
-}
+/// The names and values of the labels of a time series.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// The metrics of the runtime. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    reconciles: Family<ControllerLabels, Counter>,
-    reconcile_errors: Family<ErrorLabels, Counter>,
-    failing: Family<ControllerLabels, Gauge>,
-    queue_delay: Family<ControllerLabels, Gauge<f64, AtomicU64>>,
-    writes: Family<WriteLabels, Counter>,
-    warnings: Family<WarningLabels, Counter>,
-    watch_lag: Family<KindLabels, Histogram, fn() -> Histogram>,
-    watch_bytes: Family<KindLabels, Counter>,
-    watch_errors: Family<WatchErrorLabels, Counter>,
-    watch_synced: Family<KindLabels, Gauge>,
+    reconciles: Family<Labels<1>, Counter>,
+    reconcile_errors: Family<Labels<2>, Counter>,
+    failing: Family<Labels<1>, Gauge>,
+    queue_delay: Family<Labels<1>, Gauge<f64, AtomicU64>>,
+    writes: Family<Labels<3>, Counter>,
+    warnings: Family<Labels<2>, Counter>,
+    watch_lag: Family<Labels<1>, Histogram, fn() -> Histogram>,
+    watch_bytes: Family<Labels<1>, Counter>,
+    watch_errors: Family<Labels<2>, Counter>,
+    watch_synced: Family<Labels<1>, Gauge>,
     leader: Gauge,
-    issued: Family<KindLabels, Counter>,
-    panics: Family<ControllerLabels, Counter>,
-    events_dropped: Family<ControllerLabels, Counter>,
+    issued: Family<Labels<1>, Counter>,
+    panics: Family<Labels<1>, Counter>,
+    events_dropped: Family<Labels<1>, Counter>,
     registry: Arc<Registry>,
 }
 
@@ -199,129 +146,105 @@ impl Metrics {
         let ours = registry.sub_registry_with_prefix(prefix);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         ours.register("build", "The version of this controller", build);
-        let reconciles = add_metric(ours, "reconciles", "Reconciliations");
-        let reconcile_errors = add_metric(ours, "reconcile_errors", "Writes that failed and are retried");
-        let help = "Objects whose last three writes failed and that are retried";
-        let failing = add_metric(ours, "failing", help);
-        let help = "Waiting time of the object that has been due for longest, in seconds";
-        let queue_delay = add_metric(ours, "queue_delay_seconds", help);
-        let writes = add_metric(ours, "writes", "Write requests to the hub");
-        let warnings = add_metric(ours, "warnings", "Warning Events, by reason");
-        let watch_lag = Family::new_with_constructor(lag as fn() -> Histogram);
-        let help = "Seconds between the last change of an object and its watch event";
-        ours.register("watch_lag_seconds", help, watch_lag.clone());
-        let watch_bytes = add_metric(ours, "watch_bytes", "Bytes of JSON of the objects received by watches");
-        let help = "Watch failures and objects that cannot be parsed";
-        let watch_errors = add_metric(ours, "watch_errors", help);
-        let help = "1 if the initial list of a watch is complete, otherwise 0";
-        let watch_synced = add_metric(ours, "watch_synced", help);
-        let leader = add_metric(ours, "leader", "1 if this replica is the leader, otherwise 0");
-        let issued = add_metric(ours, "certificates_issued", issued_help);
-        let panics = add_metric(ours, "panics", "Panics while handling one object, which is retried");
-        let help = "Events dropped because too many were waiting";
-        let events_dropped = add_metric(ours, "events_dropped", help);
-        let registered = register(ours);
+        let failing = "Objects whose last three writes failed and that are retried";
+        let delay = "Waiting time of the object that has been due for longest, in seconds";
+        let lag = Family::new_with_constructor(lag as fn() -> Histogram);
+        let lag_help = "Seconds between the last change of an object and its watch event";
+        ours.register("watch_lag_seconds", lag_help, lag.clone());
+        let errors = "Watch failures and objects that cannot be parsed";
+        let synced = "1 if the initial list of a watch is complete, otherwise 0";
         let metrics = Self {
-            reconciles,
-            reconcile_errors,
-            failing,
-            queue_delay,
-            writes,
-            warnings,
-            watch_lag,
-            watch_bytes,
-            watch_errors,
-            watch_synced,
-            leader,
-            issued,
-            panics,
-            events_dropped,
-            registry: Arc::new(registry),
+            reconciles: add_metric(ours, "reconciles", "Reconciliations"),
+            reconcile_errors: add_metric(ours, "reconcile_errors", "Writes that failed and are retried"),
+            failing: add_metric(ours, "failing", failing),
+            queue_delay: add_metric(ours, "queue_delay_seconds", delay),
+            writes: add_metric(ours, "writes", "Write requests to the hub"),
+            warnings: add_metric(ours, "warnings", "Warning Events, by reason"),
+            watch_lag: lag,
+            watch_bytes: add_metric(ours, "watch_bytes", "Bytes of JSON of the objects received by watches"),
+            watch_errors: add_metric(ours, "watch_errors", errors),
+            watch_synced: add_metric(ours, "watch_synced", synced),
+            leader: add_metric(ours, "leader", "1 if this replica is the leader, otherwise 0"),
+            issued: add_metric(ours, "certificates_issued", issued_help),
+            panics: add_metric(ours, "panics", "Panics while handling one object, which is retried"),
+            events_dropped: add_metric(ours, "events_dropped", "Events dropped because too many were waiting"),
+            registry: Arc::default(),
         };
-        (metrics, registered)
+        let registered = register(ours);
+        let registry = Arc::new(registry);
+        (Self { registry, ..metrics }, registered)
     }
 
     /// Counts a reconciliation of a controller.
     pub fn reconciled(&self, controller: &'static str) {
-        self.reconciles.get_or_create(&ControllerLabels { controller }).inc();
+        self.reconciles.get_or_create(&[("controller", controller)]).inc();
     }
 
     /// Counts a Warning Event on an object of a controller.
     pub fn warned(&self, controller: &'static str, reason: &'static str) {
-        self.warnings.get_or_create(&WarningLabels { controller, reason }).inc();
+        let labels = [("controller", controller), ("reason", reason)];
+        self.warnings.get_or_create(&labels).inc();
     }
 
     /// Counts a failure of a controller.
     pub fn failed(&self, controller: &'static str, reason: Reason) {
-        let labels = ErrorLabels { controller, reason };
+        let labels = [("controller", controller), ("reason", reason.name())];
         self.reconcile_errors.get_or_create(&labels).inc();
     }
 
     /// Counts a panic of a controller, or of the shared parts: `index` (the cache) and `events` (the writing of Events).
     pub fn panicked(&self, controller: &'static str) {
-        self.panics.get_or_create(&ControllerLabels { controller }).inc();
+        self.panics.get_or_create(&[("controller", controller)]).inc();
     }
 
     /// Initializes the counters of panics and dropped Events of a controller with zero, so that the first is an increase.
     pub fn expect(&self, controller: &'static str) {
-        drop(self.panics.get_or_create(&ControllerLabels { controller }));
-        drop(self.events_dropped.get_or_create(&ControllerLabels { controller }));
+        drop(self.panics.get_or_create(&[("controller", controller)]));
+        drop(self.events_dropped.get_or_create(&[("controller", controller)]));
     }
 
     /// Counts an Event of a controller that was dropped because too many waited.
     pub fn event_dropped(&self, controller: &'static str) {
-        self.events_dropped
-            .get_or_create(&ControllerLabels { controller })
-            .inc();
+        self.events_dropped.get_or_create(&[("controller", controller)]).inc();
     }
 
     /// Records the number of failing objects of a controller, and the time for which the oldest due object has waited.
     pub fn queued(&self, controller: &'static str, failing: usize, delay: Duration) {
+        let labels = [("controller", controller)];
         let failing = i64::try_from(failing).unwrap_or(i64::MAX);
-        self.failing
-            .get_or_create(&ControllerLabels { controller })
-            .set(failing);
-        let delay = delay.as_secs_f64();
-        self.queue_delay
-            .get_or_create(&ControllerLabels { controller })
-            .set(delay);
+        self.failing.get_or_create(&labels).set(failing);
+        self.queue_delay.get_or_create(&labels).set(delay.as_secs_f64());
     }
 
     /// Counts a successful write: `written("application-status", "applications", "patch")`.
     pub fn written(&self, controller: &'static str, resource: &'static str, verb: &'static str) {
-        let labels = WriteLabels {
-            controller,
-            resource,
-            verb,
-        };
+        let labels = [("controller", controller), ("resource", resource), ("verb", verb)];
         self.writes.get_or_create(&labels).inc();
     }
 
     /// Records the time between the last change of an object and its watch event.
     pub fn lagged(&self, kind: &'static str, lag: Duration) {
         self.watch_lag
-            .get_or_create(&KindLabels { kind })
+            .get_or_create(&[("kind", kind)])
             .observe(lag.as_secs_f64());
     }
 
     /// Counts a failure of a watch.
     pub fn watch_failed(&self, kind: &'static str, reason: Reason) {
-        let labels = WatchErrorLabels { kind, reason };
+        let labels = [("kind", kind), ("reason", reason.name())];
         self.watch_errors.get_or_create(&labels).inc();
     }
 
     /// Records whether the cache of a kind is synced.
     pub fn synced(&self, kind: &'static str, is_synced: bool) {
-        self.watch_synced
-            .get_or_create(&KindLabels { kind })
-            .set(is_synced.into());
+        self.watch_synced.get_or_create(&[("kind", kind)]).set(is_synced.into());
     }
 
     /// Counts the bytes that a watch received.
     pub fn received(&self, kind: &'static str, bytes: usize) {
         if bytes > 0 {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-            self.watch_bytes.get_or_create(&KindLabels { kind }).inc_by(bytes);
+            self.watch_bytes.get_or_create(&[("kind", kind)]).inc_by(bytes);
         }
     }
 
@@ -340,7 +263,7 @@ impl Metrics {
             Recipe::Sign { .. } => "agent",
             Recipe::Promote { .. } | Recipe::Drop { .. } => return,
         };
-        self.issued.get_or_create(&KindLabels { kind }).inc();
+        self.issued.get_or_create(&[("kind", kind)]).inc();
     }
 
     /// Returns all metrics in the OpenMetrics text format.
@@ -372,28 +295,27 @@ impl Collector for Process {
         if let Some(bytes) = resident(&status) {
             let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
             let help = "Resident memory size in bytes";
-            gauge.encode(encoder.encode_descriptor(
-                "process_resident_memory_bytes",
-                help,
-                None,
-                gauge.metric_type(),
-            )?)?;
+            expose(&mut encoder, "process_resident_memory_bytes", help, &gauge)?;
         }
         let read = |path| limit(&std::fs::read_to_string(path).unwrap_or_default());
         if let Some(bytes) = LIMITS.iter().find_map(read) {
             let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
             let name = format!("{}_memory_limit_bytes", self.prefix);
             let help = "Memory limit of the process in bytes";
-            gauge.encode(encoder.encode_descriptor(&name, help, None, gauge.metric_type())?)?;
+            expose(&mut encoder, &name, help, &gauge)?;
         }
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         if let Some(seconds) = cpu_seconds(&stat) {
             let counter = ConstCounter::new(seconds);
             let help = "Total user and system CPU time spent in seconds";
-            counter.encode(encoder.encode_descriptor("process_cpu_seconds", help, None, counter.metric_type())?)?;
+            expose(&mut encoder, "process_cpu_seconds", help, &counter)?;
         }
         Ok(())
     }
+}
+
+fn expose(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
 /// Returns the resident memory from `/proc/self/status`.
@@ -422,6 +344,7 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
     use kube::core::Status;
+    use std::io;
 
     fn metrics() -> Metrics {
         Metrics::with("argocd_ocm_cmp", "Certificates", |_| ()).0

@@ -7,7 +7,7 @@ use super::fair_queue::{FairQueue, FlowKey};
 use std::sync::Arc;
 
 /// The maximum number of waiting Events: an API server that accepts none must not fill our memory.
-const CAPACITY: usize = 10_000;
+pub const CAPACITY: usize = 10_000;
 
 /// The Events that wait to be written.
 #[derive(Debug, Default)]
@@ -57,12 +57,6 @@ impl Outbox {
     pub fn is_empty(&self) -> bool {
         self.waiting.len() == 0
     }
-
-    /// Returns the maximum number of waiting Events.
-    #[must_use]
-    pub const fn capacity() -> usize {
-        CAPACITY
-    }
 }
 
 #[cfg(test)]
@@ -75,16 +69,12 @@ mod tests {
     fn recorded(namespace: &str, number: usize) -> RecordedEvent {
         RecordedEvent {
             controller: "application-status",
-            involved_object: InvolvedObject {
-                resource: &APPLICATIONS,
-                object_ref: ObjectRef::new(namespace, &number.to_string()),
-                uid: "".into(),
-            },
-            event: Event {
-                warning: true,
-                reason: "Test",
-                message: String::new(),
-            },
+            involved_object: InvolvedObject::new(
+                &APPLICATIONS,
+                ObjectRef::new(namespace, &number.to_string()),
+                "".into(),
+            ),
+            event: Event::warning("Test", String::new()),
             is_persistent: false,
         }
     }

@@ -1,7 +1,6 @@
 //! The plan of a dry run: the objects that it would write, and the problems that it would report.
 
-use super::action::{Action, InvolvedObject, Write};
-use super::writer::object_of;
+use super::action::{Action, InvolvedObject, Verb};
 use primitives::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +10,6 @@ enum Change {
     Update,
     Create,
     Delete,
-}
-
-impl Change {
-    fn from_write(write: &Write) -> Self {
-        match write {
-            Write::Generate { write, .. } => Self::from_write(write),
-            Write::Create { .. } => Self::Create,
-            Write::Patch { .. } => Self::Update,
-            Write::Delete { .. } => Self::Delete,
-        }
-    }
 }
 
 /// The number of objects of a kind.
@@ -49,12 +37,13 @@ impl Plan {
     /// Adds the writes and warnings of an action.
     pub fn add(&mut self, action: &Action) {
         for write in &action.writes {
-            let (resource, object_ref) = object_of(write);
-            let change = Change::from_write(write);
-            let known = self
-                .changes
-                .entry((resource.kind, object_ref.clone()))
-                .or_insert(change);
+            let change = match write.verb {
+                Verb::Create(_) => Change::Create,
+                Verb::Patch(_) => Change::Update,
+                Verb::Delete { .. } => Change::Delete,
+            };
+            let object = (write.resource.kind, write.object_ref.clone());
+            let known = self.changes.entry(object).or_insert(change);
             *known = change.max(*known);
         }
         let InvolvedObject {
@@ -98,39 +87,20 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Event;
+    use crate::action::{Event, Write};
     use ocm::resources::{APPLICATIONS, WORKS};
     use serde_json::json;
 
     #[test]
     fn counts_each_object_once_by_its_greatest_change() {
         let object_ref = |name: &str| ObjectRef::new("eu1", name);
-        let patch = |name: &str| Write::Patch {
-            resource: &WORKS,
-            object_ref: object_ref(name),
-            body: json!({}),
-        };
-        let delete = Write::Delete {
-            resource: &WORKS,
-            object_ref: object_ref("old"),
-            uid: "1".into(),
-            version: "2".into(),
-            unless_exists: None,
-        };
-        let action = Action {
-            involved_object: InvolvedObject {
-                resource: &APPLICATIONS,
-                object_ref: ObjectRef::new("argocd", "shop"),
-                uid: "3".into(),
-            },
-            writes: vec![patch("shop"), patch("shop"), patch("old"), delete],
-            refresh: false,
-            events: vec![Event {
-                warning: true,
-                reason: "NoCluster",
-                message: "cluster eu9 does not exist".to_owned(),
-            }],
-        };
+        let patch = |name: &str| Write::patch(&WORKS, object_ref(name), json!({}));
+        let delete = Write::delete(&WORKS, object_ref("old"), ("1", "2"), None);
+        let action = Action::new(
+            InvolvedObject::new(&APPLICATIONS, ObjectRef::new("argocd", "shop"), "3".into()),
+            vec![patch("shop"), patch("shop"), patch("old"), delete],
+            vec![Event::warning("NoCluster", "cluster eu9 does not exist".to_owned())],
+        );
         let mut plan = Plan::default();
         plan.set_read("ManifestWork", 7);
         plan.add(&action);

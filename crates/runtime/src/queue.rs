@@ -411,19 +411,16 @@ impl Queue {
 
     /// Forgets all objects except those whose writes are in progress: another replica leads now.
     pub fn clear(&mut self) {
-        let entries = std::mem::take(&mut self.entries);
-        let busy = entries.into_iter().filter(|(_, entry)| entry.busy);
-        let busy = busy.map(|(object_ref, Entry { flow, busy, .. })| {
-            (
-                object_ref,
-                Entry {
-                    busy,
-                    ..Entry::new(flow)
-                },
-            )
-        });
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.retain(|_, entry| entry.busy);
+        for entry in entries.values_mut() {
+            *entry = Entry {
+                busy: true,
+                ..Entry::new(entry.flow.clone())
+            };
+        }
         *self = Self {
-            entries: busy.collect(),
+            entries,
             ..Self::new(self.min_write_interval)
         };
     }

@@ -1,13 +1,7 @@
 //! Readiness: the controller decides nothing before the caches of all kinds are synced.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-use thiserror::Error;
-
-/// The resources whose caches are not synced yet.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("waiting for: {0}")]
-pub struct NotReady(pub(super) String);
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The kinds whose caches are not synced yet, with the names of their resources.
 #[derive(Debug)]
@@ -24,22 +18,24 @@ impl<K: Ord> Readiness<K> {
         }
     }
 
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<K, &'static str>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits for the cache of a kind again.
     pub fn wait_for(&self, kind: K, plural: &'static str) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(kind, plural);
+        self.waiting().insert(kind, plural);
     }
 
     /// Records that the cache of a kind is synced. Returns true if it was the last.
     pub fn synced(&self, kind: &K) -> bool {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         waiting.remove(kind).is_some() && waiting.is_empty()
     }
 
     /// Returns true if the cache of a kind with this resource is not synced yet.
     pub fn waits_for(&self, plural: &str) -> bool {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.values().any(|name| *name == plural)
+        self.waiting().values().any(|name| *name == plural)
     }
 
     /// Checks that all caches are synced.
@@ -47,13 +43,12 @@ impl<K: Ord> Readiness<K> {
     /// # Errors
     ///
     /// Returns an error that names the kinds whose caches are not synced yet.
-    pub fn check(&self) -> Result<(), NotReady> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<_> = waiting.values().copied().collect();
+    pub fn check(&self) -> Result<(), String> {
+        let names: Vec<_> = self.waiting().values().copied().collect();
         if names.is_empty() {
             Ok(())
         } else {
-            Err(NotReady(names.join(", ")))
+            Err(format!("waiting for: {}", names.join(", ")))
         }
     }
 }

@@ -35,54 +35,19 @@ impl<K, V> Update<K, V> {
             Self::Listed(_) => None,
         }
     }
-
-    /// Replaces the keys.
-    #[must_use]
-    pub fn map_keys<J: Eq + Hash>(self, map: impl Fn(K) -> J) -> Update<J, V> {
-        match self {
-            Self::Set(key, value) => Update::Set(map(key), value),
-            Self::Deleted(key) => Update::Deleted(map(key)),
-            Self::Listed(all) => Update::Listed(all.into_iter().map(map).collect()),
-        }
-    }
-
-    /// Replaces the value. Without a new value, the update becomes a deletion.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `map`.
-    pub fn try_filter_map<W, E>(self, map: impl FnOnce(&K, V) -> Result<Option<W>, E>) -> Result<Update<K, W>, E> {
-        Ok(match self {
-            Self::Set(key, value) => {
-                let value = map(&key, value)?;
-                Update::from_option(key, value)
-            }
-            Self::Deleted(key) => Update::Deleted(key),
-            Self::Listed(all) => Update::Listed(all),
-        })
-    }
-
-    /// Returns the state of a kind with at most one object: its value, or none if it does not exist. Returns nothing for a list
-    /// that contains the object.
-    #[must_use]
-    pub fn single(self) -> Option<Option<V>> {
-        match self {
-            Self::Set(_, value) => Some(Some(value)),
-            Self::Deleted(_) => Some(None),
-            Self::Listed(all) => all.is_empty().then_some(None),
-        }
-    }
 }
 
 /// An object that a [`Store`] keeps.
-pub trait Indexed: Sized {
+pub trait Indexed: PartialEq + Sized {
     /// The key of an object.
-    type Key: Ord + Hash + Clone;
+    type Key: Clone + Hash + Ord;
     /// The indices of the objects.
     type Indices: Debug + Default;
 
     /// Returns true if no reader sees a difference between two states of an object.
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool;
+    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
+        before == after
+    }
 
     /// Updates the indices after a change of an object.
     fn index(_: &mut Self::Indices, _key: &Self::Key, _before: Option<&Self>, _after: Option<&Self>) {}
@@ -256,6 +221,30 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
         self.0.is_empty()
     }
 
+    /// Adds an object with a property, or removes it.
+    pub fn set(&mut self, property: P, key: K, is_added: bool) {
+        if is_added {
+            self.insert(property, key);
+        } else {
+            self.remove(&property, &key);
+        }
+    }
+
+    /// Replaces the property of an object that has at most one.
+    pub fn replace(&mut self, key: &K, before: Option<P>, after: Option<P>)
+    where
+        K: Clone,
+    {
+        if before == after {
+            return;
+        }
+        for (property, is_added) in [(before, false), (after, true)] {
+            if let Some(property) = property {
+                self.set(property, key.clone(), is_added);
+            }
+        }
+    }
+
     /// Adds an object with a property.
     pub fn insert(&mut self, property: P, key: K) {
         self.0.entry(property).or_insert(Keys::None).insert(key);
@@ -299,17 +288,8 @@ mod tests {
         type Key = &'static str;
         type Indices = Index<u8, &'static str>;
 
-        fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-            before == after
-        }
-
         fn index(indices: &mut Self::Indices, key: &Self::Key, before: Option<&Self>, after: Option<&Self>) {
-            if let Some(before) = before {
-                indices.remove(before, key);
-            }
-            if let Some(after) = after {
-                indices.insert(*after, *key);
-            }
+            indices.replace(key, before.copied(), after.copied());
         }
     }
 
@@ -342,23 +322,6 @@ mod tests {
         assert_eq!(store.changes(listed(&["b"])), [("a", None), ("c", None)]);
         assert_eq!(store.from("c").collect::<Vec<_>>(), [(&"c", &3)]);
         assert_eq!(store.changes(listed(&[])).len(), 3);
-    }
-
-    #[test]
-    fn an_update_without_a_new_value_is_a_deletion() {
-        let even = |update: Update<&'static str, u8>| {
-            let halved = update.try_filter_map(|_, value| match value {
-                0 => Err("zero"),
-                value => Ok(value.is_multiple_of(2).then_some(value / 2)),
-            });
-            halved.map(|update| update.map_keys(str::len).single())
-        };
-        assert_eq!(even(Update::Set("a", 4)), Ok(Some(Some(2))));
-        assert_eq!(even(Update::Set("a", 3)), Ok(Some(None)));
-        assert_eq!(even(Update::Set("a", 0)), Err("zero"));
-        assert_eq!(even(Update::Deleted("a")), Ok(Some(None)));
-        assert_eq!(even(listed(&[])), Ok(Some(None)));
-        assert_eq!(even(listed(&["a"])), Ok(None));
     }
 
     #[test]

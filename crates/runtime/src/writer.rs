@@ -4,7 +4,7 @@
 
 mod ca_cache;
 
-use super::action::{Action, Event, InvolvedObject, RecordedEvent, Write};
+use super::action::{Action, Event, InvolvedObject, RecordedEvent, Verb, Write};
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::text::bounded;
@@ -90,19 +90,15 @@ impl Writer {
             }
             match self.execute(controller, write).await {
                 Ok(()) => {
-                    if let Write::Generate { recipe, .. } = write
-                        && !self.dry_run
-                    {
+                    if let Some(recipe) = write.recipe.as_ref().filter(|_| !self.dry_run) {
                         self.metrics.issued(recipe);
                     }
                 }
                 Err(refused) => {
-                    let write = match write {
-                        Write::Generate { write, .. } => write,
-                        write => write,
-                    };
-                    if refused.reason == Reason::Conflict && matches!(write, Write::Create { .. }) {
-                        self.record_name_conflict(controller, &action.involved_object, write)
+                    if refused.reason == Reason::Conflict
+                        && let Verb::Create(object) = &write.verb
+                    {
+                        self.record_name_conflict(controller, &action.involved_object, write, object)
                             .await;
                     }
                     return WriteResult {
@@ -122,23 +118,19 @@ impl Writer {
 
     async fn execute(&self, controller: &'static str, write: &Write) -> Result<(), WriteError> {
         let made;
-        let write = match write {
+        let write = match &write.recipe {
             // A dry run generates no data.
-            Write::Generate { write, .. } if self.dry_run => write,
-            Write::Generate { write, recipe } => {
+            Some(recipe) if !self.dry_run => {
                 made = self.make(write, recipe).await?;
                 &made
             }
-            write => write,
+            _ => write,
         };
-        let (resource, object_ref) = object_of(write);
-        let kind = resource.kind;
-        let (verb, body) = match write {
-            Write::Create { object, .. } => ("create", Some(object)),
-            Write::Patch { body, .. } => ("patch", Some(body)),
-            Write::Delete { .. } | Write::Generate { .. } => ("delete", None),
-        };
-        let body = match body {
+        let Write {
+            resource, object_ref, ..
+        } = write;
+        let (kind, verb) = (resource.kind, write.verb.name());
+        let body = match write.body() {
             Some(_) if resource.secret => "(not shown)".to_owned(),
             body => body.map(Value::to_string).unwrap_or_default(),
         };
@@ -147,19 +139,17 @@ impl Writer {
             debug!(object = %object_ref, kind, verb, %body, "would write this body");
             return Ok(());
         }
-        if let Write::Delete {
+        if let Verb::Delete {
             unless_exists: Some((resource, object_ref)),
             ..
-        } = write
+        } = &write.verb
         {
             self.check_absent(resource, object_ref).await?;
         }
-        let request = request(write, self.manager)
-            .ok_or_else(|| WriteError::not_generated("the write still needs generated data".to_owned()))?;
-        match self.send(request).await {
+        match self.send(request(write, self.manager)).await {
             Ok(_) => {}
             // The object is already in the desired state.
-            Err(refused) if refused.is_gone && matches!(write, Write::Delete { .. }) => return Ok(()),
+            Err(refused) if refused.is_gone && matches!(write.verb, Verb::Delete { .. }) => return Ok(()),
             Err(refused) => return Err(refused),
         }
         self.metrics.written(controller, resource.plural, verb);
@@ -167,17 +157,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Generates the data of a write, with the CA that the decision was based on.
+    /// Returns a write with its generated data, made with the CA that the decision was based on.
     async fn make(&self, write: &Write, recipe: &Recipe) -> Result<Write, WriteError> {
         let authority = match recipe.authority() {
             None => None,
             Some(desired) => {
                 let fetch = async || self.fetch_authority(&desired.object_ref).await;
                 let found = self.ca_cache.authority(desired, fetch).await?;
-                Some(found.ok_or_else(|| WriteError {
-                    reason: Reason::Conflict,
-                    ..WriteError::not_generated(format!("Secret {} changed since it was read", desired.object_ref))
-                })?)
+                let why = || format!("Secret {} changed since it was read", desired.object_ref);
+                Some(found.ok_or_else(|| WriteError::new(Reason::Conflict, why()))?)
             }
         };
         // The search for large primes takes a second and must not block the thread.
@@ -185,10 +173,10 @@ impl Writer {
         let made = tokio::task::spawn_blocking(move || pki::make(&copy, authority.as_deref()));
         let made = made
             .await
-            .map_err(|_| WriteError::not_generated("the generation of its data was aborted".to_owned()))?;
-        let made = made.map_err(|error| WriteError::not_generated(error.to_string()))?;
+            .map_err(|_| WriteError::new(Reason::Other, "the generation of its data was aborted".to_owned()))?;
+        let made = made.map_err(|error| WriteError::new(Reason::Other, error.to_string()))?;
         let mut write = write.clone();
-        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = &mut write {
+        if let Some(body) = write.body_mut() {
             for (key, value) in made {
                 body["data"][recipe.key(key)] = json!(value.map(ByteString));
             }
@@ -201,7 +189,8 @@ impl Writer {
         let path = format!("/api/v1/namespaces/{}/secrets", object_ref.namespace);
         let request = Request::new(path).get(&object_ref.name, &GetParams::default());
         let text = self.send(request).await?;
-        let (version, data) = read_authority(&text).map_err(|error| WriteError::not_generated(error.to_string()))?;
+        let (version, data) =
+            read_authority(&text).map_err(|error| WriteError::new(Reason::Other, error.to_string()))?;
         let object_ref = object_ref.clone();
         Ok((Authority { object_ref, version }, data))
     }
@@ -212,13 +201,10 @@ impl Writer {
         match self.send(request).await {
             Err(refused) if refused.is_gone => Ok(()),
             Err(refused) => Err(refused),
-            Ok(_) => Err(WriteError {
-                reason: Reason::Conflict,
-                why: format!("{} {object_ref} still exists", resource.kind),
-                retry_after: None,
-                is_gone: false,
-                code: None,
-            }),
+            Ok(_) => {
+                let why = format!("{} {object_ref} still exists", resource.kind);
+                Err(WriteError::new(Reason::Conflict, why))
+            }
         }
     }
 
@@ -237,7 +223,7 @@ impl Writer {
             return;
         }
         match self.write_event(recorded).await {
-            Ok(EventWrite::Created) if *is_persistent => warn!(object = %object_ref, kind, event = reason, "{message}"),
+            Ok(true) if *is_persistent => warn!(object = %object_ref, kind, event = reason, "{message}"),
             Ok(_) => {}
             Err(refused) => {
                 self.metrics.failed(controller, refused.reason);
@@ -249,15 +235,15 @@ impl Writer {
     /// Records an Event that an object cannot be created because another object has its name. An object with all our labels is
     /// our own, which no watch event has reported yet. The request selects these labels, because we must not read objects of
     /// others.
-    async fn record_name_conflict(&self, controller: &'static str, involved_object: &InvolvedObject, write: &Write) {
-        let Write::Create {
-            resource,
-            object_ref,
-            object,
-        } = write
-        else {
-            return;
-        };
+    async fn record_name_conflict(
+        &self,
+        controller: &'static str,
+        involved_object: &InvolvedObject,
+        Write {
+            resource, object_ref, ..
+        }: &Write,
+        object: &Value,
+    ) {
         let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
         let labels: Vec<_> = labels
             .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
@@ -278,20 +264,18 @@ impl Writer {
         self.record_event(&RecordedEvent {
             controller,
             involved_object: involved_object.clone(),
-            event: Event {
-                warning: true,
-                reason: "NameTaken",
-                message,
-            },
+            event: Event::warning("NameTaken", message),
             is_persistent: true,
         })
         .await;
     }
 
     fn refused(&self, controller: &'static str, write: &Write, refused: &WriteError) -> Outcome {
-        let ((resource, object_ref), why) = (object_of(write), &refused.why);
-        let kind = resource.kind;
-        if refused.is_gone && matches!(write, Write::Patch { .. }) {
+        let Write {
+            resource, object_ref, ..
+        } = write;
+        let (kind, why) = (resource.kind, &refused.why);
+        if refused.is_gone && matches!(write.verb, Verb::Patch(_)) {
             debug!(object = %object_ref, kind, "deleted before it was written");
             return Outcome::Unchanged;
         }
@@ -309,8 +293,8 @@ impl Writer {
     }
 
     /// Creates an Event, or increments the count of an equal one: the name is derived from the contents. Lasting problems are not
-    /// counted.
-    async fn write_event(&self, recorded: &RecordedEvent) -> Result<EventWrite, WriteError> {
+    /// counted. Returns true for a new Event.
+    async fn write_event(&self, recorded: &RecordedEvent) -> Result<bool, WriteError> {
         let RecordedEvent {
             controller,
             involved_object,
@@ -350,7 +334,7 @@ impl Writer {
         let known = async || self.send(Request::new(&path).get(&name, &GetParams::default())).await;
         if *is_persistent {
             match known().await {
-                Ok(_) => return Ok(EventWrite::Existing),
+                Ok(_) => return Ok(false),
                 Err(refused) if refused.is_gone => {}
                 Err(refused) => return Err(refused),
             }
@@ -359,7 +343,7 @@ impl Writer {
         match self.send(request).await {
             Ok(_) => {
                 self.metrics.written(controller, "events", "create");
-                return Ok(EventWrite::Created);
+                return Ok(true);
             }
             Err(refused) if refused.reason == Reason::Conflict => {}
             Err(refused) => return Err(refused),
@@ -372,7 +356,7 @@ impl Writer {
         let request = Request::new(&path).patch(&name, &params, &Patch::Merge(&body));
         self.send(request).await?;
         self.metrics.written(controller, "events", "patch");
-        Ok(EventWrite::Existing)
+        Ok(false)
     }
 
     async fn send(
@@ -382,43 +366,43 @@ impl Writer {
         let request = request.map_err(|error| WriteError::from_error(&Error::BuildRequest(error)))?;
         match timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await {
             Ok(answer) => answer.map_err(|error| WriteError::from_error(&error)),
-            Err(_) => Err(WriteError {
-                reason: Reason::Timeout,
-                why: format!("no response within {} seconds", REQUEST_TIMEOUT.as_secs()),
-                retry_after: None,
-                is_gone: false,
-                code: None,
-            }),
+            Err(_) => {
+                let why = format!("no response within {} seconds", REQUEST_TIMEOUT.as_secs());
+                Err(WriteError::new(Reason::Timeout, why))
+            }
         }
     }
 }
 
-/// Returns the request of a write under the name of a field manager; none for one with data that is yet to be generated.
-#[must_use]
-pub fn request(write: &Write, manager: &str) -> Option<Result<http::Request<Vec<u8>>, kube::core::request::Error>> {
-    let (resource, object_ref) = object_of(write);
-    let requests = Request::new(resource.path(object_ref));
-    Some(match write {
-        Write::Generate { .. } => return None,
-        Write::Create { object, .. } => {
+/// Returns the request of a write under the name of a field manager, without the data that is yet to be generated.
+///
+/// # Errors
+///
+/// Returns an error if the object has no valid name.
+pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
+    let name = &write.object_ref.name;
+    let requests = Request::new(write.resource.path(&write.object_ref));
+    let field_manager = Some(manager.to_owned());
+    match &write.verb {
+        Verb::Create(object) => {
             let params = PostParams {
-                field_manager: Some(manager.to_owned()),
+                field_manager,
                 ..PostParams::default()
             };
             requests.create(&params, object.to_string().into_bytes())
         }
-        Write::Patch { body, .. } => {
+        Verb::Patch(body) => {
             let params = PatchParams {
-                field_manager: Some(manager.to_owned()),
+                field_manager,
                 ..PatchParams::default()
             };
             let patch = Patch::Merge(body);
-            match resource.subresource {
-                None => requests.patch(&object_ref.name, &params, &patch),
-                Some(subresource) => requests.patch_subresource(subresource, &object_ref.name, &params, &patch),
+            match write.resource.subresource {
+                None => requests.patch(name, &params, &patch),
+                Some(subresource) => requests.patch_subresource(subresource, name, &params, &patch),
             }
         }
-        Write::Delete { uid, version, .. } => {
+        Verb::Delete { uid, version, .. } => {
             let params = DeleteParams {
                 preconditions: Some(Preconditions {
                     uid: Some(uid.to_string()),
@@ -426,9 +410,9 @@ pub fn request(write: &Write, manager: &str) -> Option<Result<http::Request<Vec<
                 }),
                 ..DeleteParams::default()
             };
-            requests.delete(&object_ref.name, &params)
+            requests.delete(name, &params)
         }
-    })
+    }
 }
 
 /// The result of an action.
@@ -454,15 +438,16 @@ pub struct WriteRefusal {
 
 impl WriteRefusal {
     fn from_error(write: &Write, refused: &WriteError) -> Option<Self> {
-        if refused.reason == Reason::Conflict || refused.is_gone && matches!(write, Write::Patch { .. }) {
+        if refused.reason == Reason::Conflict || refused.is_gone && matches!(write.verb, Verb::Patch(_)) {
             return None;
         }
-        let (resource, object_ref) = object_of(write);
-        let verb = match write {
-            Write::Create { .. } => "created",
-            Write::Patch { .. } => "changed",
-            Write::Delete { .. } => "deleted",
-            Write::Generate { .. } => "made",
+        let Write {
+            resource, object_ref, ..
+        } = write;
+        let verb = match write.verb {
+            Verb::Create(_) => "created",
+            Verb::Patch(_) => "changed",
+            Verb::Delete { .. } => "deleted",
         };
         // The message of the API server may quote the object.
         let why = if resource.secret {
@@ -478,12 +463,6 @@ impl WriteRefusal {
     }
 }
 
-/// The result of recording an Event: new, or recorded before.
-enum EventWrite {
-    Created,
-    Existing,
-}
-
 /// The failure of a write.
 struct WriteError {
     reason: Reason,
@@ -497,10 +476,9 @@ struct WriteError {
 }
 
 impl WriteError {
-    /// Returns the failure of a write whose data cannot be generated.
-    fn not_generated(why: String) -> Self {
+    fn new(reason: Reason, why: String) -> Self {
         Self {
-            reason: Reason::Other,
+            reason,
             why,
             retry_after: None,
             is_gone: false,
@@ -527,23 +505,6 @@ impl WriteError {
             is_gone: status.is_some_and(|status| status.code == 404 && status.reason == "NotFound"),
             code: status.map(|status| status.code),
         }
-    }
-}
-
-/// Returns the resource of a write, and the namespace and name of its object.
-#[must_use]
-pub fn object_of(write: &Write) -> (&'static Resource, &ObjectRef) {
-    match write {
-        Write::Generate { write, .. } => object_of(write),
-        Write::Create {
-            resource, object_ref, ..
-        }
-        | Write::Patch {
-            resource, object_ref, ..
-        }
-        | Write::Delete {
-            resource, object_ref, ..
-        } => (resource, object_ref),
     }
 }
 
@@ -574,11 +535,7 @@ mod tests {
     use ocm::resources::{SECRETS, WORKS};
 
     fn refusal(resource: &'static Resource, code: u16, message: &str) -> Option<WriteRefusal> {
-        let write = Write::Create {
-            resource,
-            object_ref: ObjectRef::new("eu1", "shop"),
-            object: Value::Null,
-        };
+        let write = Write::create(resource, ObjectRef::new("eu1", "shop"), Value::Null);
         let status = Status::failure(message, "Forbidden").with_code(code);
         WriteRefusal::from_error(&write, &WriteError::from_error(&Error::Api(status.boxed())))
     }

@@ -1,7 +1,7 @@
 //! The ApplicationSets to reconcile after a change.
 
-use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest, WorkBefore};
-use hub_state::model::{Application, Condition, Generated, Kind, WorkKind};
+use hub_state::cache::{Cache, Changed, ReconcileRequest, WorkBefore, owners};
+use hub_state::model::{Application, Cluster, Condition, Generated, Kind};
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn reported(application: &Application) -> (Option<&Generated>, Option<&str>, &[C
 /// Maps a change of a work to the ApplicationSets of the Applications that own it. The state of a work that carries an
 /// Application is reported through the Application, whose own change follows.
 pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let work = cache.work(WorkKind::Work, changed.object_ref);
+    let work = cache.work(Kind::Works, changed.object_ref);
     let carries_application = changed.kind == Kind::Works && work.is_some_and(|work| work.pull_work.is_some());
     match changed.before::<WorkBefore>() {
         Some(before) if before.existed && carries_application => Vec::new(),
@@ -42,12 +42,9 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
 /// Maps a change of a managed cluster to the ApplicationSets with Applications on it, if it was created or deleted or its
 /// reachability changed.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(before) = changed.before::<ClusterBefore>() else {
-        return Vec::new();
-    };
     let name = &changed.object_ref.name;
-    let after = cache.cluster(name);
-    if !before.has_availability_changed(after) && !before.was_created_or_deleted(after) {
+    let existed = changed.before::<Cluster>().is_some();
+    if !changed.has_availability_changed(cache) && existed == cache.cluster(name).is_some() {
         return Vec::new();
     }
     let with_works = cache.applications_on(name);
@@ -58,7 +55,7 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
 /// Maps a change of a work, or of Argo CD's resource tracking, to the ApplicationSets of the Applications that owned works or own
 /// them now.
 pub(super) fn of_owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    sets_of(cache, changed.owners().iter().map(|it| &it.object_ref))
+    sets_of(cache, owners(cache, changed).iter().map(|it| &it.object_ref))
 }
 
 /// Returns the ApplicationSets that generate these Applications.

@@ -46,7 +46,7 @@ pub(super) fn next_write(
     let common_name = authority_name(validity.start);
     let Some(ca) = ca else {
         let recipe = Recipe::Authority { common_name, validity };
-        return Some(with_generated_data(create(names::CA_SECRET, argocd), recipe));
+        return Some(create(names::CA_SECRET, argocd).with_recipe(recipe));
     };
     let signer = ca.leaf()?;
     if ca.deleting || !is_renewed(signer) {
@@ -59,7 +59,13 @@ pub(super) fn next_write(
     let is_early = signer.not_before > now;
     let is_forced = is_early || now >= before(signer.not_after, FORCE_ROTATION_BEFORE);
     let recipe = match next {
-        Some(next) if is_forced || next.not_before <= now && is_distributed(ca) => Recipe::Promote { authority },
+        Some(next) if is_forced || next.not_before <= now && is_distributed(ca) => {
+            let mut write = patch(ca, names::CA_SECRET, argocd);
+            if let Some(body) = write.body_mut() {
+                body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
+            }
+            return Some(write.with_recipe(Recipe::Promote { authority }));
+        }
         None if is_early || now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
             validity,
@@ -68,11 +74,7 @@ pub(super) fn next_write(
         None if ca.certificates.len() > 1 && is_previous_unused(ca, has_issued_all, now) => Recipe::Drop { authority },
         _ => return None,
     };
-    let mut write = patch(ca, names::CA_SECRET, argocd);
-    if let (Recipe::Promote { .. }, Write::Patch { body, .. }) = (&recipe, &mut write) {
-        body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
-    }
-    Some(with_generated_data(write, recipe))
+    Some(patch(ca, names::CA_SECRET, argocd).with_recipe(recipe))
 }
 
 /// Returns the time when the CA must be reconciled without watch events.
@@ -146,7 +148,7 @@ pub(super) fn leaf(
         validity: pki::validity(now, LEAF_LIFETIME),
         authority: reference(ca, argocd),
     };
-    Some(with_generated_data(write, recipe))
+    Some(write.with_recipe(recipe))
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
@@ -173,42 +175,35 @@ pub(crate) fn reference(ca: &TlsSecret, argocd: &str) -> Authority {
     }
 }
 
-fn with_generated_data(write: Write, recipe: Recipe) -> Write {
-    Write::Generate {
-        write: Box::new(write),
-        recipe,
-    }
-}
-
 fn create(name: &str, argocd: &str) -> Write {
     secret(name, argocd, "kubernetes.io/tls")
 }
 
 pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
-    Write::Create {
-        resource: &SECRETS,
-        object_ref: ObjectRef::new(argocd, name),
-        object: json!({
+    Write::create(
+        &SECRETS,
+        ObjectRef::new(argocd, name),
+        json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": name, "namespace": argocd, "labels": labels()},
             "type": kind,
             "data": {},
         }),
-    }
+    )
 }
 
 /// Returns the write that creates the key with which the principal signs tokens.
 pub(super) fn token_key(argocd: &str) -> Write {
-    with_generated_data(secret(names::JWT_SECRET, argocd, "Opaque"), Recipe::Jwt)
+    secret(names::JWT_SECRET, argocd, "Opaque").with_recipe(Recipe::Jwt)
 }
 
 fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {
-    Write::Patch {
-        resource: &SECRETS,
-        object_ref: ObjectRef::new(argocd, name),
-        body: json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
-    }
+    Write::patch(
+        &SECRETS,
+        ObjectRef::new(argocd, name),
+        json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
+    )
 }
 
 /// Returns the labels of our Secrets; Argo CD's tools list objects by `part-of`.

@@ -91,20 +91,20 @@ pub(super) fn next_write(cache: &Cache, now: Timestamp) -> Option<Write> {
         return None;
     }
     Some(match existing {
-        None => Write::Create {
-            resource: &CONFIG_MAPS,
+        None => Write::create(
+            &CONFIG_MAPS,
             object_ref,
-            object: json!({
+            json!({
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": {"name": names::BLOCKLIST, "namespace": argocd, "labels": authority::labels()},
                 "data": data,
             }),
-        },
-        Some(existing) => Write::Patch {
-            resource: &CONFIG_MAPS,
+        ),
+        Some(existing) => Write::patch(
+            &CONFIG_MAPS,
             object_ref,
-            body: json!({"metadata": {"resourceVersion": existing.version}, "data": data}),
-        },
+            json!({"metadata": {"resourceVersion": existing.version}, "data": data}),
+        ),
     })
 }

@@ -52,16 +52,11 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     } else {
         unwanted(cache)
     };
-    Some(Action {
-        involved_object: InvolvedObject {
-            resource: &NAMESPACES,
-            object_ref: object_ref.clone(),
-            uid: Box::default(),
-        },
-        writes: vec![write?],
-        refresh: false,
-        events: Vec::new(),
-    })
+    Some(Action::new(
+        InvolvedObject::new(&NAMESPACES, object_ref.clone(), Box::default()),
+        vec![write?],
+        None,
+    ))
 }
 
 /// Returns true if a GitOpsCluster has or gets agents, served or not, or if its operators still have objects to delete.
@@ -148,13 +143,15 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
         let object_ref = ObjectRef::new(cache.argocd(), name);
         let existing = cache.object(Kind::Deployments, &object_ref)?;
         let annotations = &existing.object["spec"]["template"]["metadata"]["annotations"];
-        (annotations[STARTED_WITH] != *digest).then(|| Write::Patch {
-            resource: &DEPLOYMENTS,
-            object_ref,
-            body: json!({
-                "metadata": {"resourceVersion": existing.version},
-                "spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}},
-            }),
+        (annotations[STARTED_WITH] != *digest).then(|| {
+            Write::patch(
+                &DEPLOYMENTS,
+                object_ref,
+                json!({
+                    "metadata": {"resourceVersion": existing.version},
+                    "spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}},
+                }),
+            )
         })
     })
 }
@@ -261,13 +258,12 @@ fn certificate(cache: &Cache) -> Option<Write> {
         let existing = cache
             .certificate(name)
             .filter(|existing| existing.is_ours && !existing.deleting)?;
-        Some(Write::Delete {
-            resource: &SECRETS,
-            object_ref: ObjectRef::new(cache.argocd(), name),
-            uid: existing.uid.clone(),
-            version: existing.version.clone(),
-            unless_exists: None,
-        })
+        Some(Write::delete(
+            &SECRETS,
+            ObjectRef::new(cache.argocd(), name),
+            (&existing.uid, &existing.version),
+            None,
+        ))
     })
 }
 

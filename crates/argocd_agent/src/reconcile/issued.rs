@@ -35,7 +35,7 @@ pub(super) fn sign(
     let write = match record {
         None => {
             let mut write = authority::secret(&name, argocd, names::ISSUED_TYPE);
-            if let Write::Create { object, .. } = &mut write {
+            if let Some(object) = write.body_mut() {
                 object["metadata"]["annotations"] = annotations;
             }
             write
@@ -46,17 +46,10 @@ pub(super) fn sign(
             let metadata = json!({
                 "resourceVersion": record.version, "annotations": annotations, "labels": authority::labels(),
             });
-            Write::Patch {
-                resource: &SECRETS,
-                object_ref,
-                body: json!({"metadata": metadata, "data": data}),
-            }
+            Write::patch(&SECRETS, object_ref, json!({"metadata": metadata, "data": data}))
         }
     };
-    Write::Generate {
-        write: Box::new(write),
-        recipe,
-    }
+    write.with_recipe(recipe)
 }
 
 /// Returns the write that makes this GitOpsCluster, which runs the agent, the one that can revoke it, unless the recorded one
@@ -65,12 +58,14 @@ pub(super) fn claim(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Option<Write
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
     let record = record(cache, cluster).filter(|it| it.is_ours() && !it.deleting)?;
     let is_recorded = record.owner().as_ref() == Some(object_ref);
-    (!is_recorded && revoked_by_owner(cache, record, cluster).is_none()).then(|| Write::Patch {
-        resource: &SECRETS,
-        object_ref: ObjectRef::new(cache.argocd(), &names::issued(cluster)),
-        body: json!({
-            "metadata": {"resourceVersion": record.version, "annotations": {OWNER: object_ref.to_string()}},
-        }),
+    (!is_recorded && revoked_by_owner(cache, record, cluster).is_none()).then(|| {
+        Write::patch(
+            &SECRETS,
+            ObjectRef::new(cache.argocd(), &names::issued(cluster)),
+            json!({
+                "metadata": {"resourceVersion": record.version, "annotations": {OWNER: object_ref.to_string()}},
+            }),
+        )
     })
 }
 

@@ -97,24 +97,15 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
                 (&REQUEST_APPROVALS, "Denied")
             };
             let write = add_condition(resource, open, (kind, reason, &message), context.now);
-            let event = Event {
-                warning: true,
-                reason: "CertificateRefused",
-                message,
-            };
+            let event = Event::warning("CertificateRefused", message);
             (write, Some(event))
         }
     };
-    Some(Action {
-        involved_object: InvolvedObject {
-            resource: &REQUESTS,
-            object_ref: object_ref.clone(),
-            uid: open.object.uid.clone(),
-        },
-        writes: vec![write],
-        refresh: false,
-        events: event.into_iter().collect(),
-    })
+    Some(Action::new(
+        InvolvedObject::new(&REQUESTS, object_ref.clone(), open.object.uid.clone()),
+        vec![write],
+        event,
+    ))
 }
 
 fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
@@ -181,14 +172,14 @@ fn recorded<'r>(record: &'r Object, open: OpenRequest<'_>, now: Timestamp) -> Op
 fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRef), now: Timestamp) -> Option<Write> {
     let record = record(cache, cluster);
     if let Some(certificate) = record.and_then(|record| recorded(record, open, now)) {
-        return Some(Write::Patch {
-            resource: &REQUEST_STATUSES,
-            object_ref: open.object_ref.clone(),
-            body: json!({
+        return Some(Write::patch(
+            &REQUEST_STATUSES,
+            open.object_ref.clone(),
+            json!({
                 "metadata": {"resourceVersion": open.object.version},
                 "status": {"certificate": certificate.pem},
             }),
-        });
+        ));
     }
     if record.is_some_and(|record| record.deleting) {
         return None;
@@ -220,11 +211,11 @@ fn add_condition(
         "lastUpdateTime": now,
         "lastTransitionTime": now,
     }));
-    Write::Patch {
+    Write::patch(
         resource,
-        object_ref: open.object_ref.clone(),
-        body: json!({"metadata": {"resourceVersion": open.object.version}, "status": {"conditions": conditions}}),
-    }
+        open.object_ref.clone(),
+        json!({"metadata": {"resourceVersion": open.object.version}, "status": {"conditions": conditions}}),
+    )
 }
 
 /// Checks that the requester may have a certificate with this subject, and returns its cluster. Ignores requested DNS names, which

@@ -79,11 +79,7 @@ pub(crate) fn ensure(cache: &Cache, kind: Kind, desired: Value) -> Option<Write>
     let object_ref = ObjectRef::new(text("namespace"), text("name"));
     let resource = kind.resource();
     match cache.object(kind, &object_ref) {
-        None => Some(Write::Create {
-            resource,
-            object_ref,
-            object: desired,
-        }),
+        None => Some(Write::create(resource, object_ref, desired)),
         Some(existing) if existing.deleting => None,
         Some(existing) => {
             let mut desired = desired;
@@ -93,23 +89,16 @@ pub(crate) fn ensure(cache: &Cache, kind: Kind, desired: Value) -> Option<Write>
             }
             let mut body = agent::difference(&desired, &existing.object)?;
             body["metadata"]["resourceVersion"] = json!(existing.version);
-            Some(Write::Patch {
-                resource,
-                object_ref,
-                body,
-            })
+            Some(Write::patch(resource, object_ref, body))
         }
     }
 }
 
 /// Returns the write that deletes an object of ours.
 pub(crate) fn ensure_absent(kind: Kind, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
-    (existing.is_ours() && !existing.deleting).then(|| Write::Delete {
-        resource: kind.resource(),
-        object_ref: object_ref.clone(),
-        uid: existing.uid.clone(),
-        version: existing.version.clone(),
-        unless_exists: None,
+    (existing.is_ours() && !existing.deleting).then(|| {
+        let (uid, version) = (&existing.uid, &existing.version);
+        Write::delete(kind.resource(), object_ref.clone(), (uid, version), None)
     })
 }
 
@@ -143,9 +132,8 @@ mod tests {
         };
         let being_deleted = json!({"deletionTimestamp": "2026-06-01T12:00:00Z", "finalizers": ["example.com/wait"]});
         assert_eq!(ensured(&being_deleted), None);
-        let Some(Write::Patch { body, .. }) = ensured(&json!({})) else {
-            panic!("a patch");
-        };
+        let write = ensured(&json!({})).expect("a patch");
+        let body = write.body().expect("a patch");
         assert_eq!(body["metadata"]["resourceVersion"], "7");
     }
 }

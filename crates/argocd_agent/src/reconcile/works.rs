@@ -119,13 +119,15 @@ fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
     let object_ref = ObjectRef::new(cluster, names::ADDON);
     let addon = cache.object(Kind::AddOns, &object_ref).filter(|it| !it.deleting)?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
-    (is_theirs && management(cache)?.is_ours()).then(|| Write::Patch {
-        resource: &ADDONS,
-        object_ref,
-        body: json!({
-            "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
-            "spec": {"configs": []},
-        }),
+    (is_theirs && management(cache)?.is_ours()).then(|| {
+        Write::patch(
+            &ADDONS,
+            object_ref,
+            json!({
+                "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
+                "spec": {"configs": []},
+            }),
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use hub_state::cache::{Cache, Change, ReconcileRequest};
-use hub_state::model::{Availability, Kind, WorkKind};
+use hub_state::model::{Availability, Kind};
 use hub_state::reconcile::mappers;
 use hub_state::testing::{
     AgentReport, BROKEN, WELL, at, cluster, deleted, listed, name_of, now, of_set, set, set_of, stored, tracked, work,
@@ -14,7 +14,6 @@ use ocm::names::WorkName;
 use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
 use runtime::queue::Refresh;
-use runtime::store::Update;
 use serde_json::json;
 
 /// The cache of a controller with all mappers.
@@ -58,7 +57,7 @@ fn names(affected: &[ReconcileRequest]) -> Vec<String> {
 /// Returns the change of a setting of Argo CD's resource tracking.
 fn tracking(key: &str, value: &str) -> Change {
     let tracking = Tracking::configured(|it| (it == key).then_some(value));
-    Change::setting(Update::Set((), tracking))
+    Change::setting(Some(tracking))
 }
 
 fn by_label() -> Change {
@@ -351,7 +350,7 @@ fn object_of_many_applications_concerns_few_of_them_at_a_time() {
     let requests: usize = applications.map(|name| hub.deliver(&name, "eu1", "").len()).sum();
     assert!(requests <= 1010, "{requests} requests for 1,000 works");
     let last = at("eu1/app-0999");
-    let work = hub.0.work(WorkKind::Work, &last).expect("it is known");
+    let work = hub.0.work(Kind::Works, &last).expect("it is known");
     let shown = hub.0.shared_objects(&last, work, &at("argocd/app-0999"));
     let names: Vec<_> = shown.keys().map(|it| &*it.name).collect();
     assert_eq!(names, ["app-0000", "app-0001"]);

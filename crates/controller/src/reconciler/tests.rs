@@ -11,9 +11,9 @@ use kube::client::Body;
 use ocm::resources::{APPLICATIONS, CLUSTERS};
 use runtime::action::{Event, InvolvedObject, Write};
 use runtime::lease;
-use runtime::lease::fake_api_server;
 use runtime::queue::Refresh;
 use runtime::store::Update;
+use runtime::testing::leases;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -53,29 +53,17 @@ fn client() -> Client {
 
 /// Returns an action on an object with these writes.
 fn action(object_ref: &ObjectRef, writes: Vec<Write>) -> Action {
-    Action {
-        involved_object: involved(object_ref),
-        writes,
-        refresh: false,
-        events: Vec::new(),
-    }
+    Action::new(involved(object_ref), writes, None)
 }
 
 fn involved(object_ref: &ObjectRef) -> InvolvedObject {
     let is_cluster = object_ref.namespace.is_empty();
-    InvolvedObject {
-        resource: if is_cluster { &CLUSTERS } else { &APPLICATIONS },
-        object_ref: object_ref.clone(),
-        uid: "uid".into(),
-    }
+    let resource = if is_cluster { &CLUSTERS } else { &APPLICATIONS };
+    InvolvedObject::new(resource, object_ref.clone(), "uid".into())
 }
 
 fn patch(object_ref: &ObjectRef) -> Write {
-    Write::Patch {
-        resource: involved(object_ref).resource,
-        object_ref: object_ref.clone(),
-        body: json!({}),
-    }
+    Write::patch(involved(object_ref).resource, object_ref.clone(), json!({}))
 }
 
 /// Requests one write and an Event for each object.
@@ -84,11 +72,7 @@ fn write_once(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Acti
     assert_ne!(&*object_ref.name, "defect", "it cannot be looked at");
     let is_written = WRITTEN.with_borrow(|written| written.contains(&*object_ref.name));
     (!is_written).then(|| Action {
-        events: vec![Event {
-            warning: false,
-            reason: "Written",
-            message: object_ref.to_string(),
-        }],
+        events: vec![Event::normal("Written", object_ref.to_string())],
         ..action(object_ref, vec![patch(object_ref)])
     })
 }
@@ -365,7 +349,7 @@ async fn renews_the_lease_during_a_backlog_of_100000_objects() {
     enqueue(&mut reconciler, Kind::Applications, object_refs);
     // Objects are reconciled 200 ms after a change.
     LOOKS.set(200);
-    let hub = fake_api_server::Hub::default();
+    let hub = leases::Hub::default();
     let (sender, mut leads) = watch::channel(false);
     let _election = lease::Election::start(hub.client().0, "argocd", "lease", "us".to_owned(), sender, 1);
     let (mut renewals, mut longest) = (0, 0);
@@ -454,11 +438,7 @@ async fn take_over_repeats_no_refresh() {
 #[tokio::test(start_paused = true)]
 async fn lost_lease_stops_an_action_between_its_writes() {
     fn write_three(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
-        let create = |name: &str| Write::Create {
-            resource: &APPLICATIONS,
-            object_ref: ObjectRef::new(&object_ref.namespace, name),
-            object: json!({}),
-        };
+        let create = |name: &str| Write::create(&APPLICATIONS, ObjectRef::new(&object_ref.namespace, name), json!({}));
         let writes = || vec![patch(object_ref), create("a"), create("b")];
         (!object_ref.name.is_empty()).then(|| action(object_ref, writes()))
     }

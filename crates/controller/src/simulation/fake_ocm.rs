@@ -188,7 +188,7 @@ impl Hub {
             }
             (_, Some(_), None) => panic!("there is no authority"),
         };
-        if let Write::Create { object: body, .. } | Write::Patch { body, .. } = write {
+        if let Some(body) = write.body_mut() {
             for (key, value) in made {
                 body["data"][recipe.key(key)] = json!(value.map(ByteString));
             }

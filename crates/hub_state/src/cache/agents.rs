@@ -1,10 +1,11 @@
 //! The cached objects of argocd-agent on the hub, and of the add-on that installs it on managed clusters.
 
-use super::Cache;
+use super::{Cache, Cached};
 use crate::model::{Kind, Object, Requester, TlsSecret};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
+use runtime::invalid_object::InvalidObject;
 use runtime::store::{Index, Indexed, Store};
 use std::sync::Arc;
 
@@ -30,6 +31,37 @@ impl Indexed for Object {
     }
 }
 
+impl Cached for Object {
+    fn parse(kind: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::from_json(kind, text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self> {
+        cache.objects.entry(kind).or_default()
+    }
+
+    fn forget_computed(cache: &mut Cache, kind: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
+        match kind {
+            // The image of the principal is part of the templates.
+            Kind::Deployments if names::PRINCIPAL_DEPLOYMENTS.contains(&&*object_ref.name) => {
+                cache.template_names.forget_all();
+            }
+            Kind::OwnDecisions => {
+                let after = cache.objects.get(&kind).and_then(|objects| objects.get(object_ref));
+                let clusters = before.into_iter().chain(after).flat_map(Self::decided_clusters);
+                clusters.for_each(|cluster| cache.assignments.forget(cluster));
+            }
+            Kind::AddOns => cache.assignments.forget(&*object_ref.namespace),
+            Kind::IssuedCertificates => {
+                if let Some(cluster) = names::cluster_of_issued(&object_ref.name) {
+                    cache.assignments.forget(cluster);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Returns the clusters by which an object is indexed.
 pub(super) fn clusters_in(object: &Object) -> impl Iterator<Item = &str> {
     let requester = object.request().map(|request| &request.spec.requester);
@@ -39,9 +71,16 @@ pub(super) fn clusters_in(object: &Object) -> impl Iterator<Item = &str> {
 impl Indexed for TlsSecret {
     type Key = Arc<str>;
     type Indices = ();
+}
 
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
+impl Cached for TlsSecret {
+    fn parse(_: Kind, name: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        let is_known = names::CERTIFICATES.contains(&&**name);
+        is_known.then(|| Self::from_json(text)).transpose()
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.certificates
     }
 }
 

@@ -1,10 +1,13 @@
 //! The indices of Applications: of the basic pull model by managed cluster and by the stem of their works' names, and of those that
 //! an ApplicationSet generated.
 
-use crate::model::Application;
+use super::{Cache, Cached, ReconcileRequest};
+use crate::model::{Application, Kind};
 use crate::pull::work_name;
+use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
-use runtime::store::{Index, Indexed, shared};
+use runtime::invalid_object::InvalidObject;
+use runtime::store::{Index, Indexed, Store, Update, shared};
 use std::sync::Arc;
 
 /// The indices of Applications.
@@ -30,42 +33,50 @@ impl Indexed for Application {
     }
 
     fn index(indices: &mut ApplicationIndices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
-        let [old, new] = [before, after].map(|it| it?.pull.as_deref()?.cluster.as_deref());
-        if old != new {
-            if let Some(cluster) = old {
-                indices.pulled_to.remove(cluster, object_ref);
-            }
-            if let Some(cluster) = new {
-                indices.pulled_to.insert(cluster.into(), object_ref.clone());
-            }
-        }
-        let [was_pulled, is_pulled] = [before, after].map(|it| it.is_some_and(|it| it.pull.is_some()));
+        let [old, new] = [before, after].map(|it| it?.pull.as_deref()?.cluster.clone());
+        indices.pulled_to.replace(object_ref, old, new);
         let stem = work_name::stem_of(&object_ref.name);
-        if is_pulled && !was_pulled {
-            indices
-                .by_stem
-                .insert(shared(stem, &object_ref.name), object_ref.clone());
-        } else if was_pulled && !is_pulled {
-            indices.by_stem.remove(stem, object_ref);
-        }
-        let [old, new] = [before, after].map(|it| generated(object_ref, it?));
-        if old == new {
-            return;
-        }
-        if let Some((set, cluster)) = old {
-            indices.by_set.remove(&set, object_ref);
-            indices.generated_on.remove(&cluster, object_ref);
-        }
-        if let Some((set, cluster)) = new {
-            indices.by_set.insert(set, object_ref.clone());
-            indices.generated_on.insert(cluster, object_ref.clone());
-        }
+        let [old, new] = [before, after].map(|it| Some(shared(stem, it?.pull.as_ref().map(|_| &object_ref.name)?)));
+        indices.by_stem.replace(object_ref, old, new);
+        let [old, new] = [before, after].map(|it| it?.set(object_ref));
+        indices.by_set.replace(object_ref, old, new);
+        let [old, new] = [before, after].map(|it| generated_on(object_ref, it?));
+        indices.generated_on.replace(object_ref, old, new);
     }
 }
 
-/// Returns the ApplicationSet of a generated Application, and its managed cluster or else its namespace.
-fn generated(object_ref: &ObjectRef, application: &Application) -> Option<(ObjectRef, Arc<str>)> {
-    let set = application.set(object_ref)?;
+impl Cached for Application {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::from_json(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.applications
+    }
+
+    fn before_update(cache: &mut Cache, _: Kind, update: &Update<ObjectRef, Self>) -> Vec<ReconcileRequest> {
+        match update {
+            Update::Set(..) => {}
+            Update::Deleted(_) => cache.has_seen_deletion = true,
+            Update::Listed(_) => cache.has_seen_deletion = false,
+        }
+        Vec::new()
+    }
+
+    fn put(cache: &mut Cache, kind: Kind, key: &ObjectRef, mut value: Option<Self>) -> Vec<ReconcileRequest> {
+        if let Some(application) = &mut value {
+            match &mut application.generated {
+                Some(generated) if cache.resources.is_some() => cache.keep(&mut generated.resources),
+                generated => *generated = None,
+            }
+        }
+        cache.put(kind, key, value)
+    }
+}
+
+/// Returns the managed cluster of a generated Application, or else its namespace.
+fn generated_on(object_ref: &ObjectRef, application: &Application) -> Option<Arc<str>> {
+    application.generated.as_ref()?;
     let cluster = application.cluster().map(Arc::from);
-    Some((set, cluster.unwrap_or_else(|| Arc::clone(&object_ref.namespace))))
+    Some(cluster.unwrap_or_else(|| Arc::clone(&object_ref.namespace)))
 }

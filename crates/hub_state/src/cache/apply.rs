@@ -1,23 +1,22 @@
 //! Applies changes to the cache: stores the objects, forgets outdated computed values, and maps each change to the objects to
 //! reconcile.
 
-use super::change::{Cached, Change, Changed, ClusterBefore, ObjectKey, Setting, TrackingBefore};
+use super::change::{Cached, Change, Changed, ObjectKey, Setting, TrackingBefore};
 use super::{Cache, ReconcileRequest, Refusal};
-use crate::cluster_secret::ClusterSecret;
-use crate::model;
 use crate::model::{
-    AppProject, Application, ApplicationSet, Availability, Cluster, ClusterHold, GitOpsCluster, Kind, Object,
-    Placement, PlacementDecision, TlsSecret, Work, WorkKind,
+    AppProject, ApplicationSet, Availability, Cluster, ClusterHold, GitOpsCluster, Kind, Placement, Text, is_open,
+    parse, parse_data,
 };
-use crate::pull::namespaces;
-use crate::pull::namespaces::Namespaces;
+use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
 use crate::report::{ExistingReport, Resource};
 use jiff::Timestamp;
-use ocm::argocd_agent as names;
+use ocm::hold::Hold;
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use runtime::store::{Indexed, Store, Update};
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ impl Cache {
         self.time = now;
         let mut affected = self.settle(now);
         for (kind, object_ref, before) in self.works.tick(now) {
-            affected.extend(self.map(kind_of(kind), &object_ref, Some(&before)));
+            affected.extend(self.map(kind, &object_ref, Some(&before)));
         }
         affected
     }
@@ -92,19 +91,6 @@ impl Cache {
         self.map(kind, &object_ref, previous)
     }
 
-    /// Forgets the unreadable works that can be read now, or no longer exist. Returns the Applications to reconcile.
-    fn forget_unreadable(&mut self, update: &Update<ObjectRef, Work>) -> Vec<ReconcileRequest> {
-        let is_over = |object_ref: &ObjectRef| match update {
-            Update::Set(changed, _) | Update::Deleted(changed) => changed == object_ref,
-            Update::Listed(all) => !all.contains(object_ref),
-        };
-        let over: Vec<_> = self.unreadable_works.keys().filter(|it| is_over(it)).cloned().collect();
-        for object_ref in &over {
-            self.unreadable_works.remove(object_ref);
-        }
-        over.iter().flat_map(|object_ref| self.carried_by(object_ref)).collect()
-    }
-
     /// Returns the Applications of the pull model whose works have the name of this one.
     pub(super) fn carried_by(&self, work: &ObjectRef) -> Vec<ReconcileRequest> {
         let applications = self.pull_applications_by_work_name(&work.name).cloned();
@@ -134,85 +120,11 @@ impl Cache {
     }
 
     /// Interns a list, or drops it if reports are disabled.
-    fn keep(&mut self, list: &mut Arc<[Resource]>) {
+    pub(super) fn keep(&mut self, list: &mut Arc<[Resource]>) {
         *list = match &mut self.resources {
             Some(resources) => resources.keep(std::mem::take(list)),
             None => Arc::default(),
         };
-    }
-
-    fn set_lists_no_cluster(&mut self, lists_no_cluster: bool) {
-        if std::mem::replace(&mut self.lists_no_cluster, lists_no_cluster) != lists_no_cluster {
-            self.assignments.forget_all();
-        }
-    }
-}
-
-impl Cached for Application {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text).map(Some)
-    }
-
-    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
-        &mut cache.applications
-    }
-
-    fn before_update(cache: &mut Cache, _: Kind, update: &Update<ObjectRef, Self>) -> Vec<ReconcileRequest> {
-        match update {
-            Update::Set(..) => {}
-            Update::Deleted(_) => cache.has_seen_deletion = true,
-            Update::Listed(_) => cache.has_seen_deletion = false,
-        }
-        Vec::new()
-    }
-
-    fn put(cache: &mut Cache, kind: Kind, key: &ObjectRef, mut value: Option<Self>) -> Vec<ReconcileRequest> {
-        if let Some(application) = &mut value {
-            match &mut application.generated {
-                Some(generated) if cache.resources.is_some() => cache.keep(&mut generated.resources),
-                generated => *generated = None,
-            }
-        }
-        cache.put(kind, key, value)
-    }
-}
-
-impl Indexed for Work {
-    type Key = ObjectRef;
-    /// The indices of works also need the resource tracking: see [`Works`](super::works::Works).
-    type Indices = ();
-
-    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
-        false
-    }
-}
-
-impl Cached for Work {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text, now)
-    }
-
-    fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self> {
-        cache.works.store(work_kind(kind))
-    }
-
-    fn before_update(cache: &mut Cache, kind: Kind, update: &Update<ObjectRef, Self>) -> Vec<ReconcileRequest> {
-        if kind != Kind::Works || cache.unreadable_works.is_empty() {
-            return Vec::new();
-        }
-        cache.forget_unreadable(update)
-    }
-
-    fn put(cache: &mut Cache, kind: Kind, key: &ObjectRef, mut value: Option<Self>) -> Vec<ReconcileRequest> {
-        if let Some(work) = &mut value {
-            cache.keep(&mut work.resources);
-        }
-        let before = cache.works.put(work_kind(kind), key, value);
-        cache.map(kind, key, Some(&before))
-    }
-
-    fn affected_by(cache: &Cache, kind: Kind, key: &ObjectRef) -> Vec<ReconcileRequest> {
-        cache.map(kind, key, Some(&cache.works.as_new(work_kind(kind), key)))
     }
 }
 
@@ -220,10 +132,6 @@ impl Indexed for Cluster {
     type Key = Arc<str>;
     /// The number of clusters by reachability, in the order of [`Availability::ALL`].
     type Indices = [usize; Availability::ALL.len()];
-
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 
     fn index(counts: &mut Self::Indices, _: &Arc<str>, before: Option<&Self>, after: Option<&Self>) {
         if let Some(before) = before {
@@ -246,51 +154,42 @@ impl Cached for Cluster {
         &mut cache.clusters
     }
 
+    /// Returns all that depends on managed clusters if this is the first one after an empty list: it proves the deletion of all
+    /// others.
     fn before_update(cache: &mut Cache, _: Kind, update: &Update<Arc<str>, Self>) -> Vec<ReconcileRequest> {
-        if let Update::Listed(all) = update {
-            cache.set_lists_no_cluster(all.is_empty());
-        }
-        Vec::new()
-    }
-
-    fn put(cache: &mut Cache, kind: Kind, key: &Arc<str>, value: Option<Self>) -> Vec<ReconcileRequest> {
-        let was_list_empty = value.is_some() && cache.lists_no_cluster;
-        if was_list_empty {
-            cache.set_lists_no_cluster(false);
-        }
-        let (before, has_changed) = cache.clusters.put(key, value);
-        if !has_changed && !was_list_empty {
+        let was_empty = cache.lists_no_cluster;
+        cache.lists_no_cluster = match update {
+            Update::Set(..) => false,
+            Update::Deleted(_) => was_empty,
+            Update::Listed(all) => all.is_empty(),
+        };
+        if cache.lists_no_cluster == was_empty {
             return Vec::new();
         }
-        cache.assignments.forget(&**key);
-        let before = ClusterBefore {
-            cluster: before,
-            was_list_empty,
+        cache.assignments.forget_all();
+        let Update::Set(first, _) = update else {
+            return Vec::new();
         };
-        cache.map(kind, &ReconcileRequest::cluster(key).object_ref, Some(&before))
+        let others = cache.clusters_with_secrets().filter(|name| *name != first);
+        let others = others.map(ReconcileRequest::cluster);
+        let gitops = ReconcileRequest::gitops_all(cache.gitops.keys());
+        let argocd = ReconcileRequest::argocd(&cache.argocd);
+        others.chain(gitops).chain([argocd]).collect()
     }
 
-    fn affected_by(cache: &Cache, kind: Kind, key: &Arc<str>) -> Vec<ReconcileRequest> {
-        let before = ClusterBefore {
-            cluster: None,
-            was_list_empty: false,
-        };
-        cache.map(kind, &ReconcileRequest::cluster(key).object_ref, Some(&before))
+    fn forget_computed(cache: &mut Cache, _: Kind, name: &Arc<str>, _: Option<&Self>) {
+        cache.assignments.forget(&**name);
     }
 }
 
 impl Indexed for ClusterHold {
     type Key = Arc<str>;
     type Indices = ();
-
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 }
 
 impl Cached for ClusterHold {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text)
+        Ok(Hold::from_namespace(&parse(text)?).map(Self))
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -298,32 +197,9 @@ impl Cached for ClusterHold {
     }
 }
 
-impl Cached for PlacementDecision {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text).map(Some)
-    }
-
-    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
-        &mut cache.decisions
-    }
-
-    fn forget_computed(cache: &mut Cache, _: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
-        let both = before.into_iter().chain(cache.decisions.get(object_ref));
-        let placements: Vec<_> = both.map(|it| it.placement(object_ref)).collect();
-        for placement in placements {
-            cache.unsettle(placement);
-        }
-        cache.assignments.forget_all();
-    }
-}
-
 impl Indexed for Placement {
     type Key = ObjectRef;
     type Indices = ();
-
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 }
 
 impl Cached for Placement {
@@ -383,15 +259,18 @@ impl Cached for GitOpsCluster {
 impl Indexed for AppProject {
     type Key = Arc<str>;
     type Indices = ();
-
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 }
 
 impl Cached for AppProject {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text).map(Some)
+        let mut project: Value = parse(text)?;
+        if let Some(project) = project.as_object_mut() {
+            project.retain(|key, _| key != "status");
+            if let Some(metadata) = project.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&&**key));
+            }
+        }
+        Ok(Some(Self(project)))
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -399,36 +278,18 @@ impl Cached for AppProject {
     }
 }
 
-impl Cached for ClusterSecret {
-    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text).map(Some)
-    }
-
-    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
-        &mut cache.secrets
-    }
-
-    fn forget_computed(cache: &mut Cache, _: Kind, name: &Arc<str>, before: Option<&Self>) {
-        for secret in before.into_iter().chain(cache.secrets.get(name)) {
-            for cluster in secret.concerns(name) {
-                cache.assignments.forget(cluster);
-            }
-        }
-    }
-}
-
 impl Indexed for ApplicationSet {
     type Key = ObjectRef;
     type Indices = ();
-
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 }
 
 impl Cached for ApplicationSet {
     fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text).map(Some)
+        let Text::<IgnoredAny> { metadata, .. } = parse(text)?;
+        Ok(Some(Self {
+            uid: metadata.uid,
+            deleting: metadata.deletion_timestamp.is_some(),
+        }))
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
@@ -467,51 +328,10 @@ impl Cached for ExistingReport {
     }
 }
 
-impl Cached for TlsSecret {
-    fn parse(_: Kind, name: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        let is_known = names::CERTIFICATES.contains(&&**name);
-        is_known.then(|| Self::from_json(text)).transpose()
-    }
-
-    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
-        &mut cache.certificates
-    }
-}
-
-impl Cached for Object {
-    fn parse(kind: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(kind, text).map(Some)
-    }
-
-    fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self> {
-        cache.objects.entry(kind).or_default()
-    }
-
-    fn forget_computed(cache: &mut Cache, kind: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
-        match kind {
-            // The image of the principal is part of the templates.
-            Kind::Deployments if names::PRINCIPAL_DEPLOYMENTS.contains(&&*object_ref.name) => {
-                cache.template_names.forget_all();
-            }
-            Kind::OwnDecisions => {
-                let after = cache.objects.get(&kind).and_then(|objects| objects.get(object_ref));
-                let clusters = before.into_iter().chain(after).flat_map(Self::decided_clusters);
-                clusters.for_each(|cluster| cache.assignments.forget(cluster));
-            }
-            Kind::AddOns => cache.assignments.forget(&*object_ref.namespace),
-            Kind::IssuedCertificates => {
-                if let Some(cluster) = names::cluster_of_issued(&object_ref.name) {
-                    cache.assignments.forget(cluster);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 impl Setting for Tracking {
     fn parse(text: &str) -> Result<Self, InvalidObject> {
-        model::tracking(text)
+        let data = parse_data(text)?;
+        Ok(Self::configured(|key| data.get(key).map(String::as_str)))
     }
 
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
@@ -525,7 +345,11 @@ impl Setting for Tracking {
 
 impl Setting for Namespaces {
     fn parse(text: &str) -> Result<Self, InvalidObject> {
-        model::namespaces(text)
+        let data = parse_data(text)?;
+        Ok(data
+            .get(NAMESPACES)
+            .map(|list| Self::configured(list))
+            .unwrap_or_default())
     }
 
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
@@ -544,7 +368,7 @@ pub struct AllowsOtherNamespaces(pub bool);
 
 impl Setting for AllowsOtherNamespaces {
     fn parse(text: &str) -> Result<Self, InvalidObject> {
-        model::is_open(text).map(Self)
+        is_open(text).map(Self)
     }
 
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
@@ -553,25 +377,7 @@ impl Setting for AllowsOtherNamespaces {
             return Vec::new();
         }
         cache.assignments.forget_all();
-        cache.map(
-            Kind::Namespace,
-            &ReconcileRequest::argocd(&cache.argocd).object_ref,
-            None,
-        )
-    }
-}
-
-/// Returns the watched kind of works of this kind.
-fn kind_of(kind: WorkKind) -> Kind {
-    match kind {
-        WorkKind::Work => Kind::Works,
-        WorkKind::Set => Kind::ReplicaSets,
-    }
-}
-
-fn work_kind(kind: Kind) -> WorkKind {
-    match kind {
-        Kind::ReplicaSets => WorkKind::Set,
-        _ => WorkKind::Work,
+        let argocd = ReconcileRequest::argocd(&cache.argocd).object_ref;
+        cache.map(Kind::Namespace, &argocd, None)
     }
 }

@@ -1,7 +1,7 @@
 //! The changes of the cache, and what a mapper sees of them.
 
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
-use crate::model::{Availability, Cluster, Kind};
+use crate::model::{Availability, Kind};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
@@ -111,9 +111,14 @@ impl Change {
     /// Returns the update of objects of a kind.
     #[must_use]
     pub fn objects<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
+        Self::objects_at(kind, update, None)
+    }
+
+    fn objects_at<V: Cached>(kind: Kind, update: Update<V::Key, V>, now: Option<Timestamp>) -> Self {
         Self {
             object: update.key().map(|key| key.to_object_ref(&"".into())),
             apply: Box::new(move |cache| {
+                cache.time = now.unwrap_or(cache.time);
                 let mut affected = V::before_update(cache, kind, &update);
                 for (key, value) in V::store(cache, kind).changes(update) {
                     affected.extend(V::put(cache, kind, &key, value));
@@ -123,12 +128,12 @@ impl Change {
         }
     }
 
-    /// Returns the update of a setting.
+    /// Returns the change of a setting, to the default without a value.
     #[must_use]
-    pub fn setting<S: Setting>(update: Update<(), S>) -> Self {
+    pub fn setting<S: Setting>(value: Option<S>) -> Self {
         Self {
             object: None,
-            apply: Box::new(move |cache| update.single().map(|value| S::put(cache, value)).unwrap_or_default()),
+            apply: Box::new(|cache| S::put(cache, value)),
         }
     }
 
@@ -142,14 +147,16 @@ impl Change {
         update: Update<ObjectRef, &str>,
         now: Timestamp,
     ) -> Result<Self, InvalidObject> {
-        let update = update.map_keys(V::Key::from_object_ref);
-        let update = update.try_filter_map(|key, text| V::parse(kind, key, text, now))?;
-        let Self { object, apply } = Self::objects(kind, update);
-        let apply = Box::new(move |cache: &mut Cache| {
-            cache.time = now;
-            apply(cache)
-        });
-        Ok(Self { object, apply })
+        let update = match update {
+            Update::Set(object_ref, text) => {
+                let key = V::Key::from_object_ref(object_ref);
+                let value = V::parse(kind, &key, text, now)?;
+                Update::from_option(key, value)
+            }
+            Update::Deleted(object_ref) => Update::Deleted(V::Key::from_object_ref(object_ref)),
+            Update::Listed(all) => Update::Listed(all.into_iter().map(V::Key::from_object_ref).collect()),
+        };
+        Ok(Self::objects_at(kind, update, Some(now)))
     }
 
     /// Reads the update of a setting.
@@ -162,10 +169,14 @@ impl Change {
         update: Update<ObjectRef, &str>,
         _: Timestamp,
     ) -> Result<Self, InvalidObject> {
-        let update = update.map_keys(|_| ());
-        Ok(Self::setting(
-            update.try_filter_map(|(), text| S::parse(text).map(Some))?,
-        ))
+        Ok(match update {
+            Update::Set(_, text) => Self::setting(Some(S::parse(text)?)),
+            Update::Listed(all) if !all.is_empty() => Self {
+                object: None,
+                apply: Box::new(|_| Vec::new()),
+            },
+            Update::Deleted(_) | Update::Listed(_) => Self::setting::<S>(None),
+        })
     }
 
     /// Returns the change that a work exists and cannot be read, for this reason.
@@ -230,45 +241,28 @@ impl<'c> Changed<'c> {
         self.previous?.downcast_ref()
     }
 
-    /// Returns the requests for the Applications that own a changed work or owned it.
+    /// Returns true if the change affects the reachability of a managed cluster.
     #[must_use]
-    pub fn owners(&self) -> Vec<ReconcileRequest> {
-        let work = self
-            .before::<WorkBefore>()
-            .map(|before| (&before.owners, before.refresh));
-        let tracking = || Some((&self.before::<TrackingBefore>()?.owners, Refresh::Unchanged));
-        let Some((owners, refresh)) = work.or_else(tracking) else {
-            return Vec::new();
-        };
-        let request = |application: &ObjectRef| ReconcileRequest {
-            refresh,
-            ..ReconcileRequest::application(application.clone())
-        };
-        owners.iter().map(request).collect()
+    pub fn has_availability_changed(&self, cache: &Cache) -> bool {
+        Availability::from_cluster(self.before()) != cache.availability(&self.object_ref.name)
     }
 }
 
-/// A ManagedCluster before a change.
-#[derive(Debug)]
-pub struct ClusterBefore {
-    /// The cluster, if it existed.
-    pub cluster: Option<Cluster>,
-    /// True if the last complete list of ManagedClusters was empty, and the changed cluster is the first since.
-    pub was_list_empty: bool,
-}
-
-impl ClusterBefore {
-    /// Returns true if the change affects the reachability of the cluster; `after` is the current one.
-    #[must_use]
-    pub fn has_availability_changed(&self, after: Option<&Cluster>) -> bool {
-        Availability::from_cluster(self.cluster.as_ref()) != Availability::from_cluster(after)
-    }
-
-    /// Returns true if the change created or deleted the cluster; `after` is the current one.
-    #[must_use]
-    pub fn was_created_or_deleted(&self, after: Option<&Cluster>) -> bool {
-        self.cluster.is_some() != after.is_some()
-    }
+/// Maps a change of a work, or of Argo CD's resource tracking, to the Applications that owned works or own them now.
+#[must_use]
+pub fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let work = changed
+        .before::<WorkBefore>()
+        .map(|before| (&before.owners, before.refresh));
+    let tracking = || Some((&changed.before::<TrackingBefore>()?.owners, Refresh::Unchanged));
+    let Some((owners, refresh)) = work.or_else(tracking) else {
+        return Vec::new();
+    };
+    let request = |application: &ObjectRef| ReconcileRequest {
+        refresh,
+        ..ReconcileRequest::application(application.clone())
+    };
+    owners.iter().map(request).collect()
 }
 
 /// The resource tracking of Argo CD before a change.

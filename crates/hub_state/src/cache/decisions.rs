@@ -1,11 +1,12 @@
 //! The managed clusters that the Placements of a namespace select.
 
-use super::{Cache, ReconcileRequest};
+use super::{Cache, Cached, ReconcileRequest};
 use crate::model::{Kind, PlacementDecision};
 use jiff::{SignedDuration, Timestamp};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::after;
-use runtime::store::Indexed;
+use runtime::invalid_object::InvalidObject;
+use runtime::store::{Indexed, Store};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -21,10 +22,6 @@ pub struct DecisionIndices(HashMap<ObjectRef, BTreeMap<Arc<str>, usize>>);
 impl Indexed for PlacementDecision {
     type Key = ObjectRef;
     type Indices = DecisionIndices;
-
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 
     fn index(
         DecisionIndices(indices): &mut DecisionIndices,
@@ -55,6 +52,25 @@ impl Indexed for PlacementDecision {
         if named.is_empty() {
             indices.remove(&placement);
         }
+    }
+}
+
+impl Cached for PlacementDecision {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::from_json(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.decisions
+    }
+
+    fn forget_computed(cache: &mut Cache, _: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
+        let both = before.into_iter().chain(cache.decisions.get(object_ref));
+        let placements: Vec<_> = both.map(|it| it.placement(object_ref)).collect();
+        for placement in placements {
+            cache.unsettle(placement);
+        }
+        cache.assignments.forget_all();
     }
 }
 

@@ -17,58 +17,47 @@ pub struct ReconcileRequest {
 }
 
 impl ReconcileRequest {
-    /// Returns the request for an Application whose state in Argo CD is up to date.
-    #[must_use]
-    pub fn application(object_ref: ObjectRef) -> Self {
+    fn new(kind: Kind, object_ref: ObjectRef) -> Self {
         Self {
-            kind: Kind::Applications,
+            kind,
             object_ref,
             refresh: Refresh::Unchanged,
         }
     }
 
+    fn cluster_scoped(kind: Kind, name: &Arc<str>) -> Self {
+        let (namespace, name) = ("".into(), Arc::clone(name));
+        Self::new(kind, ObjectRef { namespace, name })
+    }
+
+    /// Returns the request for an Application whose state in Argo CD is up to date.
+    #[must_use]
+    pub fn application(object_ref: ObjectRef) -> Self {
+        Self::new(Kind::Applications, object_ref)
+    }
+
     /// Returns the request for the Argo CD of the hub.
     #[must_use]
     pub fn argocd(namespace: &Arc<str>) -> Self {
-        Self {
-            kind: Kind::Namespace,
-            object_ref: ObjectRef {
-                namespace: "".into(),
-                name: Arc::clone(namespace),
-            },
-            refresh: Refresh::Unchanged,
-        }
+        Self::cluster_scoped(Kind::Namespace, namespace)
     }
 
     /// Returns the request for a CertificateSigningRequest.
     #[must_use]
     pub fn request(object_ref: ObjectRef) -> Self {
-        Self {
-            kind: Kind::Requests,
-            ..Self::application(object_ref)
-        }
+        Self::new(Kind::Requests, object_ref)
     }
 
     /// Returns the request for a ManagedCluster.
     #[must_use]
     pub fn cluster(name: &Arc<str>) -> Self {
-        Self {
-            kind: Kind::Clusters,
-            object_ref: ObjectRef {
-                namespace: "".into(),
-                name: Arc::clone(name),
-            },
-            refresh: Refresh::Unchanged,
-        }
+        Self::cluster_scoped(Kind::Clusters, name)
     }
 
     /// Returns the request for a GitOpsCluster.
     #[must_use]
     pub fn gitops(object_ref: ObjectRef) -> Self {
-        Self {
-            kind: Kind::GitOpsClusters,
-            ..Self::application(object_ref)
-        }
+        Self::new(Kind::GitOpsClusters, object_ref)
     }
 
     /// Returns the requests for these GitOpsClusters.
@@ -79,9 +68,6 @@ impl ReconcileRequest {
     /// Returns the request for an ApplicationSet.
     #[must_use]
     pub fn set(object_ref: ObjectRef) -> Self {
-        Self {
-            kind: Kind::ApplicationSets,
-            ..Self::application(object_ref)
-        }
+        Self::new(Kind::ApplicationSets, object_ref)
     }
 }

@@ -1,8 +1,11 @@
 //! The cached cluster Secrets of Argo CD, by cluster and by GitOpsCluster.
 
-use super::Cache;
+use super::{Cache, Cached};
 use crate::cluster_secret::ClusterSecret;
-use runtime::store::{Index, Indexed};
+use crate::model::Kind;
+use jiff::Timestamp;
+use runtime::invalid_object::InvalidObject;
+use runtime::store::{Index, Indexed, Store};
 use std::sync::Arc;
 
 /// The indices of cluster Secrets.
@@ -18,22 +21,32 @@ impl Indexed for ClusterSecret {
     type Key = Arc<str>;
     type Indices = SecretIndices;
 
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
-
     fn index(indices: &mut SecretIndices, name: &Arc<str>, before: Option<&Self>, after: Option<&Self>) {
-        if let Some(owner) = before.and_then(Self::owner) {
-            indices.owned.remove(owner, name);
-        }
-        if let Some(owner) = after.and_then(Self::owner) {
-            indices.owned.insert(owner.into(), Arc::clone(name));
-        }
+        let [old, new] = [before, after].map(|it| it?.owner().map(Into::into));
+        indices.owned.replace(name, old, new);
         for cluster in before.into_iter().flat_map(|before| before.concerns(name)) {
             indices.concerning.remove(cluster, name);
         }
         for cluster in after.into_iter().flat_map(|after| after.concerns(name)) {
             indices.concerning.insert(cluster.into(), Arc::clone(name));
+        }
+    }
+}
+
+impl Cached for ClusterSecret {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+        Self::from_json(text).map(Some)
+    }
+
+    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
+        &mut cache.secrets
+    }
+
+    fn forget_computed(cache: &mut Cache, _: Kind, name: &Arc<str>, before: Option<&Self>) {
+        for secret in before.into_iter().chain(cache.secrets.get(name)) {
+            for cluster in secret.concerns(name) {
+                cache.assignments.forget(cluster);
+            }
         }
     }
 }

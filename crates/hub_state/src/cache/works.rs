@@ -1,7 +1,7 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
 use super::shared_objects::SharedObjects;
-use crate::model::{Work, WorkKind, WorkState};
+use crate::model::{Kind, Work, WorkState};
 use crate::pull::PullWork;
 use crate::pull::work_name::{may_be_work_of, stem};
 use jiff::Timestamp;
@@ -10,8 +10,8 @@ use ocm::names::WorkName;
 use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
 use runtime::queue::Refresh;
-use runtime::store::{Index, Store, shared};
-use std::collections::{BTreeMap, BTreeSet};
+use runtime::store::{Index, Indexed, Store, shared};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A work before a change.
@@ -30,21 +30,28 @@ pub struct WorkBefore {
 pub(super) struct Works {
     /// The namespace of Argo CD.
     argocd: Arc<str>,
-    tracking: Tracking,
-    /// The works of each kind.
-    all: [Store<Work>; 2],
+    pub(super) tracking: Tracking,
+    works: Store<Work>,
+    /// The ManifestWorkReplicaSets.
+    sets: Store<Work>,
     /// The works that Argo CD applied for each Application.
-    applied: Index<ObjectRef, (WorkKind, ObjectRef)>,
+    pub(super) applied: Index<ObjectRef, (Kind, ObjectRef)>,
     /// The works that OCM generated from each ManifestWorkReplicaSet, by `NAMESPACE.NAME`.
-    by_replica_set: Index<Box<str>, ObjectRef>,
+    pub(super) by_replica_set: Index<Box<str>, ObjectRef>,
     /// The works that contain or claim an Application, by the stem of their names.
     by_stem: Index<Arc<str>, ObjectRef>,
     /// The times at which the health of works changes by time alone.
-    health_deadlines: BTreeSet<(Timestamp, WorkKind, ObjectRef)>,
+    health_deadlines: BTreeSet<(Timestamp, Kind, ObjectRef)>,
     /// The objects that several works deliver; none if no controller reports them.
-    shared_objects: Option<SharedObjects>,
+    pub(super) shared_objects: Option<SharedObjects>,
     /// The number of works of Applications by health, in the order of [`HealthStatus::ALL`].
-    counts_by_health: [usize; HealthStatus::ALL.len()],
+    pub(super) counts_by_health: [usize; HealthStatus::ALL.len()],
+}
+
+impl Indexed for Work {
+    type Key = ObjectRef;
+    /// The indices of works also need the resource tracking: see [`Works`].
+    type Indices = ();
 }
 
 impl Works {
@@ -52,92 +59,37 @@ impl Works {
         Self {
             argocd: argocd.into(),
             tracking: Tracking::configured(|_| None),
-            all: [Store::default(), Store::default()],
+            works: Store::default(),
+            sets: Store::default(),
             applied: Index::default(),
             by_replica_set: Index::default(),
             by_stem: Index::default(),
             health_deadlines: BTreeSet::new(),
             shared_objects: None,
-            counts_by_health: [0; HealthStatus::ALL.len()],
+            counts_by_health: Default::default(),
         }
-    }
-
-    /// Returns the works of an Application: those that Argo CD applied, and those that OCM generated from them.
-    pub(super) fn of_application(
-        &self,
-        application: &ObjectRef,
-    ) -> impl Iterator<Item = (WorkKind, &ObjectRef, &Work)> {
-        let applied = self.applied.get(application);
-        applied.flat_map(|(kind, object_ref)| {
-            let by_replica_set =
-                (*kind == WorkKind::Set).then(|| self.by_replica_set.get(set_name(object_ref).as_str()));
-            let by_replica_set = by_replica_set
-                .into_iter()
-                .flatten()
-                .map(|object_ref| (WorkKind::Work, object_ref));
-            let all = std::iter::once((*kind, object_ref)).chain(by_replica_set);
-            all.filter_map(|(kind, object_ref)| Some((kind, object_ref, self.get(kind, object_ref)?)))
-        })
-    }
-
-    /// Finds objects that several works deliver.
-    pub(super) fn find_shared_objects(&mut self) {
-        self.shared_objects = Some(SharedObjects::default());
-    }
-
-    /// Returns the objects of a work that works of other Applications deliver to the same cluster, with the first two of these
-    /// Applications.
-    pub(super) fn shared_objects(
-        &self,
-        object_ref: &ObjectRef,
-        work: &Work,
-        application: &ObjectRef,
-    ) -> BTreeMap<ObjectRef, Vec<Box<str>>> {
-        let mut by_application: BTreeMap<ObjectRef, Vec<Box<str>>> = BTreeMap::new();
-        let Some(shared) = &self.shared_objects else {
-            return by_application;
-        };
-        let cluster = &object_ref.namespace;
-        let objects = work.objects.iter().filter(|it| shared.is_shared(cluster, it));
-        let objects: Vec<_> = objects.collect();
-        if objects.is_empty() {
-            return by_application;
-        }
-        for (other, of_other) in self.works_on(cluster) {
-            if by_application.len() > 1 {
-                break;
-            }
-            let common = objects.iter().filter(|it| of_other.objects.binary_search(it).is_ok());
-            let mut common = common.map(|it| (*it).clone()).peekable();
-            if other == object_ref || common.peek().is_none() {
-                continue;
-            }
-            if let Some(owner) = self.owner_of_work(other, of_other).filter(|owner| owner != application) {
-                by_application.entry(owner).or_default().extend(common);
-            }
-        }
-        by_application
     }
 
     /// Returns the works that contain or claim an Application and whose names have this stem.
     pub(super) fn with_stem(&self, stem: &str) -> impl Iterator<Item = (&ObjectRef, &PullWork)> {
         let works = self.by_stem.get(stem);
-        works.filter_map(|object_ref| Some((object_ref, self.get(WorkKind::Work, object_ref)?.pull_work.as_deref()?)))
+        works.filter_map(|object_ref| Some((object_ref, self.works.get(object_ref)?.pull_work.as_deref()?)))
     }
 
-    /// Returns a work.
-    pub(super) fn get(&self, kind: WorkKind, object_ref: &ObjectRef) -> Option<&Work> {
-        self.all[kind as usize].get(object_ref)
+    pub(super) fn get(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Work> {
+        let store = if kind == Kind::ReplicaSets {
+            &self.sets
+        } else {
+            &self.works
+        };
+        store.get(object_ref)
     }
 
-    /// Returns how Argo CD tracks resources.
-    pub(super) fn tracking(&self) -> &Tracking {
-        &self.tracking
-    }
-
-    /// Returns the number of works with this health.
-    pub(super) fn count(&self, health: HealthStatus) -> usize {
-        self.counts_by_health[health as usize]
+    pub(super) fn store(&mut self, kind: Kind) -> &mut Store<Work> {
+        match kind {
+            Kind::ReplicaSets => &mut self.sets,
+            _ => &mut self.works,
+        }
     }
 
     /// Returns the next time at which the health of a work changes by time alone.
@@ -145,13 +97,8 @@ impl Works {
         self.health_deadlines.first().map(|(at, ..)| *at)
     }
 
-    /// Returns the works of a kind.
-    pub(super) fn store(&mut self, kind: WorkKind) -> &mut Store<Work> {
-        &mut self.all[kind as usize]
-    }
-
     /// Advances the time, and returns the works whose health changed by time alone.
-    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<(WorkKind, ObjectRef, WorkBefore)> {
+    pub(super) fn tick(&mut self, now: Timestamp) -> Vec<(Kind, ObjectRef, WorkBefore)> {
         let mut all = Vec::new();
         while self.next_health_deadline().is_some_and(|next| next <= now) {
             let Some((_, kind, object_ref)) = self.health_deadlines.pop_first() else {
@@ -160,33 +107,27 @@ impl Works {
             let Some(mut work) = self.get(kind, &object_ref).cloned() else {
                 continue;
             };
+            let was_message = work.state.message.clone();
             while work.health_changes.first().is_some_and(|(at, _)| *at <= now) {
                 work.state = work.health_changes.remove(0).1;
             }
-            let message = work.state.message.clone();
-            let was_message = self.get(kind, &object_ref).map(|before| before.state.message.clone());
-            let before = self.put(kind, &object_ref, Some(work));
+            let is_same_message = was_message == work.state.message;
+            let mut before = self.put(kind, &object_ref, Some(work));
             // Time alone is no event that makes Argo CD refresh.
-            let refresh = match before.refresh {
-                Refresh::Unchanged if was_message == Some(message) => Refresh::Unchanged,
-                _ => Refresh::Needed,
-            };
-            all.push((kind, object_ref, WorkBefore { refresh, ..before }));
+            if before.refresh != Refresh::Unchanged || !is_same_message {
+                before.refresh = Refresh::Needed;
+            }
+            all.push((kind, object_ref, before));
         }
         all
     }
 
     /// Stores or removes a work, and returns its previous state.
-    pub(super) fn put(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: Option<Work>) -> WorkBefore {
-        let (before, _) = self.all[kind as usize].put(object_ref, None);
-        let mut was = None;
-        if let Some(before) = &before {
-            was = self.unlink(kind, object_ref, before);
-            if is_of_application(object_ref, before, was.as_ref()) {
-                let count = &mut self.counts_by_health[before.state.health as usize];
-                *count = count.saturating_sub(1);
-            }
-        }
+    pub(super) fn put(&mut self, kind: Kind, object_ref: &ObjectRef, work: Option<Work>) -> WorkBefore {
+        let (before, _) = self.store(kind).put(object_ref, None);
+        let was = before
+            .as_ref()
+            .and_then(|work| self.link(kind, object_ref, work, false));
         let refresh = refresh(before.as_ref(), work.as_ref());
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
             before.state == work.state && before.resources == work.resources && work.pull_work.is_none()
@@ -200,12 +141,8 @@ impl Works {
                 Some(shared) => shared.keep(&mut work.objects),
                 None => work.objects = Arc::default(),
             }
-            is = self.link(kind, object_ref, &work);
-            if is_of_application(object_ref, &work, is.as_ref()) {
-                let count = &mut self.counts_by_health[work.state.health as usize];
-                *count = count.saturating_add(1);
-            }
-            self.all[kind as usize].put(object_ref, Some(work));
+            is = self.link(kind, object_ref, &work, true);
+            self.store(kind).put(object_ref, Some(work));
         }
         let mut owners: BTreeSet<ObjectRef> = if same && was == is {
             BTreeSet::new()
@@ -220,24 +157,10 @@ impl Works {
         }
     }
 
-    /// Returns what a mapper sees of a work as if it were new.
-    pub(super) fn as_new(&self, kind: WorkKind, object_ref: &ObjectRef) -> WorkBefore {
-        let work = self.get(kind, object_ref);
-        let owner = work.and_then(|work| match kind {
-            WorkKind::Work => self.owner_of_work(object_ref, work),
-            WorkKind::Set => self.owner(kind, object_ref, work),
-        });
-        WorkBefore {
-            existed: false,
-            owners: owner.into_iter().collect(),
-            refresh: Refresh::Unchanged,
-        }
-    }
-
     /// Counts the objects of a changed work, and returns the Applications that deliver some of them too.
     fn update_shared_objects(
         &mut self,
-        kind: WorkKind,
+        kind: Kind,
         object_ref: &ObjectRef,
         before: Option<&Work>,
     ) -> BTreeSet<ObjectRef> {
@@ -252,66 +175,74 @@ impl Works {
         if objects.is_empty() {
             return BTreeSet::new();
         }
-        let works = self.works_on(cluster);
+        let works = self.on(cluster);
         let works = works.filter(|(_, work)| objects.iter().any(|it| work.objects.binary_search(it).is_ok()));
         works
-            .filter_map(|(other, work)| self.owner_of_work(other, work))
+            .filter_map(|(other, work)| self.owner(Kind::Works, other, work))
             .collect()
     }
 
-    /// Records the owner of a work.
-    fn link(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+    /// Adds a work to the indices and the counts, or removes it. Returns its owner.
+    fn link(&mut self, kind: Kind, object_ref: &ObjectRef, work: &Work, is_added: bool) -> Option<ObjectRef> {
+        let owner = self.owner(kind, object_ref, work);
         if let Some((at, _)) = work.health_changes.first() {
-            self.health_deadlines.insert((*at, kind, object_ref.clone()));
-        }
-        if let Some(set) = &work.set {
-            if !is_made_of(set, &object_ref.name) {
-                return None;
+            let deadline = (*at, kind, object_ref.clone());
+            if is_added {
+                self.health_deadlines.insert(deadline);
+            } else {
+                self.health_deadlines.remove(&deadline);
             }
-            self.by_replica_set.insert(set.clone(), object_ref.clone());
-            return self.owner_of_set(set);
         }
-        if let Some(pull_work) = &work.pull_work {
-            self.by_stem
-                .insert(shared(stem(&object_ref.name), &pull_work.name), object_ref.clone());
+        let is_generated = work.set.as_ref().is_some_and(|set| is_made_of(set, &object_ref.name));
+        if let Some(set) = &work.set {
+            if is_generated {
+                self.by_replica_set.set(set.clone(), object_ref.clone(), is_added);
+            }
+        } else {
+            if let Some(pull_work) = &work.pull_work {
+                let stem = shared(stem(&object_ref.name), &pull_work.name);
+                self.by_stem.set(stem, object_ref.clone(), is_added);
+            }
+            if let Some(owner) = owner.as_ref().filter(|_| claimed_by(object_ref, work).is_none()) {
+                self.applied.set(owner.clone(), (kind, object_ref.clone()), is_added);
+            }
         }
-        if let Some(application) = claimed_by(object_ref, work) {
-            return Some(application.clone());
+        // An Application has caused the work, and not an add-on. The set of a generated work may not be in the cache.
+        if is_generated || work.set.is_none() && owner.is_some() {
+            let count = &mut self.counts_by_health[work.state.health as usize];
+            *count = if is_added {
+                count.saturating_add(1)
+            } else {
+                count.saturating_sub(1)
+            };
         }
-        let application = self.owner(kind, object_ref, work)?;
-        self.applied.insert(application.clone(), (kind, object_ref.clone()));
-        Some(application)
+        owner
     }
 
-    fn unlink(&mut self, kind: WorkKind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
-        if let Some((at, _)) = work.health_changes.first() {
-            self.health_deadlines.remove(&(*at, kind, object_ref.clone()));
+    /// Returns the Application that owns a work.
+    pub(super) fn owner(&self, kind: Kind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+        match &work.set {
+            Some(set) if is_made_of(set, &object_ref.name) => {
+                let (namespace, name) = set.split_once('.')?;
+                let set = ObjectRef::new(namespace, name);
+                self.applied_by(Kind::ReplicaSets, &set, self.sets.get(&set)?)
+            }
+            Some(_) => None,
+            None => claimed_by(object_ref, work)
+                .cloned()
+                .or_else(|| self.applied_by(kind, object_ref, work)),
         }
-        if let Some(set) = &work.set {
-            let owner = self.owner_of_set(set);
-            self.by_replica_set.remove(set, object_ref);
-            return owner.filter(|_| is_made_of(set, &object_ref.name));
-        }
-        if work.pull_work.is_some() {
-            self.by_stem.remove(stem(&object_ref.name), object_ref);
-        }
-        if let Some(application) = claimed_by(object_ref, work) {
-            return Some(application.clone());
-        }
-        let application = self.owner(kind, object_ref, work)?;
-        self.applied.remove(&application, &(kind, object_ref.clone()));
-        Some(application)
     }
 
     /// Returns the Application that owns a work because Argo CD applied it. Tracking marks count only on a work with a name that
     /// this Application's works have: a cluster's agent may write the marks of its works, but can neither create nor rename
     /// works.
-    fn owner(&self, kind: WorkKind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
+    fn applied_by(&self, kind: Kind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
         let instance = work.application(&self.tracking, kind, object_ref)?;
         let name: WorkName = instance.parse().ok()?;
         let is_its = match kind {
-            WorkKind::Work => name.is_of(&object_ref.name),
-            WorkKind::Set => name.is_of_set(&object_ref.name, &object_ref.namespace),
+            Kind::ReplicaSets => name.is_of_set(&object_ref.name, &object_ref.namespace),
+            _ => name.is_of(&object_ref.name),
         };
         if !is_its {
             return None;
@@ -325,35 +256,10 @@ impl Works {
         })
     }
 
-    fn owner_of_set(&self, set: &str) -> Option<ObjectRef> {
-        let (namespace, name) = set.split_once('.')?;
-        let object_ref = ObjectRef::new(namespace, name);
-        let work = self.get(WorkKind::Set, &object_ref)?;
-        self.owner(WorkKind::Set, &object_ref, work)
-    }
-
-    /// Returns the Applications that own the works for a managed cluster.
-    pub(super) fn on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
-        let works = self.works_on(cluster);
-        works
-            .filter_map(|(object_ref, work)| self.owner_of_work(object_ref, work))
-            .collect()
-    }
-
     /// Returns the works for a managed cluster.
-    fn works_on(&self, cluster: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &Work)> {
-        let works = self.all[WorkKind::Work as usize].from(ObjectRef::first_of(cluster));
+    pub(super) fn on(&self, cluster: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &Work)> {
+        let works = self.works.from(ObjectRef::first_of(cluster));
         works.take_while(move |(object_ref, _)| object_ref.namespace == *cluster)
-    }
-
-    /// Returns the Application that owns a work for a managed cluster.
-    fn owner_of_work(&self, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
-        match &work.set {
-            Some(set) => self.owner_of_set(set).filter(|_| is_made_of(set, &object_ref.name)),
-            None => claimed_by(object_ref, work)
-                .cloned()
-                .or_else(|| self.owner(WorkKind::Work, object_ref, work)),
-        }
     }
 
     /// Sets how Argo CD tracks resources, which can change the owner of each work. Returns the previous and new owners.
@@ -367,29 +273,14 @@ impl Works {
         self.by_stem = Index::default();
         self.health_deadlines.clear();
         self.counts_by_health = Default::default();
-        for kind in [WorkKind::Work, WorkKind::Set] {
-            let object_refs: Vec<_> = self.all[kind as usize].keys().cloned().collect();
+        for kind in [Kind::Works, Kind::ReplicaSets] {
+            let object_refs: Vec<_> = self.store(kind).keys().cloned().collect();
             for object_ref in object_refs {
-                let Some(work) = self.get(kind, &object_ref).cloned() else {
-                    continue;
-                };
-                let owner = self.link(kind, &object_ref, &work);
-                if is_of_application(&object_ref, &work, owner.as_ref()) {
-                    let count = &mut self.counts_by_health[work.state.health as usize];
-                    *count = count.saturating_add(1);
-                }
-                concerned.extend(owner);
+                let work = self.get(kind, &object_ref).cloned();
+                concerned.extend(work.and_then(|work| self.link(kind, &object_ref, &work, true)));
             }
         }
         concerned
-    }
-}
-
-/// Returns true if an Application has caused a work, and not an add-on. The set of a generated work may not be in the cache.
-fn is_of_application(object_ref: &ObjectRef, work: &Work, owner: Option<&ObjectRef>) -> bool {
-    match &work.set {
-        Some(set) => is_made_of(set, &object_ref.name),
-        None => owner.is_some(),
     }
 }
 
@@ -416,10 +307,6 @@ fn is_made_of(set: &str, work: &str) -> bool {
         Some(base == name || base.len() == BASE_MAX && name.starts_with(base))
     };
     work == name || generated().unwrap_or_default()
-}
-
-fn set_name(object_ref: &ObjectRef) -> String {
-    format!("{}.{}", object_ref.namespace, object_ref.name)
 }
 
 /// Returns how Argo CD reacts to the change: it refreshes an Application when the health status of one of its objects changes, but

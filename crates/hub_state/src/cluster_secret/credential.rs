@@ -1,7 +1,6 @@
 //! The client certificate with which Argo CD authenticates to argocd-agent's resource proxy, in a cluster Secret.
 
 use crate::model::TlsSecret;
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use pki::Certificate;
 use serde::Deserialize;
@@ -55,25 +54,6 @@ impl Credential {
             authorities: Sha256::digest(tls.ca_data.unwrap_or_default().0).into(),
             has_user: config.username.is_some_and(|name| !name.is_empty()),
         }
-    }
-
-    /// Returns the renewal time of the certificate.
-    #[must_use]
-    pub fn renews_at(&self) -> Option<Timestamp> {
-        Some(self.certificate.as_ref()?.renews_at())
-    }
-
-    /// Returns true if the signing CA has issued the certificate.
-    #[must_use]
-    pub fn is_issued_by(&self, ca: &TlsSecret) -> bool {
-        let pair = self.certificate.as_ref().zip(ca.certificates.first());
-        pair.is_some_and(|(certificate, signer)| certificate.is_issued_by(signer))
-    }
-
-    /// Returns true if the credential trusts exactly these CAs.
-    #[must_use]
-    pub fn trusts(&self, ca: &TlsSecret) -> bool {
-        self.authorities == hash_authorities(ca)
     }
 }
 

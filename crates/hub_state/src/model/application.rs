@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// An Application.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Application {
     /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
@@ -101,13 +101,14 @@ impl Application {
             controller_namespace: Option<Box<str>>,
         }
         let Text { metadata, mut status } = parse::<Text<Status>>(text)?;
-        let set = pull::application::owning_set(&metadata.owner_references);
-        let generated = set.map(|set| Generated::from_json(set, text)).transpose()?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
-        let pull = match metadata.label(ocm::pull_model::PULL) {
-            Some(_) => pull::Application::from_json(&json::parse(text)?)?.map(Box::new),
-            None => None,
-        };
+        let set = pull::application::owning_set(&metadata.owner_references);
+        let (mut generated, mut pull) = (None, None);
+        if set.is_some() || metadata.label(ocm::pull_model::PULL).is_some() {
+            let object = json::parse(text)?;
+            generated = set.map(|set| Box::new(Generated::from_json(set, &object)));
+            pull = pull::Application::from_json(&object)?.map(Box::new);
+        }
         Ok(Self {
             refreshing: metadata.annotation(REFRESH).is_some(),
             reconciled: !skips,
@@ -120,7 +121,7 @@ impl Application {
             served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
             pull,
-            generated: generated.map(Box::new),
+            generated,
             uid: metadata.uid,
             version: metadata.resource_version,
         })

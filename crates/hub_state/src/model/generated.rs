@@ -1,10 +1,8 @@
 //! The fields of an Application that the report of its ApplicationSet needs. They are read only for generated Applications.
 
-use super::parse;
+use crate::json::{Json, items, own, text_at};
 use crate::report::Resource;
 use ocm::work as works;
-use runtime::invalid_object::InvalidObject;
-use serde::Deserialize;
 use std::sync::Arc;
 
 /// The name of the hub in Argo CD.
@@ -32,125 +30,36 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// Reads the JSON of an Application of this ApplicationSet.
-    pub(super) fn from_json(set: &str, text: &str) -> Result<Self, InvalidObject> {
-        let Object { spec, status } = parse(text)?;
-        let destination = spec.unwrap_or_default().destination.unwrap_or_default();
-        let Status {
-            sync,
-            health,
-            operation_state,
-            resources,
-        } = status.unwrap_or_default();
-        let (sync, health) = (sync.unwrap_or_default(), health.unwrap_or_default());
-        let operation = operation_state.unwrap_or_default();
-        let resources = resources.unwrap_or_default().into_iter();
-        let mut resources: Vec<_> = resources
-            .filter(|it| *it.group != *works::GROUP)
-            .map(Part::resource)
-            .collect();
-        resources.sort_unstable();
-        Ok(Self {
+    /// Reads an Application of this ApplicationSet.
+    pub(super) fn from_json(set: &str, application: &impl Json) -> Self {
+        let own = |path| own(application, path).unwrap_or_default();
+        let resources = items(application, "/status/resources").iter();
+        let revisions = items(application, "/status/sync/revisions").iter();
+        let revisions: Vec<_> = revisions.filter_map(Json::as_text).collect();
+        Self {
             set: set.into(),
-            cluster: cluster(&destination).map(Into::into),
-            revision: match sync.revision {
-                revision if revision.is_empty() => sync.revisions.unwrap_or_default().join(",").into(),
-                revision => revision,
+            cluster: cluster(application).map(Into::into),
+            revision: match text_at(application, "/status/sync/revision") {
+                Some(revision) => revision.into(),
+                None => revisions.join(",").into(),
             },
-            sync: sync.status,
-            health: health.status,
-            phase: operation.phase,
-            started_at: operation.started_at,
-            resources: resources.into(),
-        })
-    }
-}
-
-/// Returns the managed cluster of a destination. For argocd-agent, it is in the address of the resource proxy.
-fn cluster(destination: &Destination) -> Option<&str> {
-    match &*destination.name {
-        "" => {
-            let (_, query) = destination.server.split_once('?')?;
-            query
-                .split('&')
-                .find_map(|parameter| parameter.strip_prefix("agentName="))
-        }
-        HUB => None,
-        name => Some(name),
-    }
-}
-
-#[derive(Deserialize)]
-struct Object {
-    spec: Option<Spec>,
-    status: Option<Status>,
-}
-
-#[derive(Default, Deserialize)]
-struct Spec {
-    destination: Option<Destination>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Destination {
-    name: Box<str>,
-    server: Box<str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    sync: Option<Sync>,
-    health: Option<Health>,
-    operation_state: Option<Operation>,
-    resources: Option<Vec<Part>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Sync {
-    status: Box<str>,
-    revision: Box<str>,
-    revisions: Option<Vec<String>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Health {
-    status: Box<str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Operation {
-    phase: Box<str>,
-    started_at: Box<str>,
-}
-
-/// A resource, in the format of both an Application's status and a work's status.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Part {
-    pub(super) group: Box<str>,
-    pub(super) version: Box<str>,
-    pub(super) kind: Box<str>,
-    pub(super) namespace: Box<str>,
-    pub(super) name: Box<str>,
-}
-
-impl Part {
-    pub(super) fn resource(self) -> Resource {
-        Resource {
-            api_version: match &*self.group {
-                "" => self.version,
-                group => format!("{group}/{}", self.version).into(),
-            },
-            kind: self.kind,
-            namespace: self.namespace,
-            name: self.name,
+            sync: own("/status/sync/status"),
+            health: own("/status/health/status"),
+            phase: own("/status/operationState/phase"),
+            started_at: own("/status/operationState/startedAt"),
+            resources: Resource::sorted(resources.filter(|it| text_at(*it, "/group") != Some(works::GROUP))),
         }
     }
+}
+
+/// Returns the managed cluster in the destination. For argocd-agent, it is in the address of the resource proxy.
+fn cluster(application: &impl Json) -> Option<&str> {
+    if let Some(name) = text_at(application, "/spec/destination/name") {
+        return (name != HUB).then_some(name);
+    }
+    let (_, query) = text_at(application, "/spec/destination/server")?.split_once('?')?;
+    let mut parameters = query.split('&');
+    parameters.find_map(|parameter| parameter.strip_prefix("agentName="))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The model of a Secret with certificates and their key, without the private parts.
 
-use super::{Text, parse};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
 use pki;
 use pki::{Certificate, KeyId};
 use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -39,7 +39,8 @@ pub struct TlsSecret {
 }
 
 #[derive(Deserialize)]
-struct Data {
+struct Secret {
+    metadata: Metadata,
     data: Option<Values>,
 }
 
@@ -61,9 +62,8 @@ impl TlsSecret {
     /// Returns an error if the JSON cannot be parsed, which the API server does not accept. The error quotes nothing of the
     /// Secret.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
-        let unreadable = || InvalidObject::new("not a valid Secret");
-        let Text::<serde::de::IgnoredAny> { metadata, .. } = parse(text).map_err(|_| unreadable())?;
-        let Data { data } = serde_json::from_str(text).map_err(|_| unreadable())?;
+        let Secret { metadata, data } =
+            serde_json::from_str(text).map_err(|_| InvalidObject::new("not a valid Secret"))?;
         let data = data.unwrap_or_default();
         // The certificates are sent to every cluster.
         let certificates = Certificate::without_keys(data.certificates.unwrap_or_default().0);

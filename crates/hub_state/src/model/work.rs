@@ -1,8 +1,7 @@
 //! The model of a work: its health and its owner.
 
-use super::Labels;
-use super::generated::Part;
-use crate::json::{self, Json, at, entry, items, own};
+use super::{Kind, Labels};
+use crate::json::{self, Json, at, entry, items};
 use crate::pull::PullWork;
 use crate::report::Resource;
 use jiff::Timestamp;
@@ -19,28 +18,8 @@ use std::sync::Arc;
 /// The maximum length of the messages of all objects in a text, in bytes: leaves room for the names in a bounded text.
 const MESSAGES_MAX: usize = TEXT_MAX / 4 * 3;
 
-/// The kinds of works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WorkKind {
-    /// A ManifestWork, for one cluster.
-    Work,
-    /// A ManifestWorkReplicaSet, for the clusters of a Placement.
-    Set,
-}
-
-impl WorkKind {
-    /// Returns the Kubernetes kind.
-    #[must_use]
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::Work => works::KIND,
-            Self::Set => works::SET_KIND,
-        }
-    }
-}
-
 /// A work that may belong to an Application.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// The tracking marks that identify the owner.
     marks: Marks,
@@ -59,7 +38,7 @@ pub struct Work {
     pub resources: Arc<[Resource]>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Marks {
     tracking_id: Option<Box<str>>,
     installation_id: Option<Box<str>>,
@@ -122,7 +101,8 @@ impl Work {
             health_changes: states.collect(),
             objects,
             resources: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
-                resources(&work)
+                let manifests = items(&work, "/status/resourceStatus/manifests").iter();
+                Resource::sorted(manifests.filter_map(|manifest| manifest.field("resourceMeta")))
             } else {
                 Arc::default()
             },
@@ -137,7 +117,7 @@ impl Work {
 
     /// Returns the name of the Application that owns the work, in the format of Argo CD.
     #[must_use]
-    pub fn application(&self, tracking: &Tracking, kind: WorkKind, object_ref: &ObjectRef) -> Option<&str> {
+    pub fn application(&self, tracking: &Tracking, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
         // Works that OCM generates from a set have the labels of the set's template, and belong to the set.
         if self.set.is_some() {
             return None;
@@ -149,7 +129,7 @@ impl Work {
         };
         let identity = ObjectIdentity {
             group: works::GROUP,
-            kind: kind.kind(),
+            kind: kind.resource().kind,
             namespace: &object_ref.namespace,
             name: &object_ref.name,
         };
@@ -162,26 +142,6 @@ fn labels<V: Json>(work: &V) -> impl Iterator<Item = (&str, &str)> {
     let labels = at(work, "/metadata/labels").and_then(V::as_fields);
     let labels = labels.into_iter().flatten();
     labels.filter_map(|(key, value)| Some((key, value.as_text()?)))
-}
-
-/// Returns the objects in the status that the agent reports.
-fn resources(work: &impl Json) -> Arc<[Resource]> {
-    let manifests = items(work, "/status/resourceStatus/manifests").iter();
-    let resources = manifests.filter_map(|manifest| {
-        let meta = manifest.field("resourceMeta")?;
-        let own = |path| own(meta, path).unwrap_or_default();
-        let part = Part {
-            group: own("/group"),
-            version: own("/version"),
-            kind: own("/kind"),
-            namespace: own("/namespace"),
-            name: own("/name"),
-        };
-        Some(part.resource())
-    });
-    let mut resources: Vec<_> = resources.collect();
-    resources.sort_unstable();
-    resources.into()
 }
 
 /// Returns the names of the objects of a work, sorted.

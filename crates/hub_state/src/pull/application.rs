@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// An Application of the pull model. The cache holds many of them: every field is needed, and none is stored twice.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Application {
     /// The namespace of the Application.
     pub namespace: Box<str>,

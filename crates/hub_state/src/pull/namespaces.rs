@@ -3,7 +3,7 @@
 mod regex;
 
 use ocm::glob::Glob;
-use regex::Regex;
+pub use regex::Regex;
 
 /// The ConfigMap in Argo CD's namespace that has [`NAMESPACES`].
 pub const CONFIG_MAP: &str = "argocd-cmd-params-cm";
@@ -45,11 +45,10 @@ impl Namespaces {
 
 /// A compiled pattern for namespaces.
 #[derive(Clone, Debug)]
-pub struct NamespacePattern(Pattern);
-
-#[derive(Clone, Debug)]
-enum Pattern {
+pub enum NamespacePattern {
+    /// A glob.
     Glob(Glob),
+    /// A regular expression.
     Expression(Regex),
 }
 
@@ -59,19 +58,18 @@ impl NamespacePattern {
     #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
         let expression = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
-        let compiled = match expression {
-            Some(expression) => Regex::new(expression).map(Pattern::Expression),
-            None => Glob::new(pattern).ok().map(Pattern::Glob),
-        };
-        compiled.map(Self)
+        match expression {
+            Some(expression) => Regex::new(expression).map(Self::Expression),
+            None => Glob::new(pattern).ok().map(Self::Glob),
+        }
     }
 
     /// Returns true if the pattern matches this namespace.
     #[must_use]
     pub fn matches(&self, namespace: &str) -> bool {
-        match &self.0 {
-            Pattern::Glob(glob) => glob.matches(namespace),
-            Pattern::Expression(expression) => expression.matches(namespace),
+        match self {
+            Self::Glob(glob) => glob.matches(namespace),
+            Self::Expression(expression) => expression.matches(namespace),
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum ApplyState {
 }
 
 /// A ManifestWork that carries an Application.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PullWork {
     /// The name of the Application in the work.
     pub name: Arc<str>,

@@ -1,6 +1,6 @@
 //! The Applications of the basic pull model to reconcile after a change.
 
-use hub_state::cache::{Cache, Changed, ClusterBefore, ReconcileRequest};
+use hub_state::cache::{Cache, Changed, ReconcileRequest, owners};
 use hub_state::model::{Application, Cluster, Kind};
 use hub_state::pull::work_name;
 use primitives::object_ref::ObjectRef;
@@ -25,7 +25,7 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
 
 /// Maps a change of a work to the Application that it carries or claims to carry, and to those whose works have its name.
 pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut affected = changed.owners();
+    let mut affected = owners(cache, changed);
     if changed.kind == Kind::Works {
         let named = cache.pull_applications_by_work_name(&changed.object_ref.name);
         let new = named.filter(|it| affected.iter().all(|known| known.object_ref != **it));
@@ -38,17 +38,13 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
 /// Maps a change of a managed cluster to the Applications that it is the destination of, if it affects their delivery, and to the
 /// Applications in the cluster's namespace if it was created or deleted.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let Some(before) = changed.before::<ClusterBefore>() else {
-        return Vec::new();
-    };
     let name = &changed.object_ref.name;
-    let after = cache.cluster(name);
+    let (before, after) = (changed.before::<Cluster>(), cache.cluster(name));
     let is_marked = |cluster: &Cluster| cluster.has_hub_mark(name);
-    let has_availability_changed = before.has_availability_changed(after);
-    let has_mark_changed = after.is_some_and(is_marked) != before.cluster.as_ref().is_some_and(is_marked);
-    let was_created_or_deleted = before.was_created_or_deleted(after);
+    let has_mark_changed = after.is_some_and(is_marked) != before.is_some_and(is_marked);
+    let was_created_or_deleted = before.is_some() != after.is_some();
     let mut concerned = BTreeSet::new();
-    if has_availability_changed || was_created_or_deleted || has_mark_changed {
+    if changed.has_availability_changed(cache) || was_created_or_deleted || has_mark_changed {
         concerned.extend(cache.pull_applications_to(name));
     }
     if was_created_or_deleted {

@@ -9,10 +9,10 @@ use hub_state::pull::namespaces::Namespaces;
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::{NOW, at, cluster, deleted, hold, listed, now, stored};
 use ocm::pull_model as names;
+use runtime::action::Verb;
 use runtime::queue::Refresh;
-use runtime::store::Update;
 use serde_json::json;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use testing::merge;
 
 /// A simulated hub with the managed clusters `eu1` and `eu2`, which applies every write.
@@ -55,8 +55,7 @@ impl Hub {
     }
 
     fn namespaces(&mut self, list: &str) -> Vec<ReconcileRequest> {
-        self.cache
-            .apply(Change::setting(Update::Set((), Namespaces::configured(list))))
+        self.cache.apply(Change::setting(Some(Namespaces::configured(list))))
     }
 
     /// Replaces the spec of the AppProject `default`.
@@ -145,20 +144,17 @@ impl Hub {
     }
 
     fn write(&mut self, write: Write) {
-        match write {
-            Write::Create {
-                object_ref, mut object, ..
-            } => {
+        let Write {
+            resource, object_ref, ..
+        } = write;
+        match write.verb {
+            Verb::Create(mut object) => {
                 self.log.push(format!("create {object_ref}"));
                 object["metadata"]["uid"] = json!(format!("uid of {object_ref}"));
                 object["metadata"]["generation"] = json!(1);
                 self.put("manifestworks", &object_ref, Some(object));
             }
-            Write::Patch {
-                resource,
-                object_ref,
-                body,
-            } => {
+            Verb::Patch(body) => {
                 let of_it = if resource.kind == "Application" {
                     "application"
                 } else {
@@ -176,13 +172,7 @@ impl Hub {
                 }
                 self.put(resource.plural, &object_ref, Some(object));
             }
-            Write::Generate { .. } => panic!("nothing is made here"),
-            Write::Delete {
-                resource,
-                object_ref,
-                unless_exists,
-                ..
-            } => {
+            Verb::Delete { unless_exists, .. } => {
                 self.log.push(format!("delete {object_ref}"));
                 if let Some((other, object_ref)) = unless_exists {
                     assert!(!self.objects.contains_key(&(other.plural, object_ref)), "it is there");
@@ -213,10 +203,10 @@ impl Hub {
     fn try_in_vain(&mut self, object_ref: &ObjectRef) {
         let action = self.decide(object_ref).expect("something is to be written");
         for write in action.writes {
-            match &write {
-                Write::Patch { resource, .. } if resource.kind == "Application" => self.write(write),
-                _ => return,
+            if write.resource.kind != "Application" {
+                return;
             }
+            self.write(write);
         }
         panic!("no work is written");
     }
@@ -461,7 +451,7 @@ fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
     hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
     let action = hub.decide(&shop()).expect("it is gone");
-    let asked = matches!(&action.writes[..], [Write::Delete { unless_exists: Some((_, object_ref)), .. }] if *object_ref == shop());
+    let asked = matches!(&action.writes[0].verb, Verb::Delete { unless_exists: Some((_, object_ref)), .. } if *object_ref == shop());
     assert!(asked, "{action:?}");
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
@@ -824,8 +814,7 @@ fn application_elsewhere_needs_namespace_and_project_permission() {
     hub.settle(&cart);
     hub.has(&cart, &[], &["eu1/cart-cafe1"]);
     // A later refusal leaves the running work unchanged.
-    hub.cache
-        .apply(Change::setting::<Namespaces>(Update::Listed(HashSet::new())));
+    hub.cache.apply(Change::setting::<Namespaces>(None));
     hub.change(&cart, &json!({"spec": {"source": {"path": "other"}}}));
     assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
     assert_eq!((hub.conditions(&cart).len(), hub.works().len()), (1, 1));

@@ -299,7 +299,7 @@ async fn in_time<T>(request: impl Future<Output = Result<T, Error>>) -> Result<T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::fake_api_server::{Fault, Hub};
+    use crate::testing::leases::{Fault, Hub};
     use serde_json::json;
     use std::sync::{Arc, Mutex};
 

@@ -18,13 +18,7 @@ const TTL: Duration = Duration::from_secs(5);
 /// The CA that was read last, for a short time.
 #[derive(Clone, Default)]
 pub(super) struct CaCache {
-    last: Arc<Mutex<Option<CachedCa>>>,
-}
-
-/// A CA that has been read.
-struct CachedCa {
-    authority_ref: Authority,
-    data: Arc<AuthorityData>,
+    last: Arc<Mutex<Option<(Authority, Arc<AuthorityData>)>>>,
 }
 
 impl CaCache {
@@ -40,16 +34,13 @@ impl CaCache {
         read: impl AsyncFnOnce() -> Result<(Authority, AuthorityData), E>,
     ) -> Result<Option<Arc<AuthorityData>>, E> {
         let mut last = self.last.lock().await;
-        if let Some(known) = last.as_ref().filter(|known| known.authority_ref == *desired) {
-            return Ok(Some(Arc::clone(&known.data)));
+        if let Some((_, data)) = last.as_ref().filter(|(authority, _)| authority == desired) {
+            return Ok(Some(Arc::clone(data)));
         }
-        let (authority_ref, data) = read().await?;
+        let (authority, data) = read().await?;
         let data = Arc::new(data);
-        let is_wanted = authority_ref == *desired;
-        *last = Some(CachedCa {
-            authority_ref,
-            data: Arc::clone(&data),
-        });
+        let is_wanted = authority == *desired;
+        *last = Some((authority, Arc::clone(&data)));
         let all = Arc::clone(&self.last);
         tokio::spawn(async move {
             sleep(TTL).await;

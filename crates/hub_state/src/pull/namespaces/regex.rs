@@ -20,7 +20,7 @@ const SIZE_MAX: usize = 1 << 20;
 
 /// A compiled expression.
 #[derive(Clone, Debug)]
-pub(super) struct Regex(fancy_regex::Regex);
+pub struct Regex(fancy_regex::Regex);
 
 impl Regex {
     /// Compiles an expression; returns `None` for a malformed or unsupported one.

@@ -1,6 +1,6 @@
 //! A fake API server for Leases that treats each of its clients as configured.
 
-use crate::api_server::ApiServer;
+use super::api_server::ApiServer;
 use http_body_util::BodyExt;
 use hyper::{Method, Request, Response};
 use kube::Client;
