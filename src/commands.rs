@@ -52,7 +52,7 @@ impl Exit {
 
     /// Returns the exit code of an answer.
     #[must_use]
-    pub fn of(is_good: bool) -> Self {
+    pub fn of_answer(is_good: bool) -> Self {
         if is_good { Self::SUCCESS } else { Self::FAILURE }
     }
 
@@ -226,7 +226,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<Exit, Problems> {
         Some(ListFormat::Table | ListFormat::Wide) if changes.is_empty() => String::new(),
         Some(format) => list::format_list(&ChangeList(&changes), format)?,
     };
-    answer("differences", &text, Exit::of(changes.is_empty()))
+    print_answer("differences", &text, Exit::of_answer(changes.is_empty()))
 }
 
 /// Returns true if the output has colours.
@@ -271,7 +271,7 @@ fn version(output: Option<Output>) -> String {
 fn show_confinement() -> Result<Exit, Problems> {
     let in_force = confine::in_force();
     let in_force = in_force.map_err(|error| format!("the confinement cannot be tested: {}", plain(&error)))?;
-    let is_confined = Exit::of(in_force.confines_files() && in_force.confines_network());
+    let is_confined = Exit::of_answer(in_force.confines_files() && in_force.confines_network());
     Ok(show("confinement", &in_force.to_string())?.or(is_confined))
 }
 
@@ -299,7 +299,7 @@ fn show(what: &str, text: &str) -> Result<Exit, Problems> {
 }
 
 /// Prints the output of a command whose exit code answers a question.
-fn answer(what: &str, text: &str, exit: Exit) -> Result<Exit, Problems> {
+fn print_answer(what: &str, text: &str, exit: Exit) -> Result<Exit, Problems> {
     Ok(match show(what, text)? {
         Exit::SUCCESS => exit,
         _ => Exit::CANNOT_TELL,

@@ -147,7 +147,7 @@ impl InstallOptions {
 
     /// Returns true if the flags name a feature, or one that implies it.
     #[must_use]
-    pub fn has(&self, feature: Feature) -> bool {
+    pub fn has_feature(&self, feature: Feature) -> bool {
         with_implied(self.features.iter().copied()).contains(&feature)
     }
 

@@ -1,6 +1,6 @@
 //! Runs `doctor`: reads a hub once, and prints its problems.
 
-use super::{Exit, answer, colours, progress};
+use super::{Exit, colours, print_answer, progress};
 use crate::cli::DoctorArgs;
 use crate::doctor;
 use crate::doctor::{CheckResult, FindingList};
@@ -29,5 +29,5 @@ pub(super) fn run(args: &DoctorArgs, env: &Env) -> Result<Exit, Problems> {
         CheckResult::Failed => Exit::FAILURE,
         CheckResult::Unknown => Exit::CANNOT_TELL,
     };
-    answer("findings", &list::format_list(&listed, args.output)?, exit)
+    print_answer("findings", &list::format_list(&listed, args.output)?, exit)
 }

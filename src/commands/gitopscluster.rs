@@ -1,6 +1,6 @@
 //! Runs `gitopscluster status`: reads once, and prints.
 
-use super::{Exit, answer, colours, progress, warn};
+use super::{Exit, colours, print_answer, progress, warn};
 use crate::cli::{GitOpsClusterStatusArgs, ListFormat};
 use crate::fetch::{GitOpsClusterSelection, WorkReader};
 use crate::list;
@@ -37,6 +37,6 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Result<Exit, Pro
         now: Timestamp::now(),
         colours: colours(args.color, env),
     };
-    let exit = Exit::of(reports.iter().all(GitOpsClusterReport::is_healthy));
-    answer("status", &list::format_list(&listed, args.output)?, exit)
+    let exit = Exit::of_answer(reports.iter().all(GitOpsClusterReport::is_healthy));
+    print_answer("status", &list::format_list(&listed, args.output)?, exit)
 }

@@ -1,7 +1,7 @@
 //! Runs `migrate plan`: the controllers decide as they would after an installation, and their writes are only counted.
 
 use super::controller::{CLOCKS, pull_settings};
-use super::{Exit, answer, progress, warn};
+use super::{Exit, print_answer, progress, warn};
 use crate::cli::MigratePlanArgs;
 use crate::fetch;
 use crate::runtime::runtime;
@@ -29,8 +29,8 @@ pub(super) fn plan(args: &MigratePlanArgs) -> Result<Exit, Problems> {
     })?;
     warn(&notices);
     let remedies: Vec<_> = peers.iter().filter_map(|peer| peer.remedy(&planned)).collect();
-    let exit = Exit::of(plan.problems().next().is_none());
-    answer("plan", &format_plan(&plan, &remedies), exit)
+    let exit = Exit::of_answer(plan.problems().next().is_none());
+    print_answer("plan", &format_plan(&plan, &remedies), exit)
 }
 
 fn options(args: &MigratePlanArgs) -> Result<Options, String> {

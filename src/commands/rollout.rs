@@ -1,7 +1,7 @@
 //! `rollout`: look at the rollouts of an Application with a Placement, continue them, and take them back.
 
 use super::install::{InstallHub, finish, with_hub};
-use super::{Exit, answer, progress};
+use super::{Exit, print_answer, progress};
 use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
 use crate::fetch::WorkReader;
 use crate::list;
@@ -42,7 +42,7 @@ fn status(args: &RolloutStatusArgs) -> Result<Exit, Problems> {
         let is_complete = rollouts.0.iter().all(Rollout::is_complete);
         Ok((list::format_list(&rollouts, args.output)?, is_complete))
     })?;
-    answer("rollout", &text, Exit::of(is_complete))
+    print_answer("rollout", &text, Exit::of_answer(is_complete))
 }
 
 /// Changes the sets whose rollouts are not complete, or all if all are.

@@ -43,7 +43,7 @@ pub(super) fn run(args: &StatusArgs, env: &Env) -> Result<Exit, Problems> {
         Some(name) => follow(args, env, &ApplicationName::named(name, &args.argo_cd.namespace)?)?,
         None => list_applications(args, env)?,
     };
-    Ok(Exit::of(health == HealthStatus::Healthy))
+    Ok(Exit::of_answer(health == HealthStatus::Healthy))
 }
 
 /// Lists the Applications of the hub, or those on the named managed clusters, and returns the worst health.

@@ -136,7 +136,7 @@ pub fn is_open_project(project: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::tests::shipped;
+    use crate::install::tests::shipped_object;
     use crate::install::{MANAGER, PART_MANAGERS};
     use serde_json::json;
 
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn edited_policy_is_not_the_sample() {
-        let mut live = shipped("ConfigMap", POLICY).value;
+        let mut live = shipped_object("ConfigMap", POLICY).value;
         assert!(is_sample(&live));
         live["metadata"]["labels"] = json!({});
         assert!(is_sample(&live), "only the text is compared");

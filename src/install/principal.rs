@@ -152,7 +152,7 @@ fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Prin
 mod tests {
     use super::*;
     use crate::install::is_ours;
-    use crate::install::tests::shipped;
+    use crate::install::tests::shipped_object;
     use serde_json::json;
 
     /// Returns the Deployment of argocd-agent's own manifests, which takes its settings from a ConfigMap.
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn our_principal_is_recognized_and_has_the_right_settings() {
-        let ours = shipped("Deployment", PRINCIPALS[0]);
+        let ours = shipped_object("Deployment", PRINCIPALS[0]);
         let live = ours.value.clone();
         assert!(is_ours(&ours, &live) && !is_ours(&ours, &theirs()));
         assert_eq!(wrong_settings(&live, None), []);

@@ -121,16 +121,16 @@ pub fn names_project(application: &Value, project: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::tests::shipped;
+    use crate::install::tests::shipped_object;
     use controller::LEASE;
     use ocm::gitops_cluster::finalizer;
 
     #[test]
     fn recognizes_own_objects_by_label_manager_or_text() {
-        let account = shipped("ServiceAccount", LEASE);
+        let account = shipped_object("ServiceAccount", LEASE);
         let labelled = |name: &str| json!({"metadata": {"labels": {"app.kubernetes.io/name": name}}});
         assert!(is_ours(&account, &labelled(LEASE)) && !is_ours(&account, &labelled("other")));
-        let project = shipped("AppProject", PROJECT);
+        let project = shipped_object("AppProject", PROJECT);
         let applied =
             |manager: &str| json!({"metadata": {"managedFields": [{"manager": manager, "operation": "Apply"}]}});
         assert!(is_ours(&project, &applied(MANAGER)) && !is_ours(&project, &applied("theirs")));
@@ -140,14 +140,14 @@ mod tests {
 
     #[test]
     fn detects_our_parts_left_in_argo_cds_objects() {
-        let repo_server = shipped("Deployment", "argocd-repo-server");
+        let repo_server = shipped_object("Deployment", "argocd-repo-server");
         let pod = |containers: Value| json!({"metadata": {"annotations": {"a": "argocd-ocm-cmp"}}, "spec": {"containers": containers}});
         assert!(has_additions(&repo_server, &pod(json!([{"name": "argocd-ocm-cmp"}]))));
         assert!(!has_additions(
             &repo_server,
             &pod(json!([{"name": "argocd-repo-server"}]))
         ));
-        let config = shipped("ConfigMap", "argocd-cm");
+        let config = shipped_object("ConfigMap", "argocd-cm");
         let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
         assert!(
             has_additions(&config, &json!({"data": {key: ""}}))

@@ -12,7 +12,7 @@ fn expected(features: &[Feature]) -> InstallOptions {
 }
 
 /// Returns an object of all features.
-pub(super) fn shipped(kind: &str, name: &str) -> ShippedObject {
+pub(super) fn shipped_object(kind: &str, name: &str) -> ShippedObject {
     find(&objects(&InstallOptions::everything("argocd")), kind, name).clone()
 }
 

@@ -1,7 +1,7 @@
 //! Tests of `install --print`: the shipped files with the flags applied; and of `uninstall` and `install` without a hub.
 
 use crate::program::{program_with, transcript};
-use crate::shipped_files::{documents, read_file};
+use crate::shipped_files::{parse_documents, read_file};
 use argocd_ocm_cmp::install::Feature;
 use clap::ValueEnum as _;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(crate) fn printed(flags: &str) -> String {
 
 /// Returns the objects of a text in sorted order.
 pub(crate) fn objects(text: &str) -> Vec<Value> {
-    let mut objects = documents(text);
+    let mut objects = parse_documents(text);
     objects.sort_by_key(name);
     objects
 }
@@ -52,7 +52,10 @@ pub(crate) fn assert_same(one: &[Value], other: &[Value]) {
 }
 
 fn shipped(files: &[&str]) -> Vec<Value> {
-    let mut objects: Vec<_> = files.iter().flat_map(|file| documents(&read_file(file))).collect();
+    let mut objects: Vec<_> = files
+        .iter()
+        .flat_map(|file| parse_documents(&read_file(file)))
+        .collect();
     objects.sort_by_key(name);
     // Two files contain the repo-server: deploy/deploy_policy.yaml adds to the sidecar of deploy_cmp.yaml.
     let is_repo_server = |it: &&mut Value| it["metadata"]["name"] == "argocd-repo-server";

@@ -7,7 +7,7 @@ mod page;
 mod rules;
 mod scraped;
 
-use crate::shipped_files::{document, read_file, root};
+use crate::shipped_files::{read_document, read_file, root};
 use serde_json::Value;
 
 /// Returns the items of a list.

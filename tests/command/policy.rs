@@ -1,7 +1,7 @@
 //! Tests of `policy check`: the feedback on a policy before Argo CD uses it.
 
 use crate::program::{self, program, run, transcript};
-use crate::shipped_files::{document, root};
+use crate::shipped_files::{read_document, root};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn check(folder: &Path, more: &[&str]) -> String {
 
 /// Returns the policy that is shipped in a ConfigMap.
 fn sample() -> String {
-    let config_map = document("deploy/policy_cm.yaml");
+    let config_map = read_document("deploy/policy_cm.yaml");
     config_map["data"]["policy.yaml"]
         .as_str()
         .expect("policy.yaml")

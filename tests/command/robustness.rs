@@ -167,7 +167,7 @@ fn refuses_an_alias_bomb() {
     }
     let folder = folder(&[("a.yaml", config_map("a", &bomb).as_bytes())]);
     // A limit of the address space far below the size of the expanded aliases; the stacks of threads use a part of it.
-    let printed = transcript(&limited("ulimit -v 1000000", folder.path(), ""));
+    let printed = transcript(&run_limited("ulimit -v 1000000", folder.path(), ""));
     assert!(printed.starts_with(&refused("a.yaml:")[..60]), "{printed}");
     assert_eq!(printed.lines().count(), 4);
 }
@@ -231,7 +231,7 @@ fn time_does_not_grow_faster_than_the_input() {
 }
 
 /// Runs the program under a limit of the shell.
-fn limited(limit: &str, folder: &Path, more: &str) -> Output {
+fn run_limited(limit: &str, folder: &Path, more: &str) -> Output {
     let mut command = Command::new("sh");
     command.args([
         "-c",
@@ -247,7 +247,7 @@ fn limited(limit: &str, folder: &Path, more: &str) -> Output {
 
 /// Runs the program with a limit on its processor time, which does not depend on the load of the machine. Returns its output.
 fn ends_within_processor_time(name: &str, folder: &Path, more: &str) -> String {
-    let output = limited("ulimit -t 20", folder, more);
+    let output = run_limited("ulimit -t 20", folder, more);
     assert!(
         output.status.code().is_some_and(|code| code < 2),
         "{name}: {}: {}",

@@ -20,13 +20,13 @@ fn printed(words: &[&str]) -> String {
 fn commands() -> Vec<(Vec<String>, Vec<String>)> {
     let mut program = Cli::command();
     program.build();
-    runnable(&program)
+    runnable_commands(&program)
 }
 
-fn runnable(command: &clap::Command) -> Vec<(Vec<String>, Vec<String>)> {
+fn runnable_commands(command: &clap::Command) -> Vec<(Vec<String>, Vec<String>)> {
     if command.has_subcommands() {
         let subcommands = command.get_subcommands().filter(|command| command.get_name() != "help");
-        return subcommands.flat_map(runnable).collect();
+        return subcommands.flat_map(runnable_commands).collect();
     }
     let words = command.get_bin_name().expect("a name").split(' ').skip(1);
     let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());

@@ -22,7 +22,7 @@ pub(crate) fn read_file(name: &str) -> String {
 }
 
 /// Returns the documents of a YAML text.
-pub(crate) fn documents(text: &str) -> Vec<Value> {
+pub(crate) fn parse_documents(text: &str) -> Vec<Value> {
     let documents = yaml::documents(text).map(|document| {
         let mut object = String::new();
         json::write(&document.expect("YAML").value, &mut object).expect("JSON");
@@ -32,14 +32,14 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
 }
 
 /// Returns the documents of a file.
-pub(crate) fn documents_of<const N: usize>(name: &str) -> [Value; N] {
-    let documents = documents(&read_file(name)).try_into();
+pub(crate) fn read_documents<const N: usize>(name: &str) -> [Value; N] {
+    let documents = parse_documents(&read_file(name)).try_into();
     documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len()))
 }
 
 /// Returns the only document of a file.
-pub(crate) fn document(name: &str) -> Value {
-    let [document] = documents_of(name);
+pub(crate) fn read_document(name: &str) -> Value {
+    let [document] = read_documents(name);
     document
 }
 
@@ -49,19 +49,19 @@ fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
     value.pointer(&pointer).unwrap_or(&Value::Null)
 }
 
-fn list(value: &Value) -> &[Value] {
+fn as_list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-fn texts(value: &Value) -> Vec<&str> {
-    list(value).iter().map(text).collect()
+fn as_texts(value: &Value) -> Vec<&str> {
+    as_list(value).iter().map(as_text).collect()
 }
 
-fn text(value: &Value) -> &str {
+fn as_text(value: &Value) -> &str {
     value.as_str().expect("text")
 }
 
-fn keys(value: &Value) -> Vec<&str> {
+fn keys_of(value: &Value) -> Vec<&str> {
     value
         .as_object()
         .expect("a mapping")
@@ -71,25 +71,25 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 /// Returns the item of a list with this value at a key.
-fn item<'v>(items: &'v Value, key: &str, value: &Value) -> &'v Value {
-    let found = list(items).iter().find(|item| item[key] == *value);
+fn find_item<'v>(items: &'v Value, key: &str, value: &Value) -> &'v Value {
+    let found = as_list(items).iter().find(|item| item[key] == *value);
     found.unwrap_or_else(|| panic!("no {key} {value} in {items}"))
 }
 
 #[test]
 fn config_map_contains_the_plugin() {
     assert_eq!(
-        document("cm_plugin.yaml")["data"]["plugin.yaml"],
+        read_document("cm_plugin.yaml")["data"]["plugin.yaml"],
         read_file("plugin.yaml")
     );
 }
 
 #[test]
 fn program_accepts_the_plugins_commands() {
-    let plugin = document("plugin.yaml");
+    let plugin = read_document("plugin.yaml");
     assert_eq!(plugin["kind"], "ConfigManagementPlugin");
     let parsed = |path: &str| {
-        let command = texts(at(&plugin, path));
+        let command = as_texts(at(&plugin, path));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
         Cli::try_parse_from(command).expect("valid arguments").command
     };
@@ -108,7 +108,7 @@ fn program_accepts_the_plugins_commands() {
 
 #[test]
 fn project_allows_only_works() {
-    let spec = &document("proj.yaml")["spec"];
+    let spec = &read_document("proj.yaml")["spec"];
     let work = |kind| json!({"group": "work.open-cluster-management.io", "kind": kind});
     let allowed = json!(["ManifestWork", "ManifestWorkReplicaSet"].map(work));
     assert_eq!(spec["namespaceResourceWhitelist"], allowed);
@@ -120,23 +120,23 @@ fn project_denies_namespaces_of_the_hub() {
     let denied = ["!argocd", "!kube-*", "!open-cluster-management*", "!local-cluster"];
     let destination = |namespace| json!({"server": "https://kubernetes.default.svc", "namespace": namespace});
     assert_eq!(
-        document("proj.yaml")["spec"]["destinations"],
+        read_document("proj.yaml")["spec"]["destinations"],
         json!(denied.map(destination))
     );
 }
 
 #[test]
 fn sidecar_mounts_the_plugin_with_minimal_permissions() {
-    let deployment = document("deploy_cmp.yaml");
+    let deployment = read_document("deploy_cmp.yaml");
     let spec = at(&deployment, "spec.template.spec");
     assert_eq!(
-        keys(spec),
+        keys_of(spec),
         ["containers", "initContainers", "volumes"],
         "only the additions"
     );
-    assert_eq!(keys(&deployment["spec"]), ["template"], "only the additions");
+    assert_eq!(keys_of(&deployment["spec"]), ["template"], "only the additions");
     let sidecar = &spec["containers"][0];
-    let image = text(&sidecar["image"]);
+    let image = as_text(&sidecar["image"]);
     assert!(image.ends_with(&format!(":{}", env!("CARGO_PKG_VERSION"))), "{image}");
     let context = &sidecar["securityContext"];
     assert!(
@@ -148,13 +148,13 @@ fn sidecar_mounts_the_plugin_with_minimal_permissions() {
     assert_eq!(context["allowPrivilegeEscalation"], false);
     assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
     let mounts = &sidecar["volumeMounts"];
-    let plugin = item(mounts, "subPath", &json!("plugin.yaml"));
-    let volume = item(&spec["volumes"], "name", &plugin["name"]);
+    let plugin = find_item(mounts, "subPath", &json!("plugin.yaml"));
+    let volume = find_item(&spec["volumes"], "name", &plugin["name"]);
     assert_eq!(
         volume["configMap"]["name"],
-        document("cm_plugin.yaml")["metadata"]["name"]
+        read_document("cm_plugin.yaml")["metadata"]["name"]
     );
-    let own_tmp = item(mounts, "mountPath", &json!("/tmp"));
+    let own_tmp = find_item(mounts, "mountPath", &json!("/tmp"));
     assert_ne!(
         own_tmp["name"], "tmp",
         "the sidecar must not mount the repo-server's volume"
@@ -163,46 +163,46 @@ fn sidecar_mounts_the_plugin_with_minimal_permissions() {
 
 #[test]
 fn limits_memory_and_temporary_files_of_the_sidecar() {
-    let deployment = document("deploy_cmp.yaml");
+    let deployment = read_document("deploy_cmp.yaml");
     let spec = at(&deployment, "spec.template.spec");
     assert_eq!(*at(spec, "containers.0.resources.limits.memory"), "5Gi");
     assert_eq!(*at(spec, "initContainers.0.resources.limits.memory"), "256Mi");
-    let folders = list(&spec["volumes"])
+    let folders = as_list(&spec["volumes"])
         .iter()
         .filter(|volume| !volume["emptyDir"].is_null());
-    let limited = folders.map(|folder| text(&folder["emptyDir"]["sizeLimit"]));
+    let limited = folders.map(|folder| as_text(&folder["emptyDir"]["sizeLimit"]));
     assert_eq!(limited.count(), 2);
 }
 
 #[test]
 fn network_policy_denies_metadata_service_and_private_addresses() {
-    let policy = document("deploy/network_policy.yaml");
-    let kept_out = texts(at(&policy, "spec.egress.2.to.0.ipBlock.except"));
+    let policy = read_document("deploy/network_policy.yaml");
+    let kept_out = as_texts(at(&policy, "spec.egress.2.to.0.ipBlock.except"));
     for range in ["169.254.0.0/16", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] {
         assert!(kept_out.contains(&range), "{range}");
     }
-    assert_eq!(texts(at(&policy, "spec.policyTypes")), ["Egress"]);
+    assert_eq!(as_texts(at(&policy, "spec.policyTypes")), ["Egress"]);
 }
 
 #[test]
 fn sidecar_copies_tools_from_argo_cds_image() {
-    let deployment = document("deploy_cmp.yaml");
+    let deployment = read_document("deploy_cmp.yaml");
     let spec = at(&deployment, "spec.template.spec");
     let (bringer, sidecar) = (&spec["initContainers"][0], &spec["containers"][0]);
-    assert!(text(&bringer["image"]).starts_with("quay.io/argoproj/argocd:v"));
+    assert!(as_text(&bringer["image"]).starts_with("quay.io/argoproj/argocd:v"));
     assert_eq!(bringer["securityContext"], sidecar["securityContext"]);
     assert_eq!(bringer["resources"]["requests"], sidecar["resources"]["requests"]);
-    let command = texts(&bringer["command"]);
+    let command = as_texts(&bringer["command"]);
     let (target, copied) = command[1..].split_last().expect("a folder");
     let mount = &bringer["volumeMounts"][0];
     assert_eq!(mount["mountPath"], **target);
-    let mounted = list(&sidecar["volumeMounts"])
+    let mounted = as_list(&sidecar["volumeMounts"])
         .iter()
         .filter(|other| other["name"] == mount["name"]);
     let mounted: Vec<(&str, &str)> = mounted
         .map(|mount| {
             assert_eq!(mount["readOnly"], true);
-            (text(&mount["mountPath"]), text(&mount["subPath"]))
+            (as_text(&mount["mountPath"]), as_text(&mount["subPath"]))
         })
         .collect();
     // Each at its path in Argo CD's image, which is on the PATH; the rest of that folder is from our image.
@@ -214,14 +214,14 @@ fn sidecar_copies_tools_from_argo_cds_image() {
         ]
     );
     assert!(copied.iter().eq(mounted.iter().map(|(path, _)| path)), "{copied:?}");
-    assert!(item(&spec["volumes"], "name", &mount["name"])["emptyDir"].is_object());
+    assert!(find_item(&spec["volumes"], "name", &mount["name"])["emptyDir"].is_object());
 }
 
 #[test]
 fn argocd_cm_gets_only_health_checks_and_actions() {
-    let config_map = document("deploy/argocd_cm.yaml");
+    let config_map = read_document("deploy/argocd_cm.yaml");
     assert_eq!(
-        keys(&config_map["metadata"]),
+        keys_of(&config_map["metadata"]),
         ["name", "namespace"],
         "only the additions"
     );
@@ -233,7 +233,7 @@ fn argocd_cm_gets_only_health_checks_and_actions() {
     ];
     let customizations = customizations
         .map(|(what, kind)| format!("resource.customizations.{what}.work.open-cluster-management.io_{kind}"));
-    assert_eq!(keys(&config_map["data"]), customizations, "without useOpenLibs");
+    assert_eq!(keys_of(&config_map["data"]), customizations, "without useOpenLibs");
 }
 
 /// Argo CD has no library that actions can share.
@@ -252,25 +252,28 @@ fn actions_are_the_same_from_their_marker_on() {
 
 #[test]
 fn sidecar_reads_the_mounted_policy() {
-    let deployment = document("deploy/deploy_policy.yaml");
+    let deployment = read_document("deploy/deploy_policy.yaml");
     let spec = at(&deployment, "spec.template.spec");
     let sidecar = &spec["containers"][0];
     let variable = &sidecar["env"][0];
-    let name = text(&variable["name"]);
+    let name = as_text(&variable["name"]);
     let mut settings = SETTINGS.iter().filter(|setting| !setting.parameter);
     assert!(
         settings.any(|setting| setting.variables().any(|known| known == name)),
         "{name}"
     );
-    let (folder, file) = text(&variable["value"]).rsplit_once('/').expect("a path");
+    let (folder, file) = as_text(&variable["value"]).rsplit_once('/').expect("a path");
     let (mount, volume) = (&sidecar["volumeMounts"][0], &spec["volumes"][0]);
     assert_eq!(mount["mountPath"], folder);
     assert_eq!(mount["name"], volume["name"]);
     assert_eq!(
-        *at(&document("deploy_cmp.yaml"), "spec.template.spec.containers.0.name"),
+        *at(
+            &read_document("deploy_cmp.yaml"),
+            "spec.template.spec.containers.0.name"
+        ),
         sidecar["name"]
     );
-    let config_map = document("deploy/policy_cm.yaml");
+    let config_map = read_document("deploy/policy_cm.yaml");
     assert_eq!(config_map["metadata"]["name"], volume["configMap"]["name"]);
     assert!(config_map["data"][file].is_string(), "{file}");
 }
@@ -278,7 +281,7 @@ fn sidecar_reads_the_mounted_policy() {
 /// Returns the documents of deploy/deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
 /// ClusterRoleBinding, Role, RoleBinding, PriorityLevelConfiguration, two FlowSchemas.
 fn controller() -> [Value; 11] {
-    documents_of("deploy/deploy_controller.yaml")
+    read_documents("deploy/deploy_controller.yaml")
 }
 
 #[test]
@@ -293,7 +296,7 @@ fn controller_pod_meets_the_restricted_standard() {
         container["securityContext"],
         json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true})
     );
-    let other = document("deploy_cmp.yaml");
+    let other = read_document("deploy_cmp.yaml");
     let sidecar = at(&other, "spec.template.spec.containers.0");
     assert_eq!(container["image"], sidecar["image"]);
     assert_eq!(
@@ -310,7 +313,7 @@ fn controller_pod_meets_the_restricted_standard() {
 fn program_accepts_the_controllers_command() {
     let [deployment, _, _, _, _, _, role, ..] = controller();
     let container = at(&deployment, "spec.template.spec.containers.0");
-    let command = texts(&container["command"]);
+    let command = as_texts(&container["command"]);
     assert_eq!(command[0], env!("CARGO_PKG_NAME"));
     let Command::Controller(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
         panic!("not controller");
@@ -322,8 +325,8 @@ fn program_accepts_the_controllers_command() {
     );
     assert_eq!(deployment["metadata"]["namespace"], args.argo_cd.argocd_namespace);
     assert!(args.leader_elect, "two replicas need leader election");
-    assert_eq!(texts(at(&role, "rules.0.resourceNames")), [CONFIG_MAP]);
-    assert_eq!(texts(at(&role, "rules.2.resourceNames")), [LEASE]);
+    assert_eq!(as_texts(at(&role, "rules.0.resourceNames")), [CONFIG_MAP]);
+    assert_eq!(as_texts(at(&role, "rules.2.resourceNames")), [LEASE]);
     assert!(read_file("docs/controller.md").contains("kubectl apply -f deploy/deploy_controller.yaml\n"));
 }
 
@@ -353,9 +356,9 @@ fn selectors_match_the_controllers_pods() {
 
 #[test]
 fn application_set_generates_the_shipped_application() {
-    let [_, _, set] = documents_of("examples/appset.yaml");
-    let (template, app) = (&set["spec"]["template"], document("app.yaml"));
-    let guestbook = text(&app["metadata"]["name"]);
+    let [_, _, set] = read_documents("examples/appset.yaml");
+    let (template, app) = (&set["spec"]["template"], read_document("app.yaml"));
+    let guestbook = as_text(&app["metadata"]["name"]);
     assert_eq!(
         template["metadata"]["name"],
         format!("{guestbook}-{{{{.clusterName}}}}")
@@ -370,19 +373,19 @@ fn application_set_generates_the_shipped_application() {
 
 #[test]
 fn cluster_secret_has_no_credential() {
-    let secret = document("examples/cluster_secret.yaml");
-    assert_eq!(keys(&secret["stringData"]), ["name", "server"]);
+    let secret = read_document("examples/cluster_secret.yaml");
+    assert_eq!(keys_of(&secret["stringData"]), ["name", "server"]);
     assert!(secret["data"].is_null());
     // The name is in all fields that differ between clusters, so that sed creates a Secret for the next.
     let (name, server) = (
-        text(&secret["stringData"]["name"]),
-        text(&secret["stringData"]["server"]),
+        as_text(&secret["stringData"]["name"]),
+        as_text(&secret["stringData"]["server"]),
     );
     assert!(
-        text(&secret["metadata"]["name"]).contains(name) && server.contains(name),
+        as_text(&secret["metadata"]["name"]).contains(name) && server.contains(name),
         "{secret}"
     );
-    assert_ne!(document("app.yaml")["spec"]["destination"]["server"], server);
+    assert_ne!(read_document("app.yaml")["spec"]["destination"]["server"], server);
 }
 
 /// A field manager's apply removes the fields that it applied before and no longer has.
@@ -404,7 +407,7 @@ fn no_field_manager_applies_an_object_from_two_files() {
             rest.split(' ').next()
         });
         let Some(manager) = manager else { continue };
-        for object in documents(&text) {
+        for object in parse_documents(&text) {
             let [kind, name] = [&object["kind"], &object["metadata"]["name"]].map(ToString::to_string);
             let other = appliers.insert((manager.to_owned(), kind.clone(), name.clone()), file);
             assert_eq!(other, None, "{manager} applies {kind} {name} from {file} too");
@@ -427,8 +430,8 @@ fn readme_shows_the_first_commands_output() {
 
 #[test]
 fn both_gitopscluster_versions_have_the_same_schema() {
-    let crd = document("deploy/gitopscluster_crd.yaml");
-    let [alpha, beta] = list(&crd["spec"]["versions"]) else {
+    let crd = read_document("deploy/gitopscluster_crd.yaml");
+    let [alpha, beta] = as_list(&crd["spec"]["versions"]) else {
         panic!("not two versions");
     };
     for what in ["schema", "additionalPrinterColumns", "subresources"] {

@@ -1,6 +1,6 @@
 //! Checks that the workflows and the image build run only pinned code, and that each job has only its own rights.
 
-use crate::shipped_files::{document, read_file, root};
+use crate::shipped_files::{read_document, read_file, root};
 use serde_json::Value;
 use std::fs;
 
@@ -10,7 +10,7 @@ fn workflows() -> Vec<(String, String, Value)> {
     let files = fs::read_dir(folder).expect("a folder").map(|entry| {
         let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
         let path = format!(".github/workflows/{name}");
-        (name, read_file(&path), document(&path))
+        (name, read_file(&path), read_document(&path))
     });
     files.collect()
 }

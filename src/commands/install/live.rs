@@ -20,7 +20,7 @@ pub(super) async fn completed(
     options: &InstallOptions,
     requested: &BTreeSet<Feature>,
 ) -> Result<(LiveView, String), Problems> {
-    if !options.has(Feature::Live) {
+    if !options.has_feature(Feature::Live) {
         return Ok(Default::default());
     }
     let namespace = options.namespace.as_str();

@@ -34,7 +34,7 @@ pub(super) async fn decided(
     workloads: &[Value],
     requested: Option<PolicySource>,
 ) -> Result<(PolicySource, Option<String>), Problems> {
-    if !options.has(Feature::Plugin) && requested.is_none() {
+    if !options.has_feature(Feature::Plugin) && requested.is_none() {
         return Ok((PolicySource::Sample, None));
     }
     let (namespace, name) = (&options.namespace, &options.argo_cd.repo_server);

@@ -17,7 +17,7 @@ pub(super) async fn decided(
     workloads: &[Value],
 ) -> Result<(Principal, String), Problems> {
     let mut lines = String::new();
-    if !options.has(Feature::ArgocdAgent) {
+    if !options.has_feature(Feature::ArgocdAgent) {
         return Ok((Principal::Ours, lines));
     }
     let ours = objects(&InstallOptions::everything(&options.namespace));
