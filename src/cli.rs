@@ -271,9 +271,8 @@ parameter clusters, the name and the namespace from the Application.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PrintArgs {
-    /// The arguments of the generated works.
     #[command(flatten)]
-    pub generate: GenerateArgs,
+    pub(crate) generate: GenerateArgs,
 
     /// Output format of the works, json or yaml, or of their summary [default: yaml, and table with --summary]
     #[arg(long, short, value_enum)]
@@ -288,13 +287,11 @@ pub struct PrintArgs {
 #[derive(Debug, Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 pub struct DiffArgs {
-    /// The arguments of the generated works.
     #[command(flatten)]
-    pub generate: GenerateArgs,
+    pub(crate) generate: GenerateArgs,
 
-    /// The hub to compare with.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// Compare with the works in a file from generate or kubectl get instead of a hub; '-' is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
@@ -313,14 +310,13 @@ pub struct DiffArgs {
 #[derive(Debug, Args)]
 #[command(after_help = RIGHTS_EXAMPLES)]
 pub struct RightsArgs {
-    /// The arguments of the generated works.
     #[command(flatten)]
-    pub generate: GenerateArgs,
+    pub(crate) generate: GenerateArgs,
 }
 
 const RIGHTS_EXAMPLES: &str = "\
 The permissions are those for the agent itself, or for the executor that the settings or the policy name.
-Without --clusters and --placement, overlays do not count. The default of --name is the name of the folder.
+Without --clusters and --placement, overlays do not count. The default of --name is the name of the folder, if it can be one.
 
 Examples:
   # Let OCM's agent on a managed cluster apply the folder
@@ -375,9 +371,8 @@ pub struct GenerateArgs {
     /// Folder with the manifests, or - for manifests from standard input [default: the current folder]
     pub folder: Option<PathBuf>,
 
-    /// The settings given as flags; settings have other sources too.
     #[command(flatten)]
-    pub given: SettingFlags,
+    pub(crate) given: SettingFlags,
 
     /// AppProject, for which --policy has an entry [default: as Argo CD passes it]
     #[arg(long, value_name = "NAME", help_heading = "Set by administrators inside Argo CD")]

@@ -15,8 +15,8 @@ mod uninstall;
 mod view;
 
 use crate::cli::{
-    Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, HealthCheckArgs, HealthCommand, ListFormat,
-    MigrateCommand, Output, PolicyCheckArgs, PolicyCommand, PrintArgs, RightsArgs, RolloutCommand,
+    Cli, Color, Command, DiffArgs, GenerateArgs, GitOpsClusterCommand, HealthCommand, ListFormat, MigrateCommand,
+    Output, PolicyCommand, PrintArgs, RightsArgs, RolloutCommand,
 };
 use crate::diagnosis::cluster_problem;
 use crate::diff;
@@ -30,8 +30,9 @@ use generate::settings::{Arguments, Env, Settings};
 use generate::{GeneratedWorks, generate, health_rules, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
+use ocm::names::is_dns_subdomain;
 use ocm::ownership::Ownership;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +50,12 @@ impl Exit {
     /// A command that answers a question could not answer it.
     pub const CANNOT_TELL: Self = Self(2);
 
+    /// Returns the exit code of an answer.
+    #[must_use]
+    pub fn of_answer(is_good: bool) -> Self {
+        if is_good { Self::SUCCESS } else { Self::FAILURE }
+    }
+
     /// Returns this exit code unless it is that of success.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -56,12 +63,20 @@ impl Exit {
     }
 }
 
-/// Runs the command.
+/// Runs the command, and prints its error if it fails.
 #[must_use]
 pub fn run(command: Command, env: &Env) -> Exit {
+    let failure = failure(&command);
+    execute(command, env).unwrap_or_else(|problems| {
+        let _ = fail(problems);
+        failure
+    })
+}
+
+fn execute(command: Command, env: &Env) -> Result<Exit, Problems> {
     match command {
-        Command::Generate(args) => run_generate(*args, env),
-        Command::Diff(args) => run_diff(*args, env),
+        Command::Generate(args) => print_works(*args, env),
+        Command::Diff(args) => differences(*args, env),
         Command::Rights(args) => print_rights(*args, env),
         Command::Status(args) => status::run(&args, env),
         Command::Get(args) => view::get(&args),
@@ -78,15 +93,17 @@ pub fn run(command: Command, env: &Env) -> Exit {
         Command::Install(args) => install::run(&args),
         Command::Uninstall(args) => uninstall::run(&args),
         Command::Agent(command) => agent::run(&command),
-        Command::Parameters => announce_parameters(env),
+        Command::Parameters => show("parameters", &settings::announcements(Path::new("."), env)?),
         Command::Confinement => show_confinement(),
-        Command::Policy(PolicyCommand::Check(args)) => check_policy(&args),
-        Command::Health(HealthCommand::Check(args)) => check_health_rules(&args),
+        Command::Policy(PolicyCommand::Check(args)) => {
+            show("summary", &policy::check(&args.file, args.project.as_deref())?)
+        }
+        Command::Health(HealthCommand::Check(args)) => show(
+            "summary",
+            &health_rules::custom::check(&args.file, args.object.as_deref())?,
+        ),
         Command::Completion(args) => show("completion", &completion::script(args.shell)),
-        Command::Man(args) => match manual::page(Cli::command(), &args.command) {
-            Ok(page) => show("manual page", &page),
-            Err(line) => fail(&format!("error: {line}\n")),
-        },
+        Command::Man(args) => show("manual page", &manual::page(Cli::command(), &args.command)?),
         Command::Version(args) => show("version", &version(args.output)),
     }
 }
@@ -129,68 +146,37 @@ pub fn failure(command: &Command) -> Exit {
     }
 }
 
-fn run_generate(args: PrintArgs, env: &Env) -> Exit {
-    let output = match (args.summary, args.output) {
-        (true, format) => Printed::Summary(format.unwrap_or(ListFormat::Table)),
-        (false, None | Some(ListFormat::Yaml)) => Printed::Works(Output::Yaml),
-        (false, Some(ListFormat::Json)) => Printed::Works(Output::Json),
-        (false, Some(_)) => {
+fn print_works(args: PrintArgs, env: &Env) -> Result<Exit, Problems> {
+    let output = match args.output {
+        None | Some(ListFormat::Yaml) => Output::Yaml,
+        Some(ListFormat::Json) => Output::Json,
+        Some(_) if args.summary => Output::Yaml,
+        Some(_) => {
             say("error: works have no such format: use -o yaml or -o json, or list them with --summary\n");
-            return Exit::CANNOT_TELL;
+            return Ok(Exit::CANNOT_TELL);
         }
     };
-    match print_works(args.generate, &output, env) {
-        Ok(printed) => written("works", printed),
-        Err(problems) => fail(&problems.to_string()),
-    }
-}
-
-/// The output of `generate`.
-enum Printed {
-    Works(Output),
-    Summary(ListFormat),
-}
-
-fn print_works(args: GenerateArgs, output: &Printed, env: &Env) -> Result<io::Result<()>, Problems> {
-    let settings = settings(args, env)?;
+    let settings = settings(args.generate, env)?;
     let generated = generated(&settings)?;
     let works = generated.works(&settings.name);
-    let printed = match *output {
-        Printed::Summary(format) => {
-            let summary = WorkSummary {
-                works: works.collect(),
-                limit: settings.manifest_limit,
-            };
-            let text = list::format_list(&summary, format).map_err(Problems::one)?;
-            io::stdout().write_all(text.as_bytes())
-        }
-        Printed::Works(output) => {
-            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-            print::works(works, output.into(), &mut out)
-        }
+    let printed = if args.summary {
+        let summary = WorkSummary {
+            works: works.collect(),
+            limit: settings.manifest_limit,
+        };
+        let text = list::format_list(&summary, args.output.unwrap_or(ListFormat::Table))?;
+        io::stdout().write_all(text.as_bytes())
+    } else {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        print::works(works, output.into(), &mut out)
     };
     // The process ends here: exiting frees memory faster than dropping object by object.
     std::mem::forget(generated);
-    Ok(printed)
+    written("works", printed)
 }
 
 /// Prints the differences, with the exit codes of `kubectl diff`.
-fn run_diff(args: DiffArgs, env: &Env) -> Exit {
-    match differences(args, env) {
-        Ok((text, differ)) => match show("differences", &text) {
-            Exit::SUCCESS if differ => Exit::FAILURE,
-            Exit::SUCCESS => Exit::SUCCESS,
-            _ => Exit::CANNOT_TELL,
-        },
-        Err(problems) => {
-            say(&problems.to_string());
-            Exit::CANNOT_TELL
-        }
-    }
-}
-
-/// Returns the output, and true if there are differences.
-fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
+fn differences(args: DiffArgs, env: &Env) -> Result<Exit, Problems> {
     let colours = colours(args.color, env);
     let stdin = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if stdin(&args.file) && stdin(&args.generate.folder) {
@@ -212,17 +198,11 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
     } else {
         let ownership = Arc::new(ownership);
         let fetched = progress::shown("reading the works on the hub", || fetch::works(&args.hub, &ownership));
-        let fetched = fetched.map_err(Problems::one)?;
+        let fetched = fetched?;
         let clusters = settings.target.clusters().iter();
         let problems = clusters.filter_map(|cluster| cluster_problem(&cluster.to_string(), fetched.clusters.as_ref()?));
-        for notice in fetched
-            .notices
-            .iter()
-            .cloned()
-            .chain(problems.map(|diagnosis| diagnosis.line()))
-        {
-            say(&format!("warning: {}\n", one_line(&notice)));
-        }
+        warn(&fetched.notices);
+        warn(&problems.map(|diagnosis| diagnosis.line()).collect::<Vec<_>>());
         ("hub".to_owned(), fetched.works, ownership)
     };
     let mut live = Vec::new();
@@ -244,9 +224,9 @@ fn differences(args: DiffArgs, env: &Env) -> Result<(String, bool), Problems> {
         None => diff::format_changes(&changes, &DiffStyle { colours, live: side }),
         // As kubectl diff: nothing to show is no output.
         Some(ListFormat::Table | ListFormat::Wide) if changes.is_empty() => String::new(),
-        Some(format) => list::format_list(&ChangeList(&changes), format).map_err(Problems::one)?,
+        Some(format) => list::format_list(&ChangeList(&changes), format)?,
     };
-    Ok((text, !changes.is_empty()))
+    print_answer("differences", &text, Exit::of_answer(changes.is_empty()))
 }
 
 /// Returns true if the output has colours.
@@ -274,9 +254,7 @@ fn generated(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
         confine::limit_own_memory(bytes);
     }
     let generated = progress::shown("generating works", || generate(settings))?;
-    for notice in &generated.notices {
-        say(&format!("warning: {}\n", one_line(notice)));
-    }
+    warn(&generated.notices);
     Ok(generated)
 }
 
@@ -289,73 +267,68 @@ fn version(output: Option<Output>) -> String {
     }
 }
 
-fn announce_parameters(env: &Env) -> Exit {
-    match settings::announcements(Path::new("."), env) {
-        Ok(announced) => show("parameters", &announced),
-        Err(problems) => fail(&problems.to_string()),
-    }
-}
-
 /// Prints the confinement in force for a tool that may use nothing; fails if files or the network are not confined.
-fn show_confinement() -> Exit {
-    match confine::in_force() {
-        Ok(in_force) => match show("confinement", &in_force.to_string()) {
-            Exit::SUCCESS if !in_force.confines_files() || !in_force.confines_network() => Exit::FAILURE,
-            exit => exit,
-        },
-        Err(error) => fail(&format!("error: the confinement cannot be tested: {}\n", plain(&error))),
-    }
+fn show_confinement() -> Result<Exit, Problems> {
+    let in_force = confine::in_force();
+    let in_force = in_force.map_err(|error| format!("the confinement cannot be tested: {}", plain(&error)))?;
+    let is_confined = Exit::of_answer(in_force.confines_files() && in_force.confines_network());
+    Ok(show("confinement", &in_force.to_string())?.or(is_confined))
 }
 
 /// Prints the permissions for the objects of a folder. They depend neither on the name nor on the cluster, so both have defaults.
-fn print_rights(args: RightsArgs, env: &Env) -> Exit {
+fn print_rights(args: RightsArgs, env: &Env) -> Result<Exit, Problems> {
     let mut env = env.clone();
     env.entry("TARGET_CLUSTER".to_owned())
         .or_insert_with(|| "cluster1".to_owned());
     let folder = args.generate.folder.as_deref().unwrap_or(Path::new("."));
-    let folder = folder.canonicalize().unwrap_or_default();
-    if let Some(name) = folder.file_name().filter(|_| !env.contains_key("ARGOCD_APP_NAME")) {
-        env.entry("ARGOCD_ENV_NAME".to_owned())
-            .or_insert_with(|| name.to_string_lossy().into_owned());
+    if !env.contains_key("ARGOCD_APP_NAME") {
+        let folder = folder.canonicalize().unwrap_or_default();
+        let name = folder
+            .file_name()
+            .and_then(OsStr::to_str)
+            .filter(|name| is_dns_subdomain(name));
+        let name = name.unwrap_or("rights").to_owned();
+        env.entry("ARGOCD_ENV_NAME".to_owned()).or_insert(name);
     }
-    match settings(args.generate, &env).and_then(|settings| generate::rights(&settings)) {
-        Ok(role) => show("permissions", &role),
-        Err(problems) => fail(&problems.to_string()),
-    }
+    let settings = settings(args.generate, &env)?;
+    show("permissions", &generate::rights(&settings)?)
 }
 
-fn check_policy(args: &PolicyCheckArgs) -> Exit {
-    match policy::check(&args.file, args.project.as_deref()) {
-        Ok(summary) => show("summary", &summary),
-        Err(problems) => fail(&problems.to_string()),
-    }
-}
-
-fn check_health_rules(args: &HealthCheckArgs) -> Exit {
-    match health_rules::custom::check(&args.file, args.object.as_deref()) {
-        Ok(summary) => show("summary", &summary),
-        Err(problems) => fail(&problems.to_string()),
-    }
-}
-
-fn show(what: &str, text: &str) -> Exit {
+fn show(what: &str, text: &str) -> Result<Exit, Problems> {
     written(what, io::stdout().write_all(text.as_bytes()))
 }
 
-fn written(what: &str, result: io::Result<()>) -> Exit {
+/// Prints the output of a command whose exit code answers a question.
+fn print_answer(what: &str, text: &str, exit: Exit) -> Result<Exit, Problems> {
+    Ok(match show(what, text)? {
+        Exit::SUCCESS => exit,
+        _ => Exit::CANNOT_TELL,
+    })
+}
+
+fn written(what: &str, result: io::Result<()>) -> Result<Exit, Problems> {
     match result {
-        Ok(()) => Exit::SUCCESS,
+        Ok(()) => Ok(Exit::SUCCESS),
         // The reader has closed the pipe, as `head` does.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::FAILURE,
-        Err(error) => fail(&format!("error: the {what} cannot be written: {}\n", plain(&error))),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Exit::FAILURE),
+        Err(error) => Err(Problems::one(format!(
+            "the {what} cannot be written: {}",
+            plain(&error)
+        ))),
     }
 }
 
 /// Prints the error.
 #[must_use]
-pub fn fail(lines: &str) -> Exit {
-    say(lines);
+pub fn fail(problems: impl Into<Problems>) -> Exit {
+    say(&problems.into().to_string());
     Exit::FAILURE
+}
+
+fn warn(lines: &[impl AsRef<str>]) {
+    for line in lines {
+        say(&format!("warning: {}\n", one_line(line.as_ref())));
+    }
 }
 
 /// Prints to standard error. Ignores write errors: if standard error is closed, there is no place to report them.

@@ -13,63 +13,60 @@ mod tests;
 use crate::doctor::PLUGIN;
 use generate::similar::similar;
 use ocm::health::WorkStatus;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An Application, with the fields that tell why it delivers nothing.
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DiagnosedApplication {
+pub(crate) struct DiagnosedApplication {
     /// Its namespace and name.
-    pub qualified_name: String,
-    /// Its AppProject.
-    pub project: String,
+    pub(crate) qualified_name: String,
+    pub(crate) project: String,
     /// The names of the plugins of its sources; an empty one leaves the choice to Argo CD.
-    pub plugins: Vec<String>,
+    pub(crate) plugins: Vec<String>,
     /// The managed clusters that its settings name.
-    pub targets: BTreeSet<String>,
+    pub(crate) targets: BTreeSet<String>,
     /// True if it is for the clusters of a Placement.
-    pub placement: bool,
+    pub(crate) placement: bool,
     /// True if several of its sources use the plugin, and their works have the same names.
-    pub sources_share_works: bool,
+    pub(crate) sources_share_works: bool,
     /// True if it ignores differences of the manifests in works.
-    pub ignores_works: bool,
+    pub(crate) ignores_works: bool,
     /// True if its syncs leave ignored fields as they are on the hub.
-    pub respects_ignored: bool,
+    pub(crate) respects_ignored: bool,
     /// The Git repositories of the plugin's sources, unless it names the paths from which it is made.
-    pub rendered_by_every_commit: BTreeSet<String>,
+    pub(crate) rendered_by_every_commit: BTreeSet<String>,
     /// True if it has the label of the pull model.
-    pub pull: bool,
+    pub(crate) pull: bool,
     /// True if Argo CD has not compared its current spec yet.
-    pub stale: bool,
+    pub(crate) stale: bool,
     /// Its sync status in Argo CD; empty before the first comparison.
-    pub sync: String,
+    pub(crate) sync: String,
     /// Its health in Argo CD; empty before the first comparison.
-    pub health: String,
+    pub(crate) health: String,
     /// The errors among its conditions.
-    pub conditions: Vec<ApplicationCondition>,
+    pub(crate) conditions: Vec<ApplicationCondition>,
     /// The last sync.
-    pub operation: Option<SyncOperation>,
+    pub(crate) operation: Option<SyncOperation>,
 }
 
 /// An entry of `status.conditions` of an Application: Argo CD and the controller report problems there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApplicationCondition {
+pub(crate) struct ApplicationCondition {
     /// Its type.
-    pub kind: String,
-    /// Its message.
-    pub message: String,
+    pub(crate) kind: String,
+    pub(crate) message: String,
 }
 
 /// A sync of an Application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SyncOperation {
-    /// Its phase.
-    pub phase: String,
-    /// Its message.
-    pub message: String,
+pub(crate) struct SyncOperation {
+    pub(crate) phase: String,
+    pub(crate) message: String,
     /// The messages of the objects that could not be applied.
-    pub failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 impl SyncOperation {
@@ -81,7 +78,7 @@ impl SyncOperation {
 
 impl DiagnosedApplication {
     /// Returns the texts of all errors: of the conditions, and of the last sync if it failed.
-    pub fn errors(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &str> {
         let conditions = self.conditions.iter().map(|condition| &*condition.message);
         let failed = self.operation.iter().filter(|operation| operation.has_failed());
         conditions.chain(failed.flat_map(|operation| operation.failures.iter().map(String::as_str)))
@@ -90,27 +87,30 @@ impl DiagnosedApplication {
 
 /// A managed cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiagnosedCluster {
+pub(crate) struct DiagnosedCluster {
     /// True if the hub accepts it.
-    pub accepted: bool,
+    pub(crate) accepted: bool,
     /// True if it was accepted and has joined.
-    pub joined: bool,
+    pub(crate) joined: bool,
     /// The availability that it reports to the hub; `None` if it is silent.
-    pub available: Option<bool>,
+    pub(crate) available: Option<bool>,
     /// True if OCM has noticed that it no longer contacts the hub.
-    pub unreachable: bool,
+    pub(crate) unreachable: bool,
 }
 
+/// The managed clusters, if the user is permitted to read them.
+pub(crate) type KnownClusters<'c> = Option<&'c BTreeMap<String, DiagnosedCluster>>;
+
 /// Returns the managed clusters that no longer contact the hub.
-#[must_use]
-pub fn unreachable(clusters: &BTreeMap<String, DiagnosedCluster>) -> BTreeSet<String> {
+pub(crate) fn unreachable(clusters: &BTreeMap<String, DiagnosedCluster>) -> BTreeSet<String> {
     let unreachable = clusters.iter().filter(|(_, cluster)| cluster.unreachable);
     unreachable.map(|(name, _)| name.clone()).collect()
 }
 
-/// The cause of a problem; `doctor` and `status` print a remediation for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ProblemCause {
+/// The cause of a problem; `doctor` and `status` print a remediation for each. The names in JSON do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProblemCause {
     /// No sidecar has the plugin.
     PluginMissing,
     /// No sidecar has a plugin of this name.
@@ -158,35 +158,6 @@ pub enum ProblemCause {
 }
 
 impl ProblemCause {
-    /// Returns the name in JSON, which does not change.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PluginMissing => "plugin-missing",
-            Self::PluginName => "plugin-name",
-            Self::NoPlugin => "no-plugin",
-            Self::PullModel => "pull-model",
-            Self::Setting => "setting",
-            Self::Policy => "policy",
-            Self::Manifests => "manifests",
-            Self::Path => "path",
-            Self::Repository => "repository",
-            Self::ProjectMissing => "project-missing",
-            Self::Project => "project",
-            Self::Destination => "destination",
-            Self::ClusterUnknown => "cluster-unknown",
-            Self::ClusterNotAccepted => "cluster-not-accepted",
-            Self::ClusterNotJoined => "cluster-not-joined",
-            Self::NotTarget => "not-target",
-            Self::SyncFailed => "sync-failed",
-            Self::NotSynced => "not-synced",
-            Self::NotCompared => "not-compared",
-            Self::PlacementEmpty => "placement-empty",
-            Self::Overdue => "overdue",
-            Self::Other => "other",
-        }
-    }
-
     /// Returns true if waiting does not help.
     fn is_permanent(self) -> bool {
         !matches!(
@@ -203,17 +174,15 @@ impl ProblemCause {
 
 /// A problem of an Application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnosis {
-    /// The cause.
-    pub cause: ProblemCause,
+pub(crate) struct Diagnosis {
+    pub(crate) cause: ProblemCause,
     /// The general problem, if `problem` is an error of the plugin; otherwise empty.
-    pub context: &'static str,
-    /// The problem.
-    pub problem: String,
+    pub(crate) context: &'static str,
+    pub(crate) problem: String,
     /// The remedy; empty if the problem names it.
-    pub remedy: String,
+    pub(crate) remedy: String,
     /// True if waiting does not help.
-    pub permanent: bool,
+    pub(crate) permanent: bool,
 }
 
 impl Diagnosis {
@@ -228,8 +197,7 @@ impl Diagnosis {
     }
 
     /// Formats the problem with its context.
-    #[must_use]
-    pub fn message(&self) -> String {
+    pub(crate) fn message(&self) -> String {
         match self.context {
             "" => self.problem.clone(),
             context => format!("{context}: {}", self.problem),
@@ -237,8 +205,7 @@ impl Diagnosis {
     }
 
     /// Formats the problem and the remedy as one line.
-    #[must_use]
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         match &*self.remedy {
             "" => self.message(),
             remedy => format!("{}: {remedy}", self.message()),
@@ -247,11 +214,7 @@ impl Diagnosis {
 }
 
 /// Returns the reasons why an Application has no works; at least one.
-#[must_use]
-pub fn absence(
-    application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
-) -> Vec<Diagnosis> {
+pub(crate) fn absence(application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
     if application.pull {
         let problem = format!(
             "it uses the pull model, because it has the label {}, and not the plugin",
@@ -279,11 +242,10 @@ pub fn absence(
 }
 
 /// Returns why an Application has no works for these managed clusters, of which it may name none; empty if it should have.
-#[must_use]
-pub fn absence_on(
+pub(crate) fn absence_on(
     names: &[String],
     application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+    clusters: KnownClusters<'_>,
 ) -> Vec<Diagnosis> {
     let targets = &application.targets;
     let problem = |name: &String| {
@@ -334,11 +296,7 @@ fn pending(application: &DiagnosedApplication) -> Diagnosis {
 
 /// Returns the problems because of which Argo CD does not deliver the current version of an Application. `clusters` are the managed
 /// clusters, if they could be read.
-#[must_use]
-pub fn problems(
-    application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
-) -> Vec<Diagnosis> {
+pub(crate) fn problems(application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
     let of_condition = |condition: &ApplicationCondition| match of_message(&condition.message, application, clusters) {
         Some(cluster) => cluster,
         // The sync has the same error.
@@ -370,7 +328,7 @@ pub fn problems(
 fn of_operation(
     operation: &SyncOperation,
     application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+    clusters: KnownClusters<'_>,
 ) -> Vec<Diagnosis> {
     let is_running = operation.phase == "Running";
     if !is_running && !operation.has_failed() || application.sync == "Synced" {
@@ -396,7 +354,7 @@ fn of_operation(
 fn of_message(
     message: &str,
     application: &DiagnosedApplication,
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+    clusters: KnownClusters<'_>,
 ) -> Option<Vec<Diagnosis>> {
     if let Some(errors) = plugin_errors(message) {
         return Some(errors.into_iter().map(of_plugin).collect());
@@ -500,7 +458,7 @@ static ERROR_TEXTS: [ErrorText; 7] = [
 ];
 
 /// Returns the diagnosis of a missing namespace on the hub: the hub has one for each managed cluster that it accepted.
-fn of_namespace(name: &str, clusters: Option<&BTreeMap<String, DiagnosedCluster>>) -> Diagnosis {
+fn of_namespace(name: &str, clusters: KnownClusters<'_>) -> Diagnosis {
     let problem = clusters.and_then(|clusters| cluster_problem(name, clusters));
     problem.unwrap_or_else(|| {
         Diagnosis::new(
@@ -559,8 +517,7 @@ fn between<'t>(text: &'t str, start: &str, end: &str) -> Option<&'t str> {
 }
 
 /// Returns the problem because of which nothing reaches a managed cluster, if any.
-#[must_use]
-pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, DiagnosedCluster>) -> Option<Diagnosis> {
+pub(crate) fn cluster_problem(name: &str, clusters: &BTreeMap<String, DiagnosedCluster>) -> Option<Diagnosis> {
     let Some(cluster) = clusters.get(name) else {
         return Some(Diagnosis::new(
             ProblemCause::ClusterUnknown,
@@ -585,8 +542,7 @@ pub fn cluster_problem(name: &str, clusters: &BTreeMap<String, DiagnosedCluster>
 }
 
 /// Returns the reason why a Placement selects no managed cluster, in the words of OCM; `None` if it selects some.
-#[must_use]
-pub fn unsatisfied(placement: &Value) -> Option<String> {
+pub(crate) fn unsatisfied(placement: &Value) -> Option<String> {
     let status = &placement["status"];
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let mut unsatisfied =
@@ -607,10 +563,9 @@ pub fn unsatisfied(placement: &Value) -> Option<String> {
 
 /// Returns the problems of works to which nothing happens: their Placement selects no managed cluster, or the agent or OCM has done
 /// nothing for minutes. `placements` are the reasons why Placements select none.
-#[must_use]
-pub fn standstill(
+pub(crate) fn standstill(
     works: &[WorkStatus],
-    clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
+    clusters: KnownClusters<'_>,
     placements: &BTreeMap<String, String>,
 ) -> Vec<Diagnosis> {
     let of_placement = placements.iter().map(|(name, why)| {
@@ -643,7 +598,6 @@ pub fn standstill(
 }
 
 /// Returns true if a plugin's name was meant for this program: Argo CD chooses it, or it is similar.
-#[must_use]
-pub fn is_our_plugin(name: &str) -> bool {
+pub(crate) fn is_our_plugin(name: &str) -> bool {
     name.is_empty() || name.starts_with(PLUGIN) || similar(name, [PLUGIN].into_iter()).is_some()
 }

@@ -16,11 +16,10 @@ mod shown;
 mod text;
 mod work;
 
-pub use file::{read_input, works};
-pub use list::ChangeList;
-pub use ocm::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
-pub use text::{DiffStyle, format_changes, object_text};
-pub use work::ComparedWork;
+pub(crate) use file::{read_input, works};
+pub(crate) use list::ChangeList;
+pub(crate) use text::{DiffStyle, format_changes, object_text};
+pub(crate) use work::ComparedWork;
 
 use generate::content_hash;
 use manifest::key::ObjectKey;
@@ -34,29 +33,27 @@ use work::ComparedObject;
 
 /// A difference between a live and a generated object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectChange {
+pub(crate) struct ObjectChange {
     /// The target of the work.
-    pub target: Target,
+    pub(crate) target: Target,
     /// The changed object or work, and the change if there is no text of it.
-    pub what: String,
+    pub(crate) what: String,
     /// The live object.
-    pub before: Option<Side>,
+    pub(crate) before: Option<Side>,
     /// The generated object.
-    pub after: Option<Side>,
+    pub(crate) after: Option<Side>,
 }
 
 /// One side of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Side {
-    /// The name of the work.
-    pub work: String,
+pub(crate) struct Side {
+    pub(crate) work: String,
     /// The object as YAML.
-    pub yaml: String,
+    pub(crate) yaml: String,
 }
 
 /// Returns true if works of these names were made under a policy and `name` was not.
-#[must_use]
-pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'n str>) -> bool {
+pub(crate) fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'n str>) -> bool {
     !name.is_under_policy() && live.any(|work| name.is_of_under_policy(work))
 }
 
@@ -64,8 +61,7 @@ pub fn is_named_by_policy<'n>(name: &WorkName, mut live: impl Iterator<Item = &'
 ///
 /// Works that are Argo CD hooks exist only while and after they run, and no sync removes them. So they are compared only with
 /// works that were never on a hub.
-#[must_use]
-pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<ObjectChange> {
+pub(crate) fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub: bool) -> Vec<ObjectChange> {
     let has_uid = |work: &ComparedWork<'_>| {
         work.work
             .metadata()
@@ -76,25 +72,20 @@ pub fn compare(live: &[ComparedWork<'_>], generated: &[ComparedWork<'_>], on_hub
     let is_compared = |work: &&ComparedWork<'_>| !(on_hub && is_hook(work));
     let live = || live.iter().filter(is_compared);
     let generated = || generated.iter().filter(is_compared);
-    let mut targets: Vec<&Target> = Vec::new();
-    let mut known = HashSet::new();
-    for ComparedWork { work, .. } in generated().chain(live()) {
-        if known.insert(&work.target) {
-            targets.push(&work.target);
+    let (mut by_target, mut positions) = (Vec::<(&Target, [ComparedWorks<'_>; 2])>::new(), HashMap::new());
+    let sides = generated().map(|work| (1, work)).chain(live().map(|work| (0, work)));
+    for (side, compared) in sides {
+        let target = &compared.work.target;
+        let at = *positions.entry(target).or_insert(by_target.len());
+        if at == by_target.len() {
+            by_target.push((target, [Vec::new(), Vec::new()]));
         }
+        by_target[at].1[side].push(compared);
     }
-    let mut by_target: HashMap<&Target, (ComparedWorks<'_>, ComparedWorks<'_>)> = HashMap::new();
-    for compared in live() {
-        by_target.entry(&compared.work.target).or_default().0.push(compared);
-    }
-    for compared in generated() {
-        by_target.entry(&compared.work.target).or_default().1.push(compared);
-    }
-    let of_target = |target| {
-        let (before, after) = &by_target[target];
-        changes(target, before, after)
-    };
-    targets.into_iter().flat_map(of_target).collect()
+    let of_target = by_target
+        .iter()
+        .flat_map(|(target, [before, after])| changes(target, before, after));
+    of_target.collect()
 }
 
 /// The works of a target on one side.

@@ -17,19 +17,19 @@ mod print;
 mod rights;
 mod shipped;
 
-pub use checks::{BEFORE_INSTALL, CHECKS, Check, REFUSED, about_nodes, agent_policy};
-pub use controller::ControllerPod;
+pub(crate) use checks::{BEFORE_INSTALL, about_nodes, agent_policy};
+pub use checks::{CHECKS, Check, REFUSED};
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN, items};
-pub use hub_state::{ApplyError, HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};
-pub use message::{Finding, Message, Severity};
-pub use print::FindingList;
-pub use rights::{Permission, required_permissions};
+pub(crate) use hub_state::{HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};
+pub(crate) use message::Finding;
+pub use message::{Message, Severity};
+pub(crate) use print::FindingList;
+pub(crate) use rights::{Permission, required_permissions};
 
 use jiff::Timestamp;
 
 /// Runs all checks, and returns their findings as of `now`, errors first.
-#[must_use]
-pub fn examine(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
+pub(crate) fn examine(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for check in CHECKS {
         findings.extend((check.run)(hub_state, now).into_iter().map(|finding| Finding {
@@ -44,7 +44,7 @@ pub fn examine(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
 
 /// The overall result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckResult {
+pub(crate) enum CheckResult {
     /// There are no errors; there may be warnings.
     Passed,
     /// There are errors.
@@ -54,8 +54,7 @@ pub enum CheckResult {
 }
 
 /// Returns the overall result of the findings.
-#[must_use]
-pub fn overall_result(findings: &[Finding]) -> CheckResult {
+pub(crate) fn overall_result(findings: &[Finding]) -> CheckResult {
     if findings.iter().any(|finding| finding.message.level == Severity::Error) {
         CheckResult::Failed
     } else if findings.iter().any(|finding| finding.message.unreadable) {

@@ -8,8 +8,8 @@ mod gitopscluster;
 mod overview;
 mod peers;
 
-pub use gitopscluster::GitOpsClusterSelection;
-pub use peers::peers;
+pub(crate) use gitopscluster::GitOpsClusterSelection;
+pub(crate) use peers::peers;
 
 use crate::cli::HubArgs;
 use crate::diagnosis;
@@ -17,7 +17,7 @@ use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Lookup;
 use crate::runtime::runtime;
 use crate::view::kubectl_name;
-use hub::{NO_HUB, PAGE, PATIENCE, each, explain, in_order, status};
+use hub::{NO_HUB, PAGE, each, each_metadata, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -31,8 +31,9 @@ use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, 
 use ocm::tracking::{self, Tracking};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,28 +47,22 @@ const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the namespaces and names of all objects of a kind for a completion; if that is not permitted, those in `namespace`. Returns
 /// none if the hub does not answer within two seconds.
-#[must_use]
-pub fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>) -> Vec<(String, String)> {
-    let Ok(runtime) = runtime() else { return Vec::new() };
+pub(crate) fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>) -> Vec<(String, String)> {
     let read = async {
         let hub = Hub::connect(hub).await.ok()?;
-        let of = async |namespace| list(hub.client.clone(), resource, namespace, Arc::new(|_: &Map<'_>| true)).await;
-        match (of(None).await, namespace) {
-            (Ok(all), _) => Some(all),
-            (Err(_), Some(namespace)) => of(Some(namespace.to_owned())).await.ok(),
-            (Err(_), None) => None,
+        let list = async |namespace| list(&hub.client, resource, namespace, &|_| true).await.ok();
+        match list(None).await {
+            None if namespace.is_some() => list(namespace).await,
+            all => all,
         }
     };
-    let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
-    let listed = read.ok().flatten().unwrap_or_default().into_iter();
+    let listed = in_time(read).into_iter().flatten();
     listed.map(|listed| (listed.namespace, listed.name)).collect()
 }
 
 /// Returns the names of the objects that an Application delivers to a managed cluster, or to all, for a completion; none if the hub does
 /// not answer within two seconds.
-#[must_use]
-pub fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&str>) -> Vec<String> {
-    let Ok(runtime) = runtime() else { return Vec::new() };
+pub(crate) fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&str>) -> Vec<String> {
     let read = async {
         let hub = Hub::connect(hub).await.ok()?.client;
         let delivery = Delivery::read_application(&hub, application, None).await.ok()?;
@@ -81,26 +76,28 @@ pub fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: Option<&
         }
         Some(live::sent::objects(&works).iter().map(kubectl_name).collect())
     };
-    let read = runtime.block_on(async { tokio::time::timeout(NAMES_TIMEOUT, read).await });
-    read.ok().flatten().unwrap_or_default()
+    in_time(read).unwrap_or_default()
+}
+
+/// Returns what is read for a completion; `None` if the hub does not answer in time.
+fn in_time<T>(read: impl Future<Output = Option<T>>) -> Option<T> {
+    let limited = async { tokio::time::timeout(NAMES_TIMEOUT, read).await };
+    runtime().ok()?.block_on(limited).ok()?
 }
 
 /// The works on a hub.
 #[derive(Debug, Default)]
-pub struct FetchedWorks {
+pub(crate) struct FetchedWorks {
     /// The JSON of each work.
-    pub works: Vec<String>,
+    pub(crate) works: Vec<String>,
     /// The managed clusters, if the user is permitted to read them.
-    pub clusters: Option<BTreeMap<String, DiagnosedCluster>>,
+    pub(crate) clusters: Option<BTreeMap<String, DiagnosedCluster>>,
     /// The reads that failed: one line each.
-    pub notices: Vec<String>,
+    pub(crate) notices: Vec<String>,
 }
 
 /// Reads the works of an Application, and the managed clusters.
-///
-/// # Errors
-/// One line, if the hub cannot be reached or does not permit the read.
-pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<FetchedWorks, String> {
+pub(crate) fn works(hub: &HubArgs, ownership: &Ownership) -> Result<FetchedWorks, String> {
     runtime()?.block_on(async {
         let hub = Hub::connect(hub).await.map_err(|error| {
             let by_file = ", or compare with a file with --file";
@@ -113,25 +110,24 @@ pub fn works(hub: &HubArgs, ownership: &Arc<Ownership>) -> Result<FetchedWorks, 
 
 /// The state of an Application, from the first and from later reads.
 #[derive(Debug, Default)]
-pub struct ApplicationState {
+pub(crate) struct ApplicationState {
     /// The JSON of each work.
-    pub works: Vec<Arc<str>>,
+    pub(crate) works: Vec<Arc<str>>,
     /// The reads that failed: one line each.
-    pub notices: Vec<String>,
+    pub(crate) notices: Vec<String>,
     /// The managed clusters, if the user is permitted to read them.
-    pub clusters: Option<BTreeMap<String, DiagnosedCluster>>,
+    pub(crate) clusters: Option<BTreeMap<String, DiagnosedCluster>>,
     /// The Placements of its works that select no managed cluster, with OCM's reasons, as far as the user may read them.
-    pub unsatisfied_placements: BTreeMap<String, String>,
-    /// The Application.
-    pub application: Lookup<diagnosis::DiagnosedApplication>,
+    pub(crate) unsatisfied_placements: BTreeMap<String, String>,
+    pub(crate) application: Lookup<diagnosis::DiagnosedApplication>,
     /// Argo CD's message about a running sync, if the user is permitted to read it.
-    pub syncing: Option<String>,
+    pub(crate) syncing: Option<String>,
     /// The holds of managed clusters, if the user is permitted to read namespaces.
-    pub holds: Vec<Hold>,
+    pub(crate) holds: Vec<Hold>,
 }
 
 /// Reads the works of an Application repeatedly: of unchanged works only the metadata.
-pub struct WorkReader {
+pub(crate) struct WorkReader {
     runtime: Runtime,
     hub: Hub,
     known: HashMap<Version, Arc<str>>,
@@ -142,10 +138,7 @@ type Version = (&'static str, String, String, String);
 
 impl WorkReader {
     /// Creates a reader. Sends no request yet.
-    ///
-    /// # Errors
-    /// One line, if there is no configuration for the hub.
-    pub fn connect(args: &HubArgs) -> Result<Self, String> {
+    pub(crate) fn connect(args: &HubArgs) -> Result<Self, String> {
         let runtime = runtime()?;
         let hub = runtime.block_on(Hub::connect(args))?;
         Ok(Self {
@@ -156,16 +149,12 @@ impl WorkReader {
     }
 
     /// Returns the URL of the hub.
-    #[must_use]
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.hub.url
     }
 
     /// Reads the works of `application` for `clusters`, or for all clusters if the list is empty.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn read_works(
+    pub(crate) fn read_works(
         &mut self,
         application: &ApplicationName,
         clusters: &[String],
@@ -184,8 +173,7 @@ impl WorkReader {
     }
 
     /// Returns true if the tunnel of OCM's cluster-proxy to a managed cluster is known to be open.
-    #[must_use]
-    pub fn has_tunnel(&self, cluster: &str) -> bool {
+    pub(crate) fn has_tunnel(&self, cluster: &str) -> bool {
         let path = ADDONS.path(&ObjectRef::new(cluster, ""));
         let lookup = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
         let addon = lookup.as_ref().ok().and_then(Lookup::found);
@@ -193,7 +181,7 @@ impl WorkReader {
     }
 
     /// Waits for a time. The runtime serves the connection meanwhile.
-    pub fn pause(&self, time: Duration) {
+    pub(crate) fn pause(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 }
@@ -205,8 +193,7 @@ struct Hub {
 
 impl Hub {
     async fn connect(args: &HubArgs) -> Result<Self, String> {
-        let mut config = hub::config(&args.connection()).await?;
-        config.read_timeout = Some(PATIENCE);
+        let config = hub::config(&args.connection()).await?;
         let url = config.cluster_url.to_string();
         match Client::try_from(config) {
             Ok(client) => Ok(Self { client, url }),
@@ -214,14 +201,11 @@ impl Hub {
         }
     }
 
-    async fn list_works(&self, ownership: &Arc<Ownership>) -> Result<FetchedWorks, Error> {
+    async fn list_works(&self, ownership: &Ownership) -> Result<FetchedWorks, Error> {
         let mut fetched = FetchedWorks::default();
         for resource in [&WORKS, &WORK_SETS] {
-            let selects = {
-                let ownership = Arc::clone(ownership);
-                Arc::new(move |metadata: &Map<'_>| ownership.owns(resource.kind, metadata))
-            };
-            let names = match list(self.client.clone(), resource, None, Arc::clone(&selects)).await {
+            let selects = |metadata: &Map<'_>| ownership.owns(resource.kind, metadata);
+            let names = match list(&self.client, resource, None, &selects).await {
                 Ok(names) => names,
                 // OCM installs both kinds, but the second is newer.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
@@ -232,21 +216,14 @@ impl Hub {
                         explain(&error)
                     ));
                     let namespaces = ownership.namespaces(resource.kind).iter();
-                    let lists = namespaces.map(|namespace| {
-                        list(
-                            self.client.clone(),
-                            resource,
-                            Some(namespace.clone()),
-                            Arc::clone(&selects),
-                        )
-                    });
+                    let lists = namespaces.map(|namespace| list(&self.client, resource, Some(namespace), &selects));
                     in_order(lists).await?.concat()
                 }
                 Err(error) => return Err(error),
             };
             let works = names
                 .into_iter()
-                .map(|listed| get(self.client.clone(), resource, (listed.namespace, listed.name)));
+                .map(|listed| get(&self.client, resource, listed.namespace, listed.name));
             fetched.works.extend(in_order(works).await?.into_iter().flatten());
         }
         fetched.clusters = self.clusters().await?;
@@ -263,17 +240,6 @@ impl Hub {
         let Some(tracking) = self.tracking(&application.argo_cd).await? else {
             return Ok(Err(self.no_argo_cd(&application.argo_cd).await?));
         };
-        let state = self.read_state(application, &tracking, clusters, known).await?;
-        Ok(Ok(state))
-    }
-
-    async fn read_state(
-        &self,
-        application: &ApplicationName,
-        tracking: &Tracking,
-        clusters: &[String],
-        known: &mut HashMap<Version, Arc<str>>,
-    ) -> Result<ApplicationState, Error> {
         let mut state = ApplicationState::default();
         // Read first: then the works of a completed sync are among the works that are read afterwards.
         let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
@@ -291,7 +257,7 @@ impl Hub {
         };
         let sets = match clusters {
             [] => {
-                let application_works = ApplicationWorks::new(application, tracking, &listed, &[]);
+                let application_works = ApplicationWorks::new(application, &tracking, &listed, &[]);
                 self.list_sets(application_works, &mut state.notices).await?
             }
             _ => Vec::new(),
@@ -300,15 +266,15 @@ impl Hub {
             .iter()
             .map(|set| (set.namespace.clone(), set.name.clone()))
             .collect();
-        let application_works = ApplicationWorks::new(application, tracking, &listed, &places);
-        let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata));
+        let application_works = ApplicationWorks::new(application, &tracking, &listed, &places);
+        let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
-            some => some.iter().cloned().map(Some).collect(),
+            some => some.iter().map(|cluster| Some(&**cluster)).collect(),
         };
         let lists = namespaces
             .into_iter()
-            .map(|namespace| list(self.client.clone(), &WORKS, namespace, Arc::clone(&selects)));
+            .map(|namespace| list(&self.client, &WORKS, namespace, &selects));
         let works = in_order(lists).await?.concat();
         let listed = sets.into_iter().map(|set| (&WORK_SETS, set));
         let listed = listed.chain(works.into_iter().map(|work| (&WORKS, work)));
@@ -333,7 +299,7 @@ impl Hub {
                 .unsatisfied_placements
                 .extend(why.map(|why| (object_ref.to_string(), why)));
         }
-        Ok(state)
+        Ok(Ok(state))
     }
 
     /// Lists the sets of works of an Application, or adds a notice if we are not permitted to.
@@ -342,8 +308,8 @@ impl Hub {
         application_works: ApplicationWorks,
         notices: &mut Vec<String>,
     ) -> Result<Vec<Listed>, Error> {
-        let selects = Arc::new(move |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata));
-        match list(self.client.clone(), &WORK_SETS, None, selects).await {
+        let selects = |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata);
+        match list(&self.client, &WORK_SETS, None, &selects).await {
             Ok(sets) => Ok(sets),
             Err(error) if status(&error) == Some(404) => Ok(Vec::new()),
             Err(error) if status(&error) == Some(403) => {
@@ -363,11 +329,10 @@ impl Hub {
         let reads = listed.map(|(resource, work)| {
             let key = (resource.kind, work.namespace, work.name, work.version);
             let same = known.get(&key).map(Arc::clone);
-            let client = self.client.clone();
             async move {
                 let text = match same {
                     Some(text) => Some(text),
-                    None => get(client, resource, (key.1.clone(), key.2.clone()))
+                    None => get(&self.client, resource, key.1.clone(), key.2.clone())
                         .await?
                         .map(Arc::from),
                 };
@@ -421,10 +386,7 @@ impl Hub {
     ) -> Result<(), Error> {
         let page = params.limit.unwrap_or(PAGE);
         let read = each(&self.client, &resource.path(object_ref), params.limit(page), keep).await;
-        read.map_err(|error| match error {
-            Error::SerdeError(_) => no_api(),
-            other => other,
-        })
+        read.map_err(without_serde)
     }
 
     /// Returns the managed clusters; `None` if we are not permitted to read them.
@@ -465,59 +427,48 @@ struct Listed {
     version: String,
 }
 
-/// Lists the metadata of the selected objects.
-async fn list<F>(
-    client: Client,
-    resource: &'static Resource,
-    namespace: Option<String>,
-    selects: Arc<F>,
-) -> Result<Vec<Listed>, Error>
-where
-    F: Fn(&Map<'_>) -> bool + Send + Sync + 'static,
-{
-    let request = Request::new(path(resource, namespace.as_deref()));
-    let mut names = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
-    loop {
-        let answer = request.list_metadata(&page).map_err(Error::BuildRequest)?;
-        let answer = client.request_text(answer).await?;
-        let Ok(Value::Map(answer)) = yaml::json(&answer) else {
-            return Err(no_api());
+/// Lists the metadata of the selected objects of a namespace, or of all.
+async fn list(
+    client: &Client,
+    resource: &Resource,
+    namespace: Option<&str>,
+    selects: &dyn Fn(&Map<'_>) -> bool,
+) -> Result<Vec<Listed>, Error> {
+    #[derive(Deserialize)]
+    struct ListedObject {
+        metadata: Option<Box<RawValue>>,
+    }
+    let mut all = Vec::new();
+    let keep = |object: ListedObject| {
+        let text = object.metadata.as_ref().map_or("", |metadata| metadata.get());
+        let Ok(Value::Map(metadata)) = yaml::json(text) else {
+            return;
         };
-        if let Some(Value::List(items)) = answer.get("items") {
-            let metadata = items.iter().filter_map(|item| item.as_map()?.get("metadata")?.as_map());
-            let listed = |metadata: &Map<'_>| {
-                Some(Listed {
-                    namespace: get_string(metadata, "namespace").unwrap_or_default(),
-                    name: get_string(metadata, "name")?,
-                    version: get_string(metadata, "resourceVersion").unwrap_or_default(),
-                })
-            };
-            names.extend(metadata.filter(|metadata| selects(metadata)).filter_map(listed));
+        let text = |key| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+        if let Some(name) = text("name").filter(|_| selects(&metadata)) {
+            all.push(Listed {
+                namespace: text("namespace").unwrap_or_default(),
+                name,
+                version: text("resourceVersion").unwrap_or_default(),
+            });
         }
-        match next_page(&answer) {
-            Some(next_page) => page = page.continue_token(&next_page),
-            None => return Ok(names),
-        }
+    };
+    let page = ListParams::default().limit(PAGE);
+    let read = each_metadata(client, &path(resource, namespace), page, keep).await;
+    read.map_err(without_serde)?;
+    Ok(all)
+}
+
+/// Replaces an error about the form of an answer: API servers answer with JSON.
+fn without_serde(error: Error) -> Error {
+    match error {
+        Error::SerdeError(_) => no_api(),
+        other => other,
     }
 }
 
-/// Returns the query with which a list continues.
-fn next_page(list: &Map<'_>) -> Option<String> {
-    let next_page = get_string(list.get("metadata")?.as_map()?, "continue")?;
-    (!next_page.is_empty()).then_some(next_page)
-}
-
-fn get_string(fields: &Map<'_>, key: &str) -> Option<String> {
-    fields.get(key)?.as_str().map(str::to_owned)
-}
-
 /// Returns the JSON of a work; `None` if it was deleted after the list.
-async fn get(
-    client: Client,
-    resource: &'static Resource,
-    (namespace, name): (String, String),
-) -> Result<Option<String>, Error> {
+async fn get(client: &Client, resource: &Resource, namespace: String, name: String) -> Result<Option<String>, Error> {
     let request = Request::new(path(resource, Some(&namespace)));
     let request = request.get(&name, &GetParams::default()).map_err(Error::BuildRequest)?;
     match client.request_text(request).await {

@@ -40,10 +40,12 @@ pub use removal::{
 };
 pub use settings::CONTROLLER;
 
+use crate::embedded;
+use clap::ValueEnum;
 use generate::print::OutputFormat;
 use hub_state::model::shipped;
 use hub_state::pull::Dialect;
-use manifest::value::Value;
+use manifest::problem::Problems;
 use manifest::{json, yaml};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
@@ -132,7 +134,7 @@ impl InstallOptions {
             argo_cd: ArgoCd::default(),
             images: InstallImages::default(),
             image_pull_secrets: Vec::new(),
-            features: Feature::ALL.iter().copied().collect(),
+            features: Feature::value_variants().iter().copied().collect(),
             replicas: None,
             settings: Vec::new(),
             pull_dialect: Dialect::default(),
@@ -142,9 +144,13 @@ impl InstallOptions {
             additions_only: false,
         }
     }
-}
 
-impl InstallOptions {
+    /// Returns true if the flags name a feature, or one that implies it.
+    #[must_use]
+    pub fn has_feature(&self, feature: Feature) -> bool {
+        with_implied(self.features.iter().copied()).contains(&feature)
+    }
+
     /// Completes the options from the hub: with the parts of its Argo CD, and with what an earlier installation has and must keep.
     /// Returns that installation, and the features to apply. `workloads` are those of Argo CD's namespace, `settings` the ConfigMap of
     /// the controller, if it exists.
@@ -155,13 +161,10 @@ impl InstallOptions {
         &mut self,
         workloads: &[Json],
         settings: Option<&Json>,
-    ) -> Result<(Installed, BTreeSet<Feature>), Vec<String>> {
+    ) -> Result<(Installed, BTreeSet<Feature>), Problems> {
         self.argo_cd = ArgoCd::among(workloads);
         let requested = with_implied(self.features.iter().copied());
-        let problems = self.argo_cd.target_problems(&requested, &self.namespace);
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        Problems::or(self.argo_cd.target_problems(&requested, &self.namespace), ())?;
         let installed = Installed::among(workloads, settings, &self.argo_cd);
         if !requested.contains(&Feature::Pull) {
             self.pull_dialect = installed.pull_dialect.unwrap_or_default();
@@ -208,7 +211,7 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
         options.argo_cd.rename(&mut object);
         // Under their final names: of two documents of one object, the second would remove the fields of the first.
         match objects.iter_mut().find(|other| other.is_same(&object)) {
-            Some(other) => merge::merge(other.value_mut(), object.into_value()),
+            Some(other) => merge::merge(&mut other.value, object.value),
             None => objects.push(object),
         }
     }
@@ -226,8 +229,8 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
     objects
 }
 
-fn parse_shipped_file(file: &'static str) -> impl Iterator<Item = ShippedObject> {
-    yaml::documents(file).map(|document| ShippedObject::new(document.expect("the shipped files are valid YAML").value))
+fn parse_shipped_file(file: &str) -> impl Iterator<Item = ShippedObject> {
+    embedded::objects(file).into_iter().map(ShippedObject::new)
 }
 
 /// Formats the objects for kubectl: YAML documents, or one JSON object a line.
@@ -235,13 +238,15 @@ fn parse_shipped_file(file: &'static str) -> impl Iterator<Item = ShippedObject>
 pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
     let mut text = String::new();
     for (at, object) in objects.iter().enumerate() {
+        let object = object.json();
+        let value = yaml::json(&object).expect("the object is JSON");
         match form {
             OutputFormat::Yaml => {
                 text.push_str(if at > 0 { "---\n" } else { "" });
-                text.push_str(&yaml::write(object.as_value()));
+                text.push_str(&yaml::write(&value));
             }
             OutputFormat::Json => {
-                text.push_str(&object.json());
+                json::write(&value, &mut text).expect("the object is JSON");
                 text.push('\n');
             }
         }
@@ -249,9 +254,8 @@ pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
     text
 }
 
-/// Returns the canonical JSON of a value.
-fn json_of(value: &Value<'_>) -> String {
-    let mut text = String::new();
-    json::write(value, &mut text).expect("the shipped files are valid JSON");
-    text
+/// Returns the name of a value of a flag.
+fn name_of(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or(String::new(), |value| value.get_name().to_owned())
 }

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let env = match commands::environment(std::env::vars_os()) {
         Ok(env) => env,
         Err(problems) => {
-            let _ = commands::fail(&problems.to_string());
+            let _ = commands::fail(problems);
             return ExitCode::from(failure);
         }
     };
@@ -38,6 +38,6 @@ fn main() -> ExitCode {
     match run.map(thread::JoinHandle::join) {
         Ok(Ok(never)) => never,
         Ok(Err(_)) => ExitCode::from(failure),
-        Err(error) => ExitCode::from(commands::fail(&format!("error: no thread can be started: {error}\n")).0),
+        Err(error) => ExitCode::from(commands::fail(format!("no thread can be started: {error}")).0),
     }
 }

@@ -4,11 +4,11 @@
 //! OCM keeps no history. The previous content is in the works that the rollout has not reached, and a stopped rollout goes on when its
 //! strategy tolerates the clusters that stop it.
 
-use crate::list::List;
+use crate::list::{List, from_json};
 use crate::table;
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
-use manifest::value::{Map, Value as Listed};
+use manifest::value::Value as Listed;
 use ocm::duration;
 use ocm::health::{HealthStatus, WorkStatus};
 use ocm::hold::Hold;
@@ -29,7 +29,7 @@ const UNDONE: &str = "argocd-ocm-cmp.github.io/rollout-undone";
 
 /// The state of a rollout on a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RolloutState {
+pub(crate) enum RolloutState {
     /// The cluster has the current content, and an object is broken, or its deadline has passed.
     Failed,
     /// The cluster has the current content, and its agent works on it.
@@ -44,27 +44,20 @@ pub enum RolloutState {
 
 impl fmt::Display for RolloutState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Failed => "Failed",
-            Self::Updating => "Updating",
-            Self::OnHold => "OnHold",
-            Self::Waiting => "Waiting",
-            Self::Updated => "Updated",
-        })
+        fmt::Debug::fmt(self, f)
     }
 }
 
 /// A managed cluster that the ManifestWorkReplicaSet selects, and how far the rollout is there.
 #[derive(Clone, Debug)]
-pub struct RolloutCluster {
+pub(crate) struct RolloutCluster {
     /// The managed cluster.
-    pub name: String,
+    pub(crate) name: String,
     /// The decision group of the Placement: its index, and its name, which may be empty.
     group: (u32, String),
-    /// The state.
-    pub state: RolloutState,
+    pub(crate) state: RolloutState,
     /// The reason for the state; empty if there is none.
-    pub message: String,
+    pub(crate) message: String,
     /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure.
     is_late: bool,
     /// The content of its work.
@@ -73,26 +66,30 @@ pub struct RolloutCluster {
 
 /// A ManifestWorkReplicaSet, and how far its rollout is on each cluster.
 #[derive(Clone, Debug)]
-pub struct Rollout {
-    /// The ManifestWorkReplicaSet.
+pub(crate) struct Rollout {
     set: Value,
     /// The clusters, in the order of the groups.
-    pub clusters: Vec<RolloutCluster>,
+    pub(crate) clusters: Vec<RolloutCluster>,
 }
 
 /// A change of a ManifestWorkReplicaSet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SetChange {
+pub(crate) struct SetChange {
     /// The merge patch, for the version that was read.
-    pub patch: Value,
+    pub(crate) patch: Value,
     /// What it does, for people.
-    pub summary: String,
+    pub(crate) summary: String,
 }
 
 impl Rollout {
     /// Creates the rollout of a set from the works of its Application, the decisions of its Placement and the holds.
-    #[must_use]
-    pub fn new(set: Value, works: &[(Value, WorkStatus)], decisions: &[Value], holds: &[Hold], now: Timestamp) -> Self {
+    pub(crate) fn new(
+        set: Value,
+        works: &[(Value, WorkStatus)],
+        decisions: &[Value],
+        holds: &[Hold],
+        now: Timestamp,
+    ) -> Self {
         let metadata = &set["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let label = format!("{}.{}", text(&metadata["namespace"]), text(&metadata["name"]));
@@ -186,10 +183,14 @@ impl Rollout {
     }
 
     /// Returns the namespace and the name of the set.
-    #[must_use]
-    pub fn object_ref(&self) -> ObjectRef {
+    pub(crate) fn object_ref(&self) -> ObjectRef {
         let text = |key| self.set["metadata"][key].as_str().unwrap_or_default();
         ObjectRef::new(text("namespace"), text("name"))
+    }
+
+    /// Returns the namespace and the name of its Placement.
+    fn placement(&self) -> ObjectRef {
+        placement_of(&self.set)
     }
 
     fn kind(&self) -> &str {
@@ -197,25 +198,27 @@ impl Rollout {
         kind.as_str().unwrap_or("All")
     }
 
-    fn strategy(&self) -> &Value {
-        let strategy = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"];
+    /// Returns the field with the settings of the strategy.
+    fn strategy_field(&self) -> &'static str {
         match self.kind() {
-            "Progressive" => &strategy["progressive"],
-            "ProgressivePerGroup" => &strategy["progressivePerGroup"],
-            _ => &strategy["all"],
+            "Progressive" => "progressive",
+            "ProgressivePerGroup" => "progressivePerGroup",
+            _ => "all",
         }
+    }
+
+    fn strategy(&self) -> &Value {
+        &self.set["spec"]["placementRefs"][0]["rolloutStrategy"][self.strategy_field()]
     }
 
     fn with_state(&self, state: RolloutState) -> impl Iterator<Item = &RolloutCluster> {
         self.clusters.iter().filter(move |cluster| cluster.state == state)
     }
 
-    /// Returns true if all clusters have the current content.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.clusters
-            .iter()
-            .all(|cluster| cluster.state == RolloutState::Updated)
+    /// Returns true if all clusters have the current content, and there are some: a Placement that selects none, does not exist, or
+    /// is not decided yet, is no success.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.clusters.is_empty() && self.with_state(RolloutState::Updated).count() == self.clusters.len()
     }
 
     /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
@@ -241,8 +244,7 @@ impl Rollout {
     }
 
     /// Describes the state in one line.
-    #[must_use]
-    pub fn headline(&self) -> String {
+    pub(crate) fn headline(&self) -> String {
         let (all, updated) = (self.clusters.len(), self.with_state(RolloutState::Updated).count());
         let numbers = format!("{updated} of {} updated", count(all, "cluster"));
         let blocking = || {
@@ -253,15 +255,16 @@ impl Rollout {
             _ if self.is_complete() => format!("complete, {numbers}"),
             Some(cluster) if self.is_stopped() => format!("stopped at {}, {numbers}", cluster.name),
             Some(cluster) => format!("waits for {}, {numbers}", cluster.name),
+            None if self.clusters.is_empty() => format!(
+                "its Placement {} selects no managed cluster: see the condition PlacementSatisfied of the Placement",
+                self.placement()
+            ),
             None => format!("in progress, {numbers}"),
         }
     }
 
     /// Returns the change that lets a rollout go on without the clusters that stop it, with the settings that do the same.
-    ///
-    /// # Errors
-    /// One line, if no cluster waits for others, or no strategy can go on.
-    pub fn resume(&self) -> Result<SetChange, String> {
+    pub(crate) fn resume(&self) -> Result<SetChange, String> {
         let name = self.object_ref();
         if self.with_state(RolloutState::Waiting).next().is_none() {
             return Err(format!(
@@ -270,19 +273,16 @@ impl Rollout {
         }
         let failed: Vec<_> = self.with_state(RolloutState::Failed).collect();
         let held = self.with_state(RolloutState::OnHold).count();
-        if failed.is_empty() && held == 0 {
-            return Err(format!(
-                "ManifestWorkReplicaSet {name} is not stopped: {}",
-                self.headline()
-            ));
-        }
         if let Some(cluster) = failed.iter().find(|cluster| self.is_mandatory(cluster)) {
             return Err(format!(
                 "managed cluster {} is in one of rollout-groups, which must all succeed: repair it, or run argocd-ocm-cmp rollout undo",
                 cluster.name
             ));
         }
-        let fields = self.tolerant_fields(&failed, held)?;
+        let fields = match (&*failed, held) {
+            ([], 0) => Vec::new(),
+            _ => self.tolerant_fields(&failed, held)?,
+        };
         if fields.is_empty() {
             return Err(format!(
                 "ManifestWorkReplicaSet {name} is not stopped: {}",
@@ -290,14 +290,9 @@ impl Rollout {
             ));
         }
         let mut placements = self.set["spec"]["placementRefs"].clone();
-        let strategy = if self.kind() == "Progressive" {
-            "progressive"
-        } else {
-            "progressivePerGroup"
-        };
         let mut settings = Vec::new();
         for (field, setting, number) in fields {
-            placements[0]["rolloutStrategy"][strategy][field] = json!(number);
+            placements[0]["rolloutStrategy"][self.strategy_field()][field] = json!(number);
             settings.push(format!("{setting}={number}"));
         }
         Ok(SetChange {
@@ -375,10 +370,7 @@ impl Rollout {
     }
 
     /// Returns the change that gives all clusters the content that those have which the rollout has not reached, or that of one cluster.
-    ///
-    /// # Errors
-    /// One line, if there is no such content, or if there are several.
-    pub fn undo(&self, like: Option<&str>) -> Result<SetChange, String> {
+    pub(crate) fn undo(&self, like: Option<&str>) -> Result<SetChange, String> {
         let name = self.object_ref();
         let template = &self.set["spec"][TEMPLATE];
         let undone = &self.set["metadata"]["annotations"][UNDONE];
@@ -437,6 +429,13 @@ impl Rollout {
     }
 }
 
+/// Returns the namespace and the name of the Placement of a ManifestWorkReplicaSet.
+pub(crate) fn placement_of(set: &Value) -> ObjectRef {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = &set["spec"]["placementRefs"][0]["name"];
+    ObjectRef::new(&text(&set["metadata"]["namespace"]), &text(name))
+}
+
 /// Returns true if OCM takes two contents for the same: it writes fields of works that have no value, and drops others.
 fn is_same(one: &Value, other: &Value) -> bool {
     essential(one) == essential(other)
@@ -488,7 +487,7 @@ fn share(value: &Value, all: usize) -> usize {
 
 /// The rollouts of an Application.
 #[derive(Debug)]
-pub struct Rollouts(pub Vec<Rollout>);
+pub(crate) struct Rollouts(pub Vec<Rollout>);
 
 impl List for Rollouts {
     fn table(&self, _: bool) -> String {
@@ -520,24 +519,24 @@ impl List for Rollouts {
     }
 
     fn to_value(&self) -> Listed<'_> {
+        let cluster = |cluster: &RolloutCluster| {
+            json!({
+                "cluster": cluster.name,
+                "group": cluster.group.1,
+                "message": cluster.message,
+                "state": cluster.state.to_string(),
+            })
+        };
         let rollouts = self.0.iter().map(|rollout| {
-            let clusters = rollout.clusters.iter().map(|cluster| {
-                Listed::Map(Map::from_fields([
-                    ("cluster", Listed::from_text(cluster.name.as_str())),
-                    ("group", Listed::from_text(cluster.group.1.as_str())),
-                    ("message", Listed::from_text(cluster.message.as_str())),
-                    ("state", Listed::from_text(cluster.state.to_string())),
-                ]))
-            });
-            Listed::Map(Map::from_fields([
-                ("clusters", Listed::List(clusters.collect())),
-                ("complete", Listed::Bool(rollout.is_complete())),
-                ("name", Listed::from_text(rollout.object_ref().to_string())),
-                ("stopped", Listed::Bool(rollout.is_stopped())),
-                ("summary", Listed::from_text(rollout.headline())),
-            ]))
+            json!({
+                "clusters": rollout.clusters.iter().map(cluster).collect::<Vec<_>>(),
+                "complete": rollout.is_complete(),
+                "name": rollout.object_ref().to_string(),
+                "stopped": rollout.is_stopped(),
+                "summary": rollout.headline(),
+            })
         });
-        Listed::List(rollouts.collect())
+        from_json(&rollouts.collect())
     }
 
     fn names(&self) -> Vec<String> {
@@ -644,6 +643,16 @@ mod tests {
         assert_eq!(
             waiting.resume().map(|change| change.summary),
             Ok("rollout-max-concurrency=3".to_owned())
+        );
+    }
+
+    #[test]
+    fn rollout_over_no_cluster_is_not_complete() {
+        let rollout = Rollout::new(set(&json!({})), &[], &[], &[], now());
+        assert!(!rollout.is_complete());
+        assert_eq!(
+            rollout.headline(),
+            "its Placement argocd/fleet selects no managed cluster: see the condition PlacementSatisfied of the Placement"
         );
     }
 

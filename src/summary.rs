@@ -8,24 +8,18 @@ use generate::partition::SyncStep;
 use generate::settings::Recipient;
 use manifest::text::unique;
 use manifest::value::Value;
-use std::array;
 
 /// The generated works.
 #[derive(Debug)]
-pub struct WorkSummary<'w> {
-    /// The works.
-    pub works: Vec<ManifestWork<'w>>,
+pub(crate) struct WorkSummary<'w> {
+    pub(crate) works: Vec<ManifestWork<'w>>,
     /// The maximum size of a work in OCM, in bytes.
-    pub limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
 }
 
 impl List for WorkSummary<'_> {
     fn table(&self, wide: bool) -> String {
-        if wide {
-            table::<7>(&self.works, self.limit)
-        } else {
-            table::<6>(&self.works, self.limit)
-        }
+        table(&self.works, self.limit, if wide { 7 } else { 6 })
     }
 
     fn to_value(&self) -> Value<'_> {
@@ -61,7 +55,7 @@ fn build_work_value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'stati
 }
 
 /// Formats the first columns of a line for each work, under a line of headings; empty if there are no works.
-fn table<const N: usize>(works: &[ManifestWork<'_>], limit: Option<u64>) -> String {
+fn table(works: &[ManifestWork<'_>], limit: Option<u64>, columns: usize) -> String {
     let Some(first) = works.first() else {
         return String::new();
     };
@@ -71,7 +65,7 @@ fn table<const N: usize>(works: &[ManifestWork<'_>], limit: Option<u64>) -> Stri
     };
     let headings = ["WORK", target, "WAVE", "OBJECTS", "BYTES", "OF LIMIT", "KINDS"].map(str::to_owned);
     let rows = std::iter::once(headings).chain(works.iter().map(|work| row(work, limit)));
-    let rows: Vec<[String; N]> = rows.map(|cells| array::from_fn(|at| cells[at].clone())).collect();
+    let rows: Vec<Vec<String>> = rows.map(|cells| cells.into_iter().take(columns).collect()).collect();
     table::lines(&rows)
 }
 

@@ -2,47 +2,89 @@
 
 use jiff::SignedDuration;
 use manifest::text::printable;
-use std::fmt::Write as _;
 use std::iter;
 
-/// Returns the width of each column, in characters.
-#[must_use]
-pub fn widths<'a, const N: usize>(rows: impl Iterator<Item = &'a [String; N]>) -> [usize; N] {
-    let mut widths = [0; N];
-    for row in rows {
+/// The escape codes of a terminal.
+pub(crate) const BOLD: &str = "\x1b[1m";
+pub(crate) const END: &str = "\x1b[0m";
+pub(crate) const RED: &str = "\x1b[31m";
+pub(crate) const GREEN: &str = "\x1b[32m";
+pub(crate) const YELLOW: &str = "\x1b[33m";
+pub(crate) const CYAN: &str = "\x1b[36m";
+
+/// A table of objects in some state.
+pub(crate) struct Table<'t> {
+    /// The headings of all columns.
+    pub(crate) headings: &'t [&'t str],
+    /// The column of the state, which has its colour.
+    pub(crate) state: usize,
+    /// The columns that only the wide table has, after that of the state.
+    pub(crate) wide: &'t [usize],
+}
+
+impl Table<'_> {
+    /// Formats the headings, and the rows with the colours of their states, which may be empty.
+    pub(crate) fn format(&self, rows: Vec<(&'static str, Vec<String>)>, wide: bool, colours: bool) -> String {
+        let (states, mut cells): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        cells.insert(0, self.headings.iter().map(ToString::to_string).collect());
+        for row in cells.iter_mut().filter(|_| !wide) {
+            for column in self.wide.iter().rev() {
+                row.remove(*column);
+            }
+        }
+        let text = painted(&cells, |at| {
+            let colour = states.get(at.checked_sub(1)?)?;
+            (colours && !colour.is_empty()).then_some((self.state, *colour))
+        });
+        let (headings, rows) = text.split_once('\n').unwrap_or((&text, ""));
+        format!("{}\n{rows}", bold(headings, colours))
+    }
+}
+
+/// Makes a line bold if `colours` is set.
+pub(crate) fn bold(line: &str, colours: bool) -> String {
+    if colours {
+        format!("{BOLD}{line}{END}")
+    } else {
+        line.to_owned()
+    }
+}
+
+/// Formats rows, each as a line without trailing spaces. `paint` returns the column of a row that has a colour.
+pub(crate) fn painted<R: AsRef<[String]>>(
+    rows: &[R],
+    paint: impl Fn(usize) -> Option<(usize, &'static str)>,
+) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows.iter().map(AsRef::as_ref) {
+        widths.resize(widths.len().max(row.len()), 0);
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
-    widths
-}
-
-/// Formats a row without trailing spaces; `painted` is the coloured column, with the codes at its start and end.
-#[must_use]
-pub fn line<const N: usize>(row: &[String; N], widths: &[usize; N], painted: Option<(usize, [&str; 2])>) -> String {
-    let last = row.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);
-    let mut line = String::new();
-    for (at, cell) in row.iter().enumerate().take(last + 1) {
-        match painted.filter(|(column, _)| *column == at) {
-            Some((_, [begin, end])) => write!(line, "{begin}{cell}{end}").expect("writing to a String never fails"),
-            None => line.push_str(cell),
+    let mut text = String::new();
+    for (number, row) in rows.iter().map(AsRef::as_ref).enumerate() {
+        let painted = paint(number);
+        let last = row.iter().rposition(|cell| !cell.is_empty()).unwrap_or(0);
+        for (at, cell) in row.iter().enumerate().take(last + 1) {
+            match painted.filter(|(column, _)| *column == at) {
+                Some((_, colour)) => text.extend([colour, cell, END]),
+                None => text.push_str(cell),
+            }
+            if at < last {
+                text.extend(iter::repeat_n(' ', widths[at] + 3 - cell.chars().count()));
+            }
         }
-        if at < last {
-            line.extend(iter::repeat_n(' ', widths[at] + 3 - cell.chars().count()));
-        }
+        text.push('\n');
     }
-    line
+    text
 }
 
 /// Formats rows without colours, each as a line.
-#[must_use]
-pub fn lines<const N: usize>(rows: &[[String; N]]) -> String {
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| row.each_ref().map(|cell| printable_cell(cell)))
-        .collect();
-    let widths = widths(rows.iter());
-    rows.iter().map(|row| line(row, &widths, None) + "\n").collect()
+pub(crate) fn lines<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let printable = |row: &R| row.as_ref().iter().map(|cell| printable_cell(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(printable).collect();
+    painted(&rows, |_| None)
 }
 
 /// Removes control characters and line breaks: a name on the hub or a message may contain anything, including terminal escapes.
@@ -57,8 +99,7 @@ fn printable_cell(text: &str) -> String {
 
 /// Formats a duration as kubectl formats an AGE (`HumanDuration` of its `k8s.io/apimachinery/pkg/util/duration`): two units if
 /// the second is significant.
-#[must_use]
-pub fn age(time: SignedDuration) -> String {
+pub(crate) fn age(time: SignedDuration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let (days, years) = (hours / 24, hours / 24 / 365);

@@ -3,5 +3,6 @@
 mod object_name;
 mod print;
 
-pub use object_name::{ObjectName, full_name, kubectl_name};
-pub use print::{EventList, ObjectEntry, ObjectList};
+pub use object_name::ObjectName;
+pub(crate) use object_name::{full_name, kubectl_name};
+pub(crate) use print::{EventList, ObjectEntry, ObjectList};

@@ -1,21 +1,25 @@
 {{/* The files in files/ are links to those of the repository. The templates set the values in them. */}}
 
+{{/* The features with a controller of their name, except that of `report`, in the order of the help. Each requires `controller`, and its
+permissions are in the file `deploy_` of that name. */}}
+{{- define "argocd-ocm-cmp.controllerFeatures" -}}pull,cluster-secrets,report,gitopscluster,argocd-agent{{- end -}}
+
 {{/* The features with those that they require, as JSON with the name of each. */}}
 {{- define "argocd-ocm-cmp.features" -}}
 {{- $implies := dict
       "plugin" (list "policy")
       "policy" (list "plugin")
-      "cluster-secrets" (list "controller")
-      "report" (list "controller")
-      "gitopscluster" (list "controller")
-      "pull" (list "controller" "report")
-      "argocd-addon" (list "pull" "controller" "report")
-      "argocd-agent" (list "gitopscluster" "controller")
+      "pull" (list "report")
+      "argocd-addon" (list "pull" "report")
+      "argocd-agent" (list "gitopscluster")
       "live" (list "ui") -}}
 {{- $on := dict -}}
 {{- range .Values.features -}}
   {{- $_ := set $on . true -}}
   {{- range (get $implies . | default list) -}}{{- $_ := set $on . true -}}{{- end -}}
+{{- end -}}
+{{- range include "argocd-ocm-cmp.controllerFeatures" . | splitList "," -}}
+  {{- if hasKey $on . -}}{{- $_ := set $on "controller" true -}}{{- end -}}
 {{- end -}}
 {{- $policy := .Values.policy -}}
 {{- if and $policy.text $policy.existingConfigMap -}}
@@ -70,11 +74,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "argocd-ocm-cmp.controllers" -}}
 {{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
 {{- $names := list "application-status" -}}
-{{- if hasKey $on "pull" -}}{{- $names = append $names "pull" -}}{{- end -}}
-{{- if hasKey $on "cluster-secrets" -}}{{- $names = append $names "cluster-secrets" -}}{{- end -}}
-{{- if hasKey $on "report" -}}{{- $names = append $names "application-set-report" -}}{{- end -}}
-{{- if hasKey $on "gitopscluster" -}}{{- $names = append $names "gitopscluster" -}}{{- end -}}
-{{- if hasKey $on "argocd-agent" -}}{{- $names = append $names "argocd-agent" -}}{{- end -}}
+{{- range include "argocd-ocm-cmp.controllerFeatures" . | splitList "," -}}
+  {{- if hasKey $on . -}}{{- $names = append $names (eq . "report" | ternary "application-set-report" .) -}}{{- end -}}
+{{- end -}}
 {{- join "," $names -}}
 {{- end -}}
 

@@ -62,9 +62,8 @@ pub struct RestartArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
     pub interval: Duration,
 
-    /// The managed cluster and the namespace
     #[command(flatten)]
-    pub at: TargetArgs,
+    pub(crate) at: TargetArgs,
 
     /// Deployment to restart
     #[arg(value_name = "DEPLOYMENT", value_parser = NonEmptyStringValueParser::new())]
@@ -84,9 +83,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PREPARE_EXAMPLES)]
 pub struct PrepareArgs {
-    /// The managed cluster and the namespace
     #[command(flatten)]
-    pub at: TargetArgs,
+    pub(crate) at: TargetArgs,
 }
 
 /// A namespace on a managed cluster.

@@ -17,13 +17,11 @@ pub struct DoctorArgs {
     #[arg(long, conflicts_with = "checks")]
     pub pre: bool,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
-    /// The hub to check.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]

@@ -21,17 +21,15 @@ pub struct GitOpsClusterStatusArgs {
     #[arg(value_name = "NAME", value_parser = qualified_name, add = ArgValueCompleter::new(completion::gitops_clusters))]
     pub name: Option<String>,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
     /// Show the GitOpsClusters of all namespaces
     #[arg(long, short = 'A', conflicts_with_all = ["name", "namespace"])]
     pub all_namespaces: bool,
 
-    /// The hub to read.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]

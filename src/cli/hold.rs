@@ -25,13 +25,11 @@ pub struct HoldArgs {
     #[arg(long, value_name = "TEXT", requires = "clusters", value_parser = reason)]
     pub reason: Option<String>,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// Output format of the list
     #[arg(long, short, value_enum, default_value = "table", conflicts_with = "clusters")]
@@ -62,9 +60,8 @@ pub struct ReleaseArgs {
     )]
     pub clusters: Vec<String>,
 
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 }
 
 const RELEASE_EXAMPLES: &str = "\

@@ -14,9 +14,8 @@ use std::path::PathBuf;
 #[command(after_help = INSTALL_EXAMPLES, mut_arg("namespace", |flag| flag.value_parser(names::namespace)))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct HubInstallArgs {
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
     /// Features to install, with the features that they require
     #[arg(
@@ -84,9 +83,8 @@ pub struct HubInstallArgs {
     #[arg(long)]
     pub force_conflicts: bool,
 
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 }
 
 fn argocd_image_help() -> String {
@@ -124,9 +122,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = UNINSTALL_EXAMPLES, mut_arg("namespace", |flag| flag.value_parser(names::namespace)))]
 pub struct HubUninstallArgs {
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
     /// Remove only the additions to Argo CD's own objects, before you uninstall a Helm release with the rest
     #[arg(long)]
@@ -136,9 +133,8 @@ pub struct HubUninstallArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 }
 
 const UNINSTALL_EXAMPLES: &str = "\

@@ -10,17 +10,14 @@ use std::net::SocketAddr;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LiveArgs {
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ProcessNamespace,
+    pub(crate) argo_cd: ProcessNamespace,
 
-    /// The address of cluster-proxy.
     #[command(flatten)]
-    pub cluster_proxy: ClusterProxyArgs,
+    pub(crate) cluster_proxy: ClusterProxyArgs,
 
     /// ServiceAccount in Argo CD's namespace whose tokens are sent to managed clusters
     #[arg(long, value_name = "NAME", default_value = CLUSTER_ACCOUNT)]
@@ -35,9 +32,8 @@ pub struct LiveArgs {
     )]
     pub bind_address: SocketAddr,
 
-    /// The log.
     #[command(flatten)]
-    pub log: LogArgs,
+    pub(crate) log: LogArgs,
 }
 
 const EXAMPLES: &str = "\

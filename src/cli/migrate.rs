@@ -25,21 +25,18 @@ pub struct MigratePlanArgs {
     )]
     pub controllers: Vec<String>,
 
-    /// The hub to read.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ProcessNamespace,
+    pub(crate) argo_cd: ProcessNamespace,
 
     /// Name of the ManagedCluster that is the hub itself, or 'none'; labels do not count
     #[arg(long, value_name = "NAME")]
     pub hub_cluster: Option<String>,
 
-    /// The settings of the basic pull model.
     #[command(flatten)]
-    pub pull: PullArgs,
+    pub(crate) pull: PullArgs,
 }
 
 const EXAMPLES: &str = "\

@@ -24,22 +24,19 @@ pub struct RolloutArgs {
     #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub application: String,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 }
 
 /// The arguments of `rollout status`.
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct RolloutStatusArgs {
-    /// The Application and the hub.
     #[command(flatten)]
-    pub of: RolloutArgs,
+    pub(crate) of: RolloutArgs,
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
@@ -57,9 +54,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = UNDO_EXAMPLES)]
 pub struct RolloutUndoArgs {
-    /// The Application and the hub.
     #[command(flatten)]
-    pub of: RolloutArgs,
+    pub(crate) of: RolloutArgs,
 
     /// The managed cluster whose content the others get [default: the content of all clusters that the rollout has not reached]
     #[arg(long, value_name = "CLUSTER", value_parser = name, add = ArgValueCompleter::new(completion::clusters))]

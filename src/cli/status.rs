@@ -1,5 +1,6 @@
 //! The command line of `status`.
 
+use super::namespace::name;
 use super::{ArgoCdNamespace, Color, HubArgs, ListFormat};
 use crate::completion;
 use clap::Args;
@@ -25,9 +26,8 @@ pub struct StatusArgs {
     #[arg(long, conflicts_with_all = ["application", "clusters"])]
     pub all: bool,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
     /// Show only the works for these managed clusters; without APP, list the Applications there
     #[arg(
@@ -35,6 +35,7 @@ pub struct StatusArgs {
         visible_alias = "cluster",
         value_name = "NAMES",
         value_delimiter = ',',
+        value_parser = name,
         add = ArgValueCompleter::new(completion::clusters)
     )]
     pub clusters: Vec<String>,
@@ -54,9 +55,8 @@ pub struct StatusArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "application")]
     pub project: Vec<String>,
 
-    /// The hub to read.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// Output format
     #[arg(long, short, value_enum, default_value = "table")]

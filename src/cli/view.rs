@@ -20,13 +20,11 @@ pub struct ViewArgs {
     #[arg(long, value_name = "NAME", value_parser = name, add = ArgValueCompleter::new(completion::clusters))]
     pub cluster: Option<String>,
 
-    /// The namespace of Argo CD.
     #[command(flatten)]
-    pub argo_cd: ArgoCdNamespace,
+    pub(crate) argo_cd: ArgoCdNamespace,
 
-    /// The hub.
     #[command(flatten)]
-    pub hub: HubArgs,
+    pub(crate) hub: HubArgs,
 
     /// Token of the hub or of the managed cluster, which the cluster receives
     #[arg(long, env = "ARGOCD_OCM_CMP_TOKEN", value_name = "TOKEN")]
@@ -36,17 +34,15 @@ pub struct ViewArgs {
     #[arg(long, env = "ARGOCD_OCM_CMP_SEND_MY_TOKEN")]
     pub send_my_token: bool,
 
-    /// The address of cluster-proxy.
     #[command(flatten)]
-    pub cluster_proxy: ClusterProxyArgs,
+    pub(crate) cluster_proxy: ClusterProxyArgs,
 }
 
 /// The arguments of `get` and `events`.
 #[derive(Debug, Args)]
 pub struct ObjectsArgs {
-    /// The Application and its cluster.
     #[command(flatten)]
-    pub view: ViewArgs,
+    pub(crate) view: ViewArgs,
 
     /// The object: KIND/NAME or KIND/NAMESPACE/NAME [default: all]
     #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(completion::objects))]
@@ -81,9 +77,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = LOGS_EXAMPLES)]
 pub struct LogsArgs {
-    /// The Application and its cluster.
     #[command(flatten)]
-    pub view: ViewArgs,
+    pub(crate) view: ViewArgs,
 
     /// The object: KIND/NAME or KIND/NAMESPACE/NAME
     #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(completion::objects))]

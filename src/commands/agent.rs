@@ -5,16 +5,15 @@ mod prepare;
 mod restart;
 mod run;
 
-use super::{Exit, fail};
+use super::Exit;
 use crate::cli::AgentCommand;
-use manifest::text::one_line;
+use manifest::problem::Problems;
 
-pub(super) fn run(command: &AgentCommand) -> Exit {
-    let ended = match command {
+pub(super) fn run(command: &AgentCommand) -> Result<Exit, Problems> {
+    match command {
         AgentCommand::Run(args) => run::run(args),
         AgentCommand::Restart(args) => restart::run(args),
         AgentCommand::Prepare(args) => prepare::run(args),
         AgentCommand::Install(args) => install::run(args),
-    };
-    ended.unwrap_or_else(|line| fail(&format!("error: {}\n", one_line(&line))))
+    }
 }

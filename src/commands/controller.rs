@@ -1,6 +1,6 @@
 //! `controller`: runs the controllers until a signal ends it.
 
-use super::{Exit, fail};
+use super::Exit;
 use crate::cli::{ControllerArgs, ImageArgs, PullArgs};
 use crate::runtime::runtime;
 use controller::controllers::AGENTS;
@@ -10,19 +10,15 @@ use hub_state::model::Images;
 use hub_state::pull;
 use hub_state::reconcile::Settings;
 use jiff::Timestamp;
+use manifest::problem::Problems;
 use runtime::lease;
 use std::time::Instant;
 
-pub(super) fn run(args: &ControllerArgs, env: &Env) -> Exit {
+pub(super) fn run(args: &ControllerArgs, env: &Env) -> Result<Exit, Problems> {
     args.log.init();
-    let options = match options(args, env) {
-        Ok(options) => options,
-        Err(why) => return fail(&format!("error: {why}\n")),
-    };
-    match runtime().and_then(|runtime| runtime.block_on(controller::run(&options, CLOCKS))) {
-        Ok(()) => Exit::SUCCESS,
-        Err(why) => fail(&format!("error: {why}\n")),
-    }
+    let options = options(args, env)?;
+    runtime()?.block_on(controller::run(&options, CLOCKS))?;
+    Ok(Exit::SUCCESS)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the clocks of the controller")]

@@ -1,11 +1,11 @@
 //! `hold` and `release`: freeze managed clusters, list the frozen ones, and end that.
 
-use super::install::InstallHub;
-use super::{Exit, fail, progress, show};
-use crate::cli::{HoldArgs, HubArgs, ReleaseArgs};
+use super::install::{InstallHub, finish, with_hub};
+use super::{Exit, warn};
+use crate::cli::{HoldArgs, ReleaseArgs};
+use crate::doctor::items;
 use crate::hold::{Holds, end};
 use crate::list;
-use crate::runtime::runtime;
 use controller::LEASE;
 use generate::similar::similar;
 use jiff::Timestamp;
@@ -15,9 +15,10 @@ use serde_json::Value;
 
 const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const NAMESPACES: &str = "/api/v1/namespaces";
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-pub(super) fn run(args: &HoldArgs) -> Exit {
+pub(super) fn run(args: &HoldArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
     let done = if args.clusters.is_empty() {
         with_hub(&args.hub, "reading the hub", async |hub| list_holds(&hub, args).await).map(|text| lines = text)
@@ -27,7 +28,7 @@ pub(super) fn run(args: &HoldArgs) -> Exit {
     finish(&lines, done)
 }
 
-pub(super) fn run_release(args: &ReleaseArgs) -> Exit {
+pub(super) fn run_release(args: &ReleaseArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
     let done = with_hub(&args.hub, "releasing", async |hub| {
         release(&hub, args, &mut lines).await
@@ -35,53 +36,34 @@ pub(super) fn run_release(args: &ReleaseArgs) -> Exit {
     finish(&lines, done)
 }
 
-/// Prints what was done, also before an error.
-pub(super) fn finish(lines: &str, done: Result<(), Problems>) -> Exit {
-    let shown = show("summary", lines);
-    match done {
-        Ok(()) => shown,
-        Err(problems) => fail(&problems.to_string()),
-    }
-}
-
-pub(super) fn with_hub<T>(
-    args: &HubArgs,
-    what: &str,
-    run: impl AsyncFnOnce(InstallHub) -> Result<T, Problems>,
-) -> Result<T, Problems> {
-    let runtime = runtime().map_err(Problems::one)?;
-    progress::shown(what, || {
-        runtime.block_on(async { run(InstallHub::connect(args).await.map_err(Problems::one)?).await })
-    })
-}
-
 async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<String, Problems> {
-    let namespaces = hub.list(NAMESPACES, LABEL).await.map_err(Problems::one)?;
+    let namespaces = hub.list(NAMESPACES, LABEL).await?;
     let namespaces = namespaces.unwrap_or_default();
     let holds = Holds {
         all: namespaces.iter().filter_map(Hold::from_namespace).collect(),
         now: Timestamp::now(),
     };
-    list::format_list(&holds, args.output).map_err(Problems::one)
+    if !holds.all.is_empty() {
+        let has_end = holds.all.iter().any(|hold| hold.until.is_some());
+        let policy = check_policy(hub, &args.argo_cd.namespace, has_end).await;
+        policy.unwrap_or_else(|line| warn(&[line]));
+    }
+    Ok(list::format_list(&holds, args.output)?)
 }
 
 /// Begins the holds, and adds a line about each.
 async fn hold(hub: &InstallHub, args: &HoldArgs, lines: &mut String) -> Result<(), Problems> {
     let until = args.until.as_deref().map(|text| end(text, Timestamp::now()));
-    let until = until.transpose().map_err(Problems::one)?;
+    let until = until.transpose()?;
     check_clusters(hub, &args.clusters).await?;
-    check_policy(hub, &args.argo_cd.namespace, until.is_some())
-        .await
-        .map_err(Problems::one)?;
+    check_policy(hub, &args.argo_cd.namespace, until.is_some()).await?;
     for cluster in &args.clusters {
         let hold = Hold {
             cluster: cluster.clone(),
             until: until.clone(),
             reason: args.reason.clone(),
         };
-        hub.patch(NAMESPACES, cluster, &hold.patch())
-            .await
-            .map_err(Problems::one)?;
+        hub.patch(NAMESPACES, cluster, &hold.patch()).await?;
         lines.push_str(&hold.describe());
         lines.push('\n');
     }
@@ -93,7 +75,7 @@ async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Re
     let mut problems = Vec::new();
     let mut held = Vec::new();
     for cluster in &args.clusters {
-        match hub.get(NAMESPACES, cluster).await.map_err(Problems::one)? {
+        match hub.get(NAMESPACES, cluster).await? {
             Some(namespace) => held.push((cluster, Hold::from_namespace(&namespace).is_some())),
             None => problems.push(format!(
                 "managed cluster {cluster} has no namespace on the hub: check its name"
@@ -103,9 +85,7 @@ async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Re
     Problems::or(problems, ())?;
     for (cluster, is_held) in held {
         if is_held {
-            hub.patch(NAMESPACES, cluster, &Hold::release())
-                .await
-                .map_err(Problems::one)?;
+            hub.patch(NAMESPACES, cluster, &Hold::release()).await?;
         }
         let what = if is_held { "released" } else { "was not on hold" };
         lines.extend(["managed cluster ", cluster.as_str(), " ", what, "\n"]);
@@ -115,7 +95,7 @@ async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Re
 
 /// Checks that all clusters are registered: a typing error must not leave a cluster unprotected.
 async fn check_clusters(hub: &InstallHub, clusters: &[String]) -> Result<(), Problems> {
-    let registered = hub.list(CLUSTERS, "").await.map_err(Problems::one)?.unwrap_or_default();
+    let registered = hub.list(CLUSTERS, "").await?.unwrap_or_default();
     let name = |value: &Value| value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let registered: Vec<String> = registered.iter().map(name).collect();
     let unknown = clusters.iter().filter(|cluster| !registered.contains(cluster));
@@ -129,12 +109,23 @@ async fn check_clusters(hub: &InstallHub, clusters: &[String]) -> Result<(), Pro
 
 /// Checks that the hub enforces holds; with a time, that it knows when the time has come.
 async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Result<(), String> {
+    let policy = format!("argocd-ocm-cmp-holds.{namespace}");
     let binding = if has_end { "timedholds" } else { "holds" };
     let binding = format!("argocd-ocm-cmp-{binding}.{namespace}");
-    if hub.get(BINDINGS, &binding).await?.is_none() {
+    let missing = if hub.get(POLICIES, &policy).await?.is_none() {
+        Some(format!("ValidatingAdmissionPolicy {policy} does not exist"))
+    } else {
+        match hub.get(BINDINGS, &binding).await? {
+            None => Some(format!("ValidatingAdmissionPolicyBinding {binding} does not exist")),
+            Some(live) if !items(&live["spec"]["validationActions"]).contains(&"Deny".into()) => {
+                Some(format!("ValidatingAdmissionPolicyBinding {binding} denies nothing"))
+            }
+            Some(_) => None,
+        }
+    };
+    if let Some(missing) = missing {
         return Err(format!(
-            "the hub enforces no holds: ValidatingAdmissionPolicyBinding {binding} does not exist: run argocd-ocm-cmp install with the \
-             feature controller, which requires Kubernetes 1.30"
+            "the hub enforces no holds: {missing}: run argocd-ocm-cmp install with the feature controller, which requires Kubernetes 1.30"
         ));
     }
     let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");

@@ -7,18 +7,17 @@ mod policy;
 mod principal;
 mod settings;
 
-use super::{Exit, fail, progress, show};
+use super::{Exit, show};
 use crate::cli::HubInstallArgs;
 use crate::diff::{DiffStyle, object_text};
 use crate::doctor;
 use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, Installed, LiveView, MANAGER, PolicySource, Principal, ShippedObject, is_ours,
-    is_unchanged, merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
+    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, ShippedObject, is_ours, is_unchanged,
+    merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
 };
-use crate::runtime::runtime;
-pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, qualified_name};
+pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
 use manifest::yaml;
 use policy::Existing;
@@ -35,93 +34,78 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of attempts to take over an object whose status changes.
 const TAKE_OVER_ATTEMPTS: u32 = 5;
 
-pub(super) fn run(args: &HubInstallArgs) -> Exit {
-    let done = policy::requested(args).and_then(|requested| {
-        let options = options(args, requested.clone().unwrap_or_default());
-        if args.print {
-            let objects = objects(&options);
-            Problems::or(images::missing(args, &Installed::default(), &objects), ())?;
-            return Ok(show("objects", &install::format_objects(&objects, args.output.into())));
-        }
-        let runtime = runtime().map_err(Problems::one)?;
-        let mut lines = String::new();
-        let done = progress::shown("installing", || {
-            runtime.block_on(apply(args, options, requested, &mut lines))
-        });
-        let shown = show("summary", &lines);
-        done.map(|()| shown)
-    });
-    done.unwrap_or_else(|problems| fail(&problems.to_string()))
-}
-
-fn options(args: &HubInstallArgs, policy: PolicySource) -> InstallOptions {
-    InstallOptions {
-        namespace: args.argo_cd.namespace.clone(),
-        argo_cd: ArgoCd::default(),
+pub(super) fn run(args: &HubInstallArgs) -> Result<Exit, Problems> {
+    let requested = policy::requested(args)?;
+    let options = InstallOptions {
         images: images::selected(args, &Installed::default(), &ArgoCd::default()),
         image_pull_secrets: args.image_pull_secrets.clone(),
         features: args.features.iter().copied().collect(),
         replicas: args.replicas,
-        settings: Vec::new(),
         pull_dialect: args.pull_dialect,
-        policy,
-        principal: Principal::Ours,
-        live: LiveView::default(),
+        policy: requested.clone().unwrap_or_default(),
         additions_only: args.additions_only,
+        ..InstallOptions::everything(&args.argo_cd.namespace)
+    };
+    if args.print {
+        let objects = objects(&options);
+        Problems::or(images::missing(args, &Installed::default(), &objects), ())?;
+        return show("objects", &install::format_objects(&objects, args.output.into()));
     }
+    let mut lines = String::new();
+    let done = with_hub(&args.hub, "installing", async |hub| {
+        apply(&hub, args, options, requested, &mut lines).await
+    });
+    finish(&lines, done)
 }
 
 /// Applies all objects or none, and adds a line about each to `summary`, which stays empty if nothing is applied. `requested` is the
 /// policy from the flags.
 async fn apply(
+    hub: &InstallHub,
     args: &HubInstallArgs,
     mut options: InstallOptions,
     requested: Option<PolicySource>,
     summary: &mut String,
 ) -> Result<(), Problems> {
-    let hub = InstallHub::connect(&args.hub).await.map_err(Problems::one)?;
-    let mut workloads = hub.workloads(&options.namespace).await.map_err(Problems::one)?;
+    let mut workloads = hub.workloads(&options.namespace).await?;
     let argo_cd = ArgoCd::among(&workloads);
     if let Some(name) = &argo_cd.resource {
         let path = format!("/apis/argoproj.io/v1beta1/namespaces/{}/argocds", options.namespace);
-        if let Some(resource) = hub.get(&path, name).await.map_err(Problems::one)? {
+        if let Some(resource) = hub.get(&path, name).await? {
             argo_cd.reconcile(&mut workloads, &resource);
         }
     }
     let workloads = &workloads;
-    let settings = settings::read_config_map(&hub, args).await.map_err(Problems::one)?;
-    let (installed, features) = match options.adopt(workloads, settings.as_ref()) {
-        Ok(adopted) => adopted,
-        Err(problems) => return Problems::or(problems, ()),
-    };
+    let settings = settings::read_config_map(hub, args).await?;
+    let (installed, features) = options.adopt(workloads, settings.as_ref())?;
     options.images = images::selected(args, &installed, &options.argo_cd);
     let is_about_policy = requested.is_some() || features.contains(&Feature::Plugin);
-    let (source, mut about_policy) = policy::decided(&hub, &options, workloads, requested).await?;
+    let (source, mut about_policy) = policy::decided(hub, &options, workloads, requested).await?;
     options.policy = source;
     if !is_about_policy {
         about_policy = None;
     }
-    let (principal, mut about_principal) = principal::decided(&hub, &options, workloads).await?;
+    let (principal, mut about_principal) = principal::decided(hub, &options, workloads).await?;
     options.principal = principal;
     if !features.contains(&Feature::ArgocdAgent) {
         about_principal = String::new();
     }
-    let (view, about_view) = live::completed(&hub, args, &options, &features).await?;
+    let (view, about_view) = live::completed(hub, args, &options, &features).await?;
     options.live = view;
     let objects = &objects_of(&options, &features);
     let mut problems = images::missing(args, &installed, objects);
     problems.extend(images::unknown_tools(args, &options, objects));
     Problems::or(problems, ())?;
-    let (served, note) = served(&hub, objects).await?;
-    let (found, mut lines) = fetch_live(&hub, args, &options, served).await?;
+    let (served, note) = served(hub, objects).await?;
+    let (found, mut lines) = fetch_live(hub, args, &options, served).await?;
     lines.push_str(&note);
     // The chart's Job, which applies the additions, lacks the permission to list Nodes.
     if features.contains(&Feature::Plugin) && !args.additions_only {
-        lines.push_str(&about_nodes(&hub).await);
+        lines.push_str(&about_nodes(hub).await);
     }
     lines.push_str(&about_principal);
     lines.push_str(&about_view);
-    let inherited = take_over_all(&hub, &found, args.dry_run).await?;
+    let inherited = take_over_all(hub, &found, args.dry_run).await?;
     let how = |object: &ShippedObject, dry_run| ApplyOptions {
         manager: MANAGER,
         // The lists of an ArgoCD have one manager each, so force would remove the entries of others. In a dry run the fields that an
@@ -130,7 +114,7 @@ async fn apply(
             && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
-    let rehearsal = rehearse(&hub, &found, |object| how(object, true)).await?;
+    let rehearsal = rehearse(hub, &found, |object| how(object, true)).await?;
     if args.dry_run {
         lines.push_str(&rehearsal.lines);
     }
@@ -148,7 +132,7 @@ async fn apply(
             summary.push_str(&result_line(object, Some(live), live, ""));
             continue;
         }
-        summary.push_str(&apply_object(&hub, object, live.as_ref(), how(object, false)).await?);
+        summary.push_str(&apply_object(hub, object, live.as_ref(), how(object, false)).await?);
     }
     summary.extend(settings.as_ref().and_then(|live| settings::left(live, objects)));
     for (object, live) in &found {
@@ -168,7 +152,7 @@ async fn take_over_all(hub: &InstallHub, found: &LiveObjects<'_>, dry_run: bool)
         }
         inherited.insert(object.to_string());
         if !dry_run {
-            take_over(hub, object, live).await.map_err(Problems::one)?;
+            take_over(hub, object, live).await?;
         }
     }
     Ok(inherited)
@@ -226,12 +210,7 @@ async fn fetch_live<'o>(
     objects: Vec<&'o ShippedObject>,
 ) -> Result<(LiveObjects<'o>, String), Problems> {
     let namespace = args.argo_cd.namespace.as_str();
-    if hub
-        .get("/api/v1/namespaces", namespace)
-        .await
-        .map_err(Problems::one)?
-        .is_none()
-    {
+    if hub.get("/api/v1/namespaces", namespace).await?.is_none() {
         return Err(Problems::one(format!(
             "Namespace {namespace} does not exist on the hub: install Argo CD first, or pass its namespace with --namespace"
         )));
@@ -239,7 +218,7 @@ async fn fetch_live<'o>(
     let (mut found, mut lines) = (Vec::new(), String::new());
     let mut problems = Vec::new();
     for object in objects {
-        let live = hub.get(&object.path(), object.name()).await.map_err(Problems::one)?;
+        let live = hub.get(&object.path(), object.name()).await?;
         let other = live.as_ref().and_then(|live| other_namespace(live, namespace));
         match (&live, other) {
             // A core installation has no UI, whose only use of the principal this is.
@@ -286,7 +265,7 @@ async fn served<'o>(
     let Some(policy) = objects.iter().find(|object| object.is_admission_policy()) else {
         return Ok((objects.iter().collect(), String::new()));
     };
-    if hub.list(&policy.path(), "").await.map_err(Problems::one)?.is_some() {
+    if hub.list(&policy.path(), "").await?.is_some() {
         return Ok((objects.iter().collect(), String::new()));
     }
     let others = objects.iter().filter(|object| !object.is_admission_policy());
@@ -356,7 +335,7 @@ async fn apply_object(
         Err(ApplyFailure::Conflict(fields)) => return Problems::or(conflict_lines(object, &fields), String::new()),
     };
     if object.kind() == "CustomResourceDefinition" {
-        until_established(hub, object).await.map_err(Problems::one)?;
+        until_established(hub, object).await?;
     }
     Ok(result_line(object, before, &applied, ""))
 }

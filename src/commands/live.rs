@@ -1,15 +1,15 @@
 //! `live`: serves the view into the clusters until a signal ends it.
 
-use super::{Exit, fail};
+use super::Exit;
 use crate::cli::LiveArgs;
 use crate::runtime::runtime;
-use hub::PATIENCE;
 use jiff::Timestamp;
 use live::identity;
 use live::limits::STREAM_TIMEOUT;
 use live::server::{LiveServer, serve};
 use live::service::Service;
 use live::tunnel::{Tunnel, TunnelOptions};
+use manifest::problem::Problems;
 use runtime::panics;
 use runtime::signals::Signals;
 use std::convert::{self, Infallible};
@@ -18,30 +18,25 @@ use tokio::net::TcpListener;
 /// The ConfigMap with the certificate authority of cluster-proxy, as the Pod mounts it.
 const MOUNTED_AUTHORITY: &str = "/etc/cluster-proxy/ca.crt";
 
-pub(super) fn run(args: &LiveArgs) -> Exit {
+pub(super) fn run(args: &LiveArgs) -> Result<Exit, Problems> {
     args.log.init();
     panics::log();
-    let served = runtime().and_then(|runtime| runtime.block_on(until_signal(args)));
-    match served {
-        Ok(()) => Exit::SUCCESS,
-        Err(line) => fail(&format!("error: {line}\n")),
-    }
+    runtime()?.block_on(until_signal(args))?;
+    Ok(Exit::SUCCESS)
 }
 
 async fn until_signal(args: &LiveArgs) -> Result<(), String> {
     let mut signals = Signals::install()?;
     tokio::select! {
         served = start(args) => served.map(|never| match never {}),
-        () = signals.received() => Ok(()),
+        _ = signals.received() => Ok(()),
     }
 }
 
 /// Starts the server, and serves while it is polled.
 async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     let argo_cd = &args.argo_cd.argocd_namespace;
-    let mut config = hub::config(&args.hub.connection()).await?;
-    config.read_timeout = Some(PATIENCE);
-    let (hub, _) = hub::client(config, convert::identity)?;
+    let (hub, _) = hub::client(hub::config(&args.hub.connection()).await?, convert::identity)?;
     let tunnel = TunnelOptions {
         url: args.cluster_proxy.url()?,
         authority: args

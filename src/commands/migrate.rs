@@ -1,7 +1,7 @@
 //! Runs `migrate plan`: the controllers decide as they would after an installation, and their writes are only counted.
 
 use super::controller::{CLOCKS, pull_settings};
-use super::{Exit, progress, say, show};
+use super::{Exit, print_answer, progress, warn};
 use crate::cli::MigratePlanArgs;
 use crate::fetch;
 use crate::runtime::runtime;
@@ -10,40 +10,27 @@ use controller::controllers::AGENTS;
 use controller::{Options, named};
 use hub_state::model::Images;
 use hub_state::reconcile::Settings;
+use manifest::problem::Problems;
 use manifest::text::one_line;
 use runtime::plan::{Plan, Totals};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-pub(super) fn plan(args: &MigratePlanArgs) -> Exit {
-    let plan = options(args).and_then(|options| {
-        let planned: Vec<_> = options.controllers.iter().map(|controller| controller.name).collect();
-        let runtime = runtime()?;
-        progress::shown("reading the hub", || {
-            runtime.block_on(async {
-                let plan = controller::plan(options, CLOCKS).await?;
-                let (peers, notices) = fetch::peers(&args.hub).await?;
-                let remedies: Vec<_> = peers.iter().filter_map(|peer| peer.remedy(&planned)).collect();
-                Ok((plan, remedies, notices))
-            })
+pub(super) fn plan(args: &MigratePlanArgs) -> Result<Exit, Problems> {
+    let options = options(args)?;
+    let planned: Vec<_> = options.controllers.iter().map(|controller| controller.name).collect();
+    let runtime = runtime()?;
+    let (plan, peers, notices) = progress::shown("reading the hub", || {
+        runtime.block_on(async {
+            let plan = controller::plan(options, CLOCKS).await?;
+            let (peers, notices) = fetch::peers(&args.hub).await?;
+            Ok::<_, String>((plan, peers, notices))
         })
-    });
-    match plan {
-        Ok((plan, remedies, notices)) => {
-            for notice in notices {
-                say(&format!("warning: {}\n", one_line(&notice)));
-            }
-            match show("plan", &format_plan(&plan, &remedies)) {
-                Exit::SUCCESS if plan.problems().next().is_none() => Exit::SUCCESS,
-                Exit::SUCCESS => Exit::FAILURE,
-                _ => Exit::CANNOT_TELL,
-            }
-        }
-        Err(line) => {
-            say(&format!("error: {}\n", one_line(&line)));
-            Exit::CANNOT_TELL
-        }
-    }
+    })?;
+    warn(&notices);
+    let remedies: Vec<_> = peers.iter().filter_map(|peer| peer.remedy(&planned)).collect();
+    let exit = Exit::of_answer(plan.problems().next().is_none());
+    print_answer("plan", &format_plan(&plan, &remedies), exit)
 }
 
 fn options(args: &MigratePlanArgs) -> Result<Options, String> {

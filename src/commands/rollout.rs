@@ -1,12 +1,11 @@
 //! `rollout`: look at the rollouts of an Application with a Placement, continue them, and take them back.
 
-use super::hold::{finish, with_hub};
-use super::install::InstallHub;
-use super::{Exit, progress, say, show};
+use super::install::{InstallHub, finish, with_hub};
+use super::{Exit, print_answer, progress};
 use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
 use crate::fetch::WorkReader;
 use crate::list;
-use crate::rollout::{Rollout, Rollouts, SetChange};
+use crate::rollout::{Rollout, Rollouts, SetChange, placement_of};
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use ocm::application_works::ApplicationName;
@@ -17,7 +16,7 @@ use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use std::fmt::{Display, Write as _};
 
-pub(super) fn run(command: &RolloutCommand) -> Exit {
+pub(super) fn run(command: &RolloutCommand) -> Result<Exit, Problems> {
     match command {
         RolloutCommand::Status(args) => status(args),
         RolloutCommand::Resume(args) => change(args, Rollout::resume, "continues", |change| {
@@ -38,22 +37,12 @@ pub(super) fn run(command: &RolloutCommand) -> Exit {
     }
 }
 
-fn status(args: &RolloutStatusArgs) -> Exit {
-    let text = with_rollouts(&args.of, "reading the hub", async |_, rollouts, _| {
+fn status(args: &RolloutStatusArgs) -> Result<Exit, Problems> {
+    let (text, is_complete) = with_rollouts(&args.of, "reading the hub", async |_, rollouts, _| {
         let is_complete = rollouts.0.iter().all(Rollout::is_complete);
-        let text = list::format_list(&rollouts, args.output).map_err(Problems::one)?;
-        Ok((text, is_complete))
-    });
-    match text {
-        Ok((text, is_complete)) => match show("rollout", &text) {
-            Exit::SUCCESS if !is_complete => Exit::FAILURE,
-            exit => exit,
-        },
-        Err(problems) => {
-            say(&problems.to_string());
-            Exit::CANNOT_TELL
-        }
-    }
+        Ok((list::format_list(&rollouts, args.output)?, is_complete))
+    })?;
+    print_answer("rollout", &text, Exit::of_answer(is_complete))
 }
 
 /// Changes the sets whose rollouts are not complete, or all if all are.
@@ -62,7 +51,7 @@ fn change(
     decide: impl Fn(&Rollout) -> Result<SetChange, String>,
     what: &str,
     advice: impl Fn(&SetChange) -> String,
-) -> Exit {
+) -> Result<Exit, Problems> {
     let mut lines = String::new();
     let done = with_rollouts(
         args,
@@ -73,7 +62,7 @@ fn change(
             }
             let changes: Result<Vec<_>, String> =
                 rollouts.iter().map(|rollout| Ok((rollout, decide(rollout)?))).collect();
-            let changes = changes.map_err(Problems::one)?;
+            let changes = changes?;
             if heals_itself(&application) {
                 let settings = changes
                     .iter()
@@ -89,9 +78,7 @@ fn change(
             }
             for (rollout, change) in changes {
                 let set = rollout.object_ref();
-                hub.patch(&WORK_SETS.path(&set), &set.name, &change.patch)
-                    .await
-                    .map_err(Problems::one)?;
+                hub.patch(&WORK_SETS.path(&set), &set.name, &change.patch).await?;
                 writeln!(lines, "ManifestWorkReplicaSet {set} {what}; {}", advice(&change))
                     .expect("writing to a String never fails");
             }
@@ -113,11 +100,11 @@ fn with_rollouts<T>(
     what: &str,
     run: impl AsyncFnOnce(InstallHub, Rollouts, Value) -> Result<T, Problems>,
 ) -> Result<T, Problems> {
-    let application = ApplicationName::named(&args.application, &args.argo_cd.namespace).map_err(Problems::one)?;
+    let application = ApplicationName::named(&args.application, &args.argo_cd.namespace)?;
     let state = progress::shown("reading the works on the hub", || {
         WorkReader::connect(&args.hub)?.read_works(&application, &[])
     });
-    let state = state.map_err(Problems::one)?;
+    let state = state?;
     let now = Timestamp::now();
     let clock = Clock::at(now);
     let mut sets = Vec::new();
@@ -141,16 +128,9 @@ fn with_rollouts<T>(
     with_hub(&args.hub, what, async |hub| {
         let mut rollouts = Vec::new();
         for set in sets {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let placement = ObjectRef::new(
-                &text(&set["metadata"]["namespace"]),
-                &text(&set["spec"]["placementRefs"][0]["name"]),
-            );
+            let placement = placement_of(&set);
             let label = format!("{OF_PLACEMENT}={}", placement.name);
-            let decisions = hub
-                .list(&DECISIONS.path(&placement), &label)
-                .await
-                .map_err(Problems::one)?;
+            let decisions = hub.list(&DECISIONS.path(&placement), &label).await?;
             rollouts.push(Rollout::new(
                 set,
                 &works,
@@ -160,7 +140,7 @@ fn with_rollouts<T>(
             ));
         }
         let path = APPLICATIONS.path(&ObjectRef::new(namespace, ""));
-        let application = hub.get(&path, name).await.map_err(Problems::one)?;
+        let application = hub.get(&path, name).await?;
         run(hub, Rollouts(rollouts), application.unwrap_or_default()).await
     })
 }

@@ -1,7 +1,7 @@
 //! Runs `status`: reads and prints, repeatedly if `--wait` or `--watch` is set.
 
 use super::progress::CLEAR_LINE;
-use super::{Exit, colours, progress, say, show};
+use super::{Exit, colours, progress, say, show, warn};
 use crate::cli::{ListFormat, StatusArgs};
 use crate::diagnosis;
 use crate::diagnosis::{DiagnosedCluster, Diagnosis};
@@ -16,6 +16,7 @@ use generate::settings::Env;
 use jiff::Timestamp;
 use live::request::{self, ObjectId};
 use manifest::kinds::GroupKind;
+use manifest::problem::Problems;
 use manifest::text::one_line;
 use ocm::application_works::ApplicationName;
 use ocm::duration;
@@ -37,36 +38,26 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 /// Escape codes that make a terminal cut off a line at its right end instead of wrapping it: a wrapped line could not be erased.
 const CUT: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 
-pub(super) fn run(args: &StatusArgs, env: &Env) -> Exit {
+pub(super) fn run(args: &StatusArgs, env: &Env) -> Result<Exit, Problems> {
     let health = match &args.application {
-        Some(name) => ApplicationName::named(name, &args.argo_cd.namespace)
-            .and_then(|application| follow(args, env, &application)),
-        None => list_applications(args, env),
+        Some(name) => follow(args, env, &ApplicationName::named(name, &args.argo_cd.namespace)?)?,
+        None => list_applications(args, env)?,
     };
-    match health {
-        Ok(HealthStatus::Healthy) => Exit::SUCCESS,
-        Ok(_) => Exit::FAILURE,
-        Err(line) => {
-            say(&format!("error: {}\n", one_line(&line)));
-            Exit::CANNOT_TELL
-        }
-    }
+    Ok(Exit::of_answer(health == HealthStatus::Healthy))
 }
 
 /// Lists the Applications of the hub, or those on the named managed clusters, and returns the worst health.
-fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, String> {
+fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Problems> {
     let (mut overview, notices) = progress::shown("reading the hub", || {
         WorkReader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
     })?;
-    for notice in notices {
-        say(&format!("warning: {}\n", one_line(&notice)));
-    }
-    overview.keep(&args.health, &args.project);
+    warn(&notices);
+    overview.keep(&args.health, &args.project)?;
     let listed = OverviewList {
         overview: &overview,
         colours: colours(args.color, env),
     };
-    match show("status", &list::format_list(&listed, args.output)?) {
+    match show("status", &list::format_list(&listed, args.output)?)? {
         Exit::SUCCESS => Ok(overview.health()),
         _ => Ok(HealthStatus::Unknown),
     }
@@ -359,7 +350,7 @@ impl Screen {
     fn warn(&mut self, line: &str) {
         if self.warned.insert(line.to_owned()) {
             self.end_progress();
-            say(&format!("warning: {}\n", one_line(line)));
+            warn(&[line]);
         }
     }
 }

@@ -1,25 +1,38 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
-use super::install::{ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, qualified_name};
-use super::{Exit, fail, progress, show};
+use super::Exit;
+use super::install::{
+    ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, finish, qualified_name, with_hub,
+};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
     ArgoCd, InstallOptions, LABELS, POLICY, PROJECT, ShippedObject, addition_to, belongs_to_another_argocd,
     has_additions, helm_release, is_ours, is_sample, names_project, objects, other_namespace, our_managers,
     stuck_deletions,
 };
-use crate::runtime::runtime;
 use controller::LEASE;
+use jiff::Timestamp;
 use manifest::problem::Problems;
 use manifest::text::count;
+use ocm::hold::{Hold, LABEL};
 use serde_json::Value;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
 const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons";
 const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1beta1/gitopsclusters";
 
-pub(super) fn run(args: &HubUninstallArgs) -> Exit {
-    uninstall(args).unwrap_or_else(|problems| fail(&problems.to_string()))
+pub(super) fn run(args: &HubUninstallArgs) -> Result<Exit, Problems> {
+    let mut lines = String::new();
+    let done = with_hub(&args.hub, "uninstalling", async |hub| {
+        remove_all(&hub, args, &mut lines).await
+    });
+    if lines.is_empty() && done.is_ok() {
+        lines = format!(
+            "argocd-ocm-cmp is not installed in namespace {}\n",
+            args.argo_cd.namespace
+        );
+    }
+    finish(&lines, done)
 }
 
 /// One of our objects on the hub.
@@ -44,24 +57,9 @@ impl InstalledObject {
     }
 }
 
-fn uninstall(args: &HubUninstallArgs) -> Result<Exit, Problems> {
-    let mut lines = String::new();
-    let runtime = runtime().map_err(Problems::one)?;
-    let done = progress::shown("uninstalling", || runtime.block_on(remove_all(args, &mut lines)));
-    if lines.is_empty() && done.is_ok() {
-        lines = format!(
-            "argocd-ocm-cmp is not installed in namespace {}\n",
-            args.argo_cd.namespace
-        );
-    }
-    let shown = show("summary", &lines);
-    done.map(|()| shown)
-}
-
 /// Removes all objects, and adds a line about each as soon as it is removed.
-async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
-    let hub = InstallHub::connect(&args.hub).await.map_err(Problems::one)?;
-    let workloads = hub.workloads(&args.argo_cd.namespace).await.map_err(Problems::one)?;
+async fn remove_all(hub: &InstallHub, args: &HubUninstallArgs, lines: &mut String) -> Result<(), Problems> {
+    let workloads = hub.workloads(&args.argo_cd.namespace).await?;
     let ours = objects(&InstallOptions {
         argo_cd: ArgoCd::among(&workloads),
         ..InstallOptions::everything(&args.argo_cd.namespace)
@@ -69,26 +67,24 @@ async fn remove_all(args: &HubUninstallArgs, lines: &mut String) -> Result<(), P
     let installed = if args.additions_only {
         Vec::new()
     } else {
-        let mut installed = find(&hub, &ours).await.map_err(Problems::one)?;
+        let mut installed = find(hub, &ours).await?;
         installed.retain(|object| !belongs_to_another_argocd(&object.shipped, &object.live, &args.argo_cd.namespace));
-        check(&hub, &installed, args).await?;
+        check(hub, &installed, args).await?;
         installed
     };
     let mut changes = String::new();
-    for (object, live) in additions(&hub, &ours, &workloads).await? {
-        let (line, change) = release_fields(&hub, &object, live, args.dry_run).await?;
+    for (object, live) in additions(hub, &ours, &workloads).await? {
+        let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
         lines.push_str(&line);
         changes.push_str(&change);
     }
     // Workloads first, and last the objects that they need.
     for installed_object in installed.iter().rev() {
-        let line = remove(&hub, installed_object, args.dry_run)
-            .await
-            .map_err(Problems::one)?;
+        let line = remove(hub, installed_object, args.dry_run).await?;
         lines.push_str(&line);
     }
     if !args.additions_only {
-        lines.push_str(&remove_lease(&hub, args).await.map_err(Problems::one)?);
+        lines.push_str(&remove_lease(hub, args).await?);
     }
     lines.push_str(&changes);
     Ok(())
@@ -136,7 +132,22 @@ async fn check(hub: &InstallHub, found: &[InstalledObject], args: &HubUninstallA
             "it is installed in namespace {other}: pass --namespace {other}"
         ));
     }
-    let all = async |path| Ok::<_, Problems>(hub.list(path, "").await.map_err(Problems::one)?.unwrap_or_default());
+    let all = async |path| Ok::<_, Problems>(hub.list(path, "").await?.unwrap_or_default());
+    let enforces_holds = |object: &InstalledObject| {
+        let name = object.live["metadata"]["name"].as_str();
+        name.is_some_and(|name| name.starts_with("argocd-ocm-cmp-holds."))
+    };
+    if !args.additions_only && found.iter().any(enforces_holds) {
+        let namespaces = hub.list("/api/v1/namespaces", LABEL).await?.unwrap_or_default();
+        let holds = namespaces.iter().filter_map(Hold::from_namespace);
+        problems.extend(holds.filter(|hold| !hold.is_over(Timestamp::now())).map(|hold| {
+            format!(
+                "{}, which its admission policy enforces: run argocd-ocm-cmp release {}",
+                hold.describe(),
+                hold.cluster
+            )
+        }));
+    }
     problems.extend(stuck_deletions(
         &args.argo_cd.namespace,
         &all(GITOPS_CLUSTERS).await?,
@@ -156,7 +167,7 @@ async fn additions(
 ) -> Result<Vec<(ShippedObject, Value)>, Problems> {
     let (mut found, mut problems): (Vec<(ShippedObject, Value)>, _) = (Vec::new(), Vec::new());
     for object in ours.iter().filter(|object| object.is_addition()) {
-        if let Some(live) = hub.get(&object.path(), object.name()).await.map_err(Problems::one)? {
+        if let Some(live) = hub.get(&object.path(), object.name()).await? {
             problems.extend(argocd_fields_error(object, &live));
             found.push((object.clone(), live));
         }

@@ -7,7 +7,6 @@ use crate::list::List;
 use crate::runtime::runtime;
 use crate::view::{EventList, ObjectEntry, ObjectList, ObjectName};
 use http::StatusCode;
-use hub::PATIENCE;
 use jiff::Timestamp;
 use kube::Client;
 use live::hub_reader::{self, Delivery};
@@ -17,8 +16,8 @@ use live::sent;
 use live::service::{Answer, Service};
 use live::tree::Tree;
 use live::user_tunnel;
-use manifest::problem::plain;
-use manifest::text::{count, one_line};
+use manifest::problem::{Problems, plain};
+use manifest::text::count;
 use ocm::application_works::ApplicationName;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -31,7 +30,7 @@ use std::time::Duration;
 /// The maximum number of objects that are read without `KIND/NAME`. A cluster answers some five requests a second.
 const OBJECTS_MAX: usize = 100;
 
-pub(super) fn get(args: &ObjectsArgs) -> Exit {
+pub(super) fn get(args: &ObjectsArgs) -> Result<Exit, Problems> {
     let read = async |view: &Viewer| match &args.object {
         Some(name) => view.object(&view.find(name)?, args.output).await,
         None => view.objects().await,
@@ -39,7 +38,7 @@ pub(super) fn get(args: &ObjectsArgs) -> Exit {
     print_list("objects", args, read)
 }
 
-pub(super) fn events(args: &ObjectsArgs) -> Exit {
+pub(super) fn events(args: &ObjectsArgs) -> Result<Exit, Problems> {
     let read = async |view: &Viewer| {
         let objects = match &args.object {
             Some(name) => vec![view.find(name)?],
@@ -51,18 +50,19 @@ pub(super) fn events(args: &ObjectsArgs) -> Exit {
 }
 
 /// Prints a list. Fails also if a part of it could not be read.
-fn print_list<T: List>(what: &str, args: &ObjectsArgs, read: impl AsyncFnOnce(&Viewer) -> Result<T, String>) -> Exit {
-    let read = async |view: &Viewer| {
+fn print_list<T: List>(
+    what: &str,
+    args: &ObjectsArgs,
+    read: impl AsyncFnOnce(&Viewer) -> Result<T, String>,
+) -> Result<Exit, Problems> {
+    let (_, (text, exit)) = with_viewer(&args.view, async |view: &Viewer| {
         let list = read(view).await?;
         Ok((list::format_list(&list, args.output)?, view.exit.get()))
-    };
-    match with_viewer(&args.view, read) {
-        Ok((_, (text, exit))) => show(what, &text).or(exit),
-        Err(line) => refuse(&line),
-    }
+    })?;
+    Ok(show(what, &text)?.or(exit))
 }
 
-pub(super) fn logs(args: &LogsArgs) -> Exit {
+pub(super) fn logs(args: &LogsArgs) -> Result<Exit, Problems> {
     let options = LogOptions {
         pods: args.pods.clone(),
         container: args.container.clone(),
@@ -78,10 +78,7 @@ pub(super) fn logs(args: &LogsArgs) -> Exit {
             .await
             .map_err(line)
     };
-    let (runtime, answer) = match with_viewer(&args.view, read) {
-        Ok(opened) => opened,
-        Err(line) => return refuse(&line),
-    };
+    let (runtime, answer) = with_viewer(&args.view, read)?;
     let Answer::Logs(mut lines) = answer else {
         unreachable!("the answer has the type of the view")
     };
@@ -91,16 +88,12 @@ pub(super) fn logs(args: &LogsArgs) -> Exit {
         while let Some(part) = lines.recv().await {
             match part {
                 Ok(text) => out.write_all(&text).and_then(|()| out.flush())?,
-                Err(line) => exit = refuse(&line),
+                Err(line) => exit = fail(line),
             }
         }
         Ok(())
     });
-    super::written("logs", printed).or(exit)
-}
-
-fn refuse(line: &str) -> Exit {
-    fail(&format!("error: {}\n", one_line(line)))
+    Ok(super::written("logs", printed)?.or(exit))
 }
 
 fn line(refusal: HttpRefusal) -> String {
@@ -137,11 +130,10 @@ impl Viewer {
         let url = args.cluster_proxy.url()?;
         let credentials =
             user_tunnel::token_credentials(config.auth_info.clone(), args.token.clone(), args.send_my_token)?;
+        let (hub, _) = hub::client(config.clone(), identity)?;
         // A forwarded connection may be idle.
         config.read_timeout = None;
-        let (forwarder, _) = hub::client(config.clone(), identity)?;
-        config.read_timeout = Some(PATIENCE);
-        let (hub, _) = hub::client(config, identity)?;
+        let (forwarder, _) = hub::client(config, identity)?;
 
         let delivery = Delivery::read_application(&hub, &application, None)
             .await
@@ -269,7 +261,7 @@ impl Viewer {
         if refusal.status != StatusCode::FORBIDDEN {
             return Err(refusal.line);
         }
-        self.exit.set(refuse(&refusal.line));
+        self.exit.set(fail(refusal.line));
         Ok(())
     }
 

@@ -57,9 +57,8 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
              generating manifests: `argocd-ocm-cmp generate` failed exit status 1: {errors}"
         )
     };
-    for (kind, message, cause, line) in [
+    for (message, cause, line) in [
         (
-            "ComparisonError",
             format!(
                 "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository"
             ),
@@ -67,7 +66,6 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
             "no sidecar of Argo CD's repo-server runs a plugin named argocd-ocm-cpm: set spec.source.plugin.name to argocd-ocm-cmp",
         ),
         (
-            "ComparisonError",
             format!(
                 "{NOT_GENERATED}could not find cmp-server plugin with name \"argocd-ocm-cmp\" supporting the given repository"
             ),
@@ -76,19 +74,16 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
              plugin, or see why it does not run with argocd-ocm-cmp doctor plugin socket",
         ),
         (
-            "ComparisonError",
             printed("error: unknown parameter recursive: the parameters are recurse"),
             ProblemCause::Setting,
             "a setting is wrong: unknown parameter recursive: the parameters are recurse",
         ),
         (
-            "ComparisonError",
             printed("error: web.yaml:6: document 1: a value is missing or cannot start like this"),
             ProblemCause::Manifests,
             "the plugin rejects its source: web.yaml:6: document 1: a value is missing or cannot start like this",
         ),
         (
-            "ComparisonError",
             printed(
                 "error: cluster eu: the policy lets project team deliver nothing to it, only to eu-*: to allow it, add `eu`",
             ),
@@ -97,26 +92,22 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
              add `eu`",
         ),
         (
-            "ComparisonError",
             format!("{NOT_GENERATED}Manifest generation error (cached): guestbok: app path does not exist"),
             ProblemCause::Path,
             "the path guestbok does not exist in the repository: correct spec.source.path, or commit the folder to the target revision",
         ),
         (
-            "InvalidSpecError",
             "Application referencing project team which does not exist".to_owned(),
             ProblemCause::ProjectMissing,
             "AppProject team does not exist: apply it, such as proj.yaml, or set another one in spec.project",
         ),
         (
-            "InvalidSpecError",
             "application repo file:///a is not permitted in project 'team'".to_owned(),
             ProblemCause::Project,
             "application repo file:///a is not permitted in project 'team': permit it in the AppProject, as proj.yaml does, or set \
              another one in spec.project",
         ),
         (
-            "InvalidSpecError",
             "there are no clusters with this name: cluster1".to_owned(),
             ProblemCause::Destination,
             "there are no clusters with this name: cluster1: set spec.destination.server to https://kubernetes.default.svc, the hub, \
@@ -124,11 +115,11 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
         ),
     ] {
         let expected = vec![(cause, line.to_owned(), true)];
-        assert_eq!(found(&application(kind, &message)), expected, "{message}");
+        assert_eq!(found(&application("ComparisonError", &message)), expected, "{message}");
         // Argo CD has not compared a corrected spec yet.
         let corrected = DiagnosedApplication {
             stale: true,
-            ..application(kind, &message)
+            ..application("ComparisonError", &message)
         };
         assert!(
             found(&corrected).iter().all(|(_, _, permanent)| !permanent),
@@ -188,38 +179,32 @@ fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
 
 #[test]
 fn application_without_errors_has_a_reason_too() {
-    let with = |change: fn(&mut DiagnosedApplication)| {
+    type Change = fn(&mut DiagnosedApplication);
+    let rows: [(ProblemCause, bool, Change); 6] = [
+        (ProblemCause::PullModel, true, |application| application.pull = true),
+        (ProblemCause::NoPlugin, true, |application| application.plugins.clear()),
+        (ProblemCause::NotCompared, false, |application| application.sync.clear()),
+        (ProblemCause::NotSynced, false, |application| {
+            application.sync = "OutOfSync".to_owned();
+        }),
+        (ProblemCause::Other, false, |application| {
+            application.sync = "Synced".to_owned();
+        }),
+        (ProblemCause::ClusterNotAccepted, true, |application| {
+            application.targets = ["cluster2".to_owned()].into();
+        }),
+    ];
+    for (cause, permanent, change) in rows {
         let mut application = application("", "");
         application.conditions.clear();
         change(&mut application);
         let found = found(&application);
-        assert_eq!(found.len(), 1, "{found:?}");
-        (found[0].0, found[0].2)
-    };
-    assert_eq!(
-        with(|application| application.pull = true),
-        (ProblemCause::PullModel, true)
-    );
-    assert_eq!(
-        with(|application| application.plugins.clear()),
-        (ProblemCause::NoPlugin, true)
-    );
-    assert_eq!(
-        with(|application| application.sync.clear()),
-        (ProblemCause::NotCompared, false)
-    );
-    assert_eq!(
-        with(|application| application.sync = "OutOfSync".to_owned()),
-        (ProblemCause::NotSynced, false)
-    );
-    assert_eq!(
-        with(|application| application.sync = "Synced".to_owned()),
-        (ProblemCause::Other, false)
-    );
-    assert_eq!(
-        with(|application| application.targets = ["cluster2".to_owned()].into()),
-        (ProblemCause::ClusterNotAccepted, true)
-    );
+        assert_eq!(
+            (found.len(), found[0].0, found[0].2),
+            (1, cause, permanent),
+            "{found:?}"
+        );
+    }
 }
 
 #[test]

@@ -10,10 +10,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// Reads the text of a file; `-` is standard input.
-///
-/// # Errors
-/// Returns an error if the file cannot be read, or is not text.
-pub fn read_input(file: &Path) -> Result<String, Problems> {
+pub(crate) fn read_input(file: &Path) -> Result<String, Problems> {
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {
         io::stdin().lock().read_to_end(&mut bytes)
@@ -29,10 +26,7 @@ pub fn read_input(file: &Path) -> Result<String, Problems> {
 }
 
 /// Returns the works of the Application in `text`, which has the name `name`.
-///
-/// # Errors
-/// Returns an error if the text is not YAML or JSON, or contains anything but works.
-pub fn works<'a>(text: &'a str, name: &str, ownership: &Ownership) -> Result<Vec<Work<'a>>, Problems> {
+pub(crate) fn works<'a>(text: &'a str, name: &str, ownership: &Ownership) -> Result<Vec<Work<'a>>, Problems> {
     let mut works = Vec::new();
     let mut problems = Vec::new();
     for document in yaml::documents(text) {

@@ -57,7 +57,7 @@ impl ChangeOfTargets<'_> {
 
 /// The changes on the hub.
 #[derive(Debug)]
-pub struct ChangeList<'c>(pub &'c [ObjectChange]);
+pub(crate) struct ChangeList<'c>(pub &'c [ObjectChange]);
 
 impl List for ChangeList<'_> {
     /// The wide table names all targets, the other one only a single target.

@@ -2,6 +2,7 @@
 
 use super::list::grouped;
 use super::{ObjectChange, Side, shown};
+use crate::table::{BOLD, CYAN, END, GREEN, RED};
 use manifest::text::printable;
 use manifest::value::Value;
 use manifest::yaml;
@@ -10,24 +11,18 @@ use std::fmt::Write as _;
 
 /// The style of the output.
 #[derive(Clone, Debug)]
-pub struct DiffStyle {
+pub(crate) struct DiffStyle {
     /// True if lines have colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
     /// The name of the live side.
-    pub live: String,
+    pub(crate) live: String,
 }
 
 /// The number of context lines around a change.
 const CONTEXT: usize = 3;
 
-const BOLD: &str = "\x1b[1m";
-const RED: &str = "\x1b[31m";
-const GREEN: &str = "\x1b[32m";
-const CYAN: &str = "\x1b[36m";
-
 /// Formats changes; the same change for several clusters is shown once.
-#[must_use]
-pub fn format_changes(changes: &[ObjectChange], style: &DiffStyle) -> String {
+pub(crate) fn format_changes(changes: &[ObjectChange], style: &DiffStyle) -> String {
     let mut out = String::new();
     for group in grouped(changes) {
         let change = group.change;
@@ -42,8 +37,7 @@ pub fn format_changes(changes: &[ObjectChange], style: &DiffStyle) -> String {
 
 /// Formats the changes of a live object as `kubectl diff` does, with values of Secrets masked; empty if there are none. `name` is
 /// shown on both sides.
-#[must_use]
-pub fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &DiffStyle) -> String {
+pub(crate) fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, style: &DiffStyle) -> String {
     let mut out = String::new();
     let (Some(before), Some(after)) = shown::pair(Some(live), Some(changed)) else {
         return out;
@@ -87,7 +81,7 @@ fn hunks(before: &str, after: &str, style: &DiffStyle, out: &mut String) {
 impl DiffStyle {
     fn line(&self, colour: &str, line: &str, out: &mut String) {
         if self.colours && !colour.is_empty() {
-            writeln!(out, "{colour}{line}\x1b[0m")
+            writeln!(out, "{colour}{line}{END}")
         } else {
             writeln!(out, "{line}")
         }

@@ -10,9 +10,9 @@ use std::borrow::Cow;
 
 /// A work, and its objects in the order of application.
 #[derive(Debug)]
-pub struct ComparedWork<'a> {
+pub(crate) struct ComparedWork<'a> {
     /// The work without its objects.
-    pub work: Work<'a>,
+    pub(crate) work: Work<'a>,
     pub(super) objects: Vec<ComparedObject<'a>>,
 }
 

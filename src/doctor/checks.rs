@@ -18,10 +18,10 @@ mod rights;
 mod tests;
 mod works;
 
-pub use agent_admission::agent_policy;
-pub use confinement::about_nodes;
+pub(crate) use agent_admission::agent_policy;
+pub(crate) use confinement::about_nodes;
 
-use super::hub_state::HubState;
+use super::hub_state::{HubState, Lookup};
 use super::message::{Finding, Message};
 use jiff::Timestamp;
 
@@ -33,7 +33,7 @@ pub struct Check {
     /// All messages of the check, besides the one about missing permissions.
     pub messages: &'static [&'static Message],
     /// Runs the check as of a time.
-    pub run: fn(&HubState, Timestamp) -> Vec<Finding>,
+    pub(crate) run: fn(&HubState, Timestamp) -> Vec<Finding>,
 }
 
 /// All checks.
@@ -56,7 +56,7 @@ pub static CHECKS: &[&Check] = &[
 ];
 
 /// The names of the checks of a hub that has nothing of this program yet.
-pub const BEFORE_INSTALL: [&str; 4] = ["argo-cd", "ocm", "confinement", "clusters"];
+pub(crate) const BEFORE_INSTALL: [&str; 4] = ["argo-cd", "ocm", "confinement", "clusters"];
 
 /// The message of every check about missing permissions.
 pub static REFUSED: Message = Message::unreadable(
@@ -65,7 +65,12 @@ pub static REFUSED: Message = Message::unreadable(
     "ask for permission to get and list them, or ask an administrator to run this",
 );
 
-/// Returns the finding that something cannot be read, with the reason.
-fn refused(what: &str, why: &str) -> Vec<Finding> {
-    vec![REFUSED.finding(&[("what", &what), ("why", &why)])]
+impl<T> Lookup<T> {
+    /// Returns the finding that `what` cannot be read, if that is so.
+    fn refusal(&self, what: &str) -> Vec<Finding> {
+        match self {
+            Self::Refused(why) => vec![REFUSED.finding(&[("what", &what), ("why", why)])],
+            Self::Found(_) | Self::NotFound => Vec::new(),
+        }
+    }
 }

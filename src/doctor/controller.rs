@@ -7,23 +7,20 @@ use serde_json::Value;
 
 /// The controller as installed.
 #[derive(Debug)]
-pub struct ControllerPod {
-    /// Its ServiceAccount.
-    pub account: String,
+pub(crate) struct ControllerPod {
+    pub(crate) account: String,
     /// The enabled controllers. A controller of several kinds is listed once per kind.
-    pub controllers: Vec<&'static Controller>,
+    pub(crate) controllers: Vec<&'static Controller>,
     /// The unknown names of controllers in its settings.
-    pub unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
     /// True if it uses leader election.
-    pub elects: bool,
-    /// Its image.
-    pub image: String,
+    pub(crate) elects: bool,
+    pub(crate) image: String,
 }
 
 impl ControllerPod {
     /// Reads the Deployment and the ConfigMap with the settings; returns `None` if the controller is not installed.
-    #[must_use]
-    pub fn from_state(hub_state: &HubState) -> Option<Self> {
+    pub(crate) fn from_state(hub_state: &HubState) -> Option<Self> {
         let deployment = hub_state.controller()?;
         let pod = &deployment["spec"]["template"]["spec"];
         let container = containers(deployment)
@@ -126,7 +123,7 @@ mod tests {
         assert!(shipped.elects);
         assert_eq!(shipped.account, "argocd-ocm-cmp-controller");
 
-        let settings = || Lookup::Found(objects(shipped::PULL.text).remove(0));
+        let settings = || Lookup::Found(objects(crate::embedded::DEPLOY_PULL).remove(0));
         let all = ["application-status", "pull", "application-set-report"];
         assert_eq!(pod(|_| (), settings()).names(), all);
 

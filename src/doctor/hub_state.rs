@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The result of a lookup.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Lookup<T> {
+pub(crate) enum Lookup<T> {
     /// It exists.
     Found(T),
     /// It does not exist.
@@ -24,8 +24,7 @@ pub enum Lookup<T> {
 
 impl<T> Lookup<T> {
     /// Returns the value, if it exists.
-    #[must_use]
-    pub fn found(&self) -> Option<&T> {
+    pub(crate) fn found(&self) -> Option<&T> {
         match self {
             Self::Found(value) => Some(value),
             Self::NotFound | Self::Refused(_) => None,
@@ -43,21 +42,19 @@ impl<T> Lookup<T> {
 
 /// A node, as its kubelet describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HubNode {
-    /// Its name.
-    pub name: String,
+pub(crate) struct HubNode {
+    pub(crate) name: String,
     /// True if its operating system is Linux.
-    pub is_linux: bool,
+    pub(crate) is_linux: bool,
     /// The version of its kernel.
-    pub kernel: String,
+    pub(crate) kernel: String,
     /// The name of its distribution.
-    pub system: String,
+    pub(crate) system: String,
 }
 
 impl HubNode {
     /// Reads a Node. The kubelet may not have described it yet.
-    #[must_use]
-    pub fn from_object(node: &Value) -> Self {
+    pub(crate) fn from_object(node: &Value) -> Self {
         let info = &node["status"]["nodeInfo"];
         let text = |value: &Value| one_line(value.as_str().unwrap_or_default()).into_owned();
         Self {
@@ -83,121 +80,120 @@ pub(super) const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 /// All state that was read.
 #[derive(Debug, Default)]
-pub struct HubState {
+pub(crate) struct HubState {
     /// Argo CD's namespace, from the arguments.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// The ConfigMap argocd-cm in that namespace.
-    pub config: Lookup<Value>,
+    pub(crate) config: Lookup<Value>,
     /// The namespaces that have an argocd-cm, if this one has none.
-    pub argocd_namespaces: Lookup<Vec<String>>,
+    pub(crate) argocd_namespaces: Lookup<Vec<String>>,
     /// The Deployments in that namespace.
-    pub deployments: Lookup<Vec<Value>>,
+    pub(crate) deployments: Lookup<Vec<Value>>,
     /// The StatefulSets in that namespace.
-    pub stateful_sets: Lookup<Vec<Value>>,
+    pub(crate) stateful_sets: Lookup<Vec<Value>>,
     /// The Pods in that namespace.
-    pub pods: Lookup<Vec<Value>>,
+    pub(crate) pods: Lookup<Vec<Value>>,
     /// The Pods whose plugin has logged that it runs tools unconfined, and the resources that these can reach.
-    pub unconfined: Lookup<BTreeMap<String, String>>,
+    pub(crate) unconfined: Lookup<BTreeMap<String, String>>,
     /// The nodes of the hub.
-    pub nodes: Lookup<Vec<HubNode>>,
+    pub(crate) nodes: Lookup<Vec<HubNode>>,
     /// The plugin's ConfigMap.
-    pub plugin: Lookup<Value>,
+    pub(crate) plugin: Lookup<Value>,
     /// The ConfigMap with the health rules of the user.
-    pub health_rules: Lookup<Value>,
+    pub(crate) health_rules: Lookup<Value>,
     /// The ConfigMap with the controller's settings.
-    pub settings: Lookup<Value>,
+    pub(crate) settings: Lookup<Value>,
     /// The Leases in that namespace.
-    pub leases: Lookup<Vec<Value>>,
+    pub(crate) leases: Lookup<Vec<Value>>,
     /// The served resources of each API version, as named in paths.
-    pub apis: BTreeMap<String, Lookup<BTreeSet<String>>>,
+    pub(crate) apis: BTreeMap<String, Lookup<BTreeSet<String>>>,
     /// The CRD of ManifestWorks.
-    pub work_crd: Lookup<Value>,
+    pub(crate) work_crd: Lookup<Value>,
     /// The ClusterManagers, which configure OCM's operator.
-    pub cluster_managers: Lookup<Vec<Value>>,
+    pub(crate) cluster_managers: Lookup<Vec<Value>>,
     /// The Applications that use the plugin, or were meant to.
-    pub applications: Lookup<Vec<DiagnosedApplication>>,
+    pub(crate) applications: Lookup<Vec<DiagnosedApplication>>,
     /// The AppProjects in Argo CD's namespace.
-    pub projects: Lookup<BTreeMap<String, Project>>,
+    pub(crate) projects: Lookup<BTreeMap<String, Project>>,
     /// The managed clusters.
-    pub clusters: Lookup<BTreeMap<String, DiagnosedCluster>>,
+    pub(crate) clusters: Lookup<BTreeMap<String, DiagnosedCluster>>,
     /// The works of Argo CD's Applications.
-    pub works: Lookup<Vec<HubWork>>,
+    pub(crate) works: Lookup<Vec<HubWork>>,
     /// The ManifestWorkReplicaSets of Argo CD's Applications.
-    pub sets: Lookup<Vec<ReplicaSet>>,
+    pub(crate) sets: Lookup<Vec<ReplicaSet>>,
     /// The Placements that select no managed cluster, with OCM's reasons.
-    pub unsatisfied_placements: Lookup<BTreeMap<String, String>>,
+    pub(crate) unsatisfied_placements: Lookup<BTreeMap<String, String>>,
     /// The ClusterManagementAddOn of argocd-agent.
-    pub management: Lookup<Value>,
+    pub(crate) management: Lookup<Value>,
     /// The ConfigMap with the settings of argocd-agent's own manifests.
-    pub agent_params: Lookup<Value>,
+    pub(crate) agent_params: Lookup<Value>,
     /// The GitOpsClusters whose agents have another version than the principal, by namespace and name.
-    pub other_versions: Lookup<BTreeSet<String>>,
+    pub(crate) other_versions: Lookup<BTreeSet<String>>,
     /// The managed clusters that have the add-on, with its availability.
-    pub addons: Lookup<BTreeMap<String, bool>>,
+    pub(crate) addons: Lookup<BTreeMap<String, bool>>,
     /// The binding of the admission policy for the agents of managed clusters.
-    pub agent_admission: Lookup<Value>,
+    pub(crate) agent_admission: Lookup<Value>,
     /// The view into the clusters, if it is installed.
-    pub live: Option<LiveState>,
+    pub(crate) live: Option<LiveState>,
     /// The needed permissions, with the result of their check; absent if none are needed.
-    pub permissions: Lookup<Vec<(Permission, bool)>>,
+    pub(crate) permissions: Lookup<Vec<(Permission, bool)>>,
 }
 
 /// The parts of the view into the clusters.
 #[derive(Debug, Default)]
-pub struct LiveState {
+pub(crate) struct LiveState {
     /// True if the Secret of the service has a token for argocd-server.
-    pub has_token: Lookup<bool>,
+    pub(crate) has_token: Lookup<bool>,
     /// The ConfigMap with the certificate of the service.
-    pub certificate: Lookup<Value>,
+    pub(crate) certificate: Lookup<Value>,
     /// The ConfigMap with the certificate authority of cluster-proxy.
-    pub authority: Lookup<Value>,
+    pub(crate) authority: Lookup<Value>,
     /// The certificate authority in cluster-proxy's Secret.
-    pub issued_authority: Lookup<String>,
+    pub(crate) issued_authority: Lookup<String>,
     /// Argo CD's ConfigMap with the policies of users.
-    pub rbac: Lookup<Value>,
+    pub(crate) rbac: Lookup<Value>,
     /// The managed clusters with the add-on cluster-proxy, with its availability.
-    pub addons: Lookup<BTreeMap<String, bool>>,
+    pub(crate) addons: Lookup<BTreeMap<String, bool>>,
     /// The managed clusters to which a work delivers its permissions.
-    pub permitting: BTreeSet<String>,
+    pub(crate) permitting: BTreeSet<String>,
 }
 
 /// The fields of an AppProject that decide if its Applications may write ManifestWorks and ManifestWorkReplicaSets.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Project {
+pub(crate) struct Project {
     /// The permitted namespaced kinds; `None` permits all.
-    pub allowed: Option<Vec<(String, String)>>,
+    pub(crate) allowed: Option<Vec<(String, String)>>,
     /// The denied kinds.
-    pub refused: Vec<(String, String)>,
+    pub(crate) refused: Vec<(String, String)>,
 }
 
 /// The fields of a work that the checks read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HubWork {
+pub(crate) struct HubWork {
     /// The managed cluster.
-    pub cluster: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
+    pub(crate) cluster: Box<str>,
+    pub(crate) name: Box<str>,
     /// The creation time.
-    pub created: Option<Timestamp>,
+    pub(crate) created: Option<Timestamp>,
     /// Its bytes, as OCM's webhook counts them.
-    pub size: usize,
+    pub(crate) size: usize,
     /// True if it is applied with the permissions of an executor.
-    pub executor: bool,
+    pub(crate) executor: bool,
     /// True if an agent has reported a status.
-    pub has_status: bool,
+    pub(crate) has_status: bool,
     /// The time since which the agent has something to do: its last change, which it has not reported, or its deletion.
-    pub outstanding_since: Option<Timestamp>,
+    pub(crate) outstanding_since: Option<Timestamp>,
     /// The Application that owns it, as Argo CD names it.
-    pub application: Option<Box<str>>,
+    pub(crate) application: Option<Box<str>>,
     /// Its objects, without Namespaces, which several Applications may create.
-    pub objects: Vec<Box<str>>,
-    /// The object that the agent cannot apply, if it reported one.
-    pub refused: Option<ApplyError>,
+    pub(crate) objects: Vec<Box<str>>,
+    /// The agent's message about the first object that it cannot apply, if there is one.
+    pub(crate) refused: Option<Box<str>>,
     /// The kinds and namespaces of its objects that the agent watches.
-    pub watched: BTreeSet<Box<str>>,
+    pub(crate) watched: BTreeSet<Box<str>>,
     /// The settings, as `Kind.group=resource`, of kinds that the managed cluster serves under another resource name than the plugin
     /// has assumed.
-    pub other_resource_names: BTreeSet<Box<str>>,
+    pub(crate) other_resource_names: BTreeSet<Box<str>>,
 }
 
 impl HubWork {
@@ -207,26 +203,19 @@ impl HubWork {
     }
 }
 
-/// The first object that an agent cannot apply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApplyError {
-    /// The message of the agent.
-    pub message: Box<str>,
-}
-
 /// A ManifestWorkReplicaSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReplicaSet {
+pub(crate) struct ReplicaSet {
     /// Its namespace and name.
-    pub qualified_name: String,
+    pub(crate) qualified_name: String,
     /// The creation time.
-    pub created: Option<Timestamp>,
+    pub(crate) created: Option<Timestamp>,
     /// True if OCM has written a status.
-    pub has_status: bool,
+    pub(crate) has_status: bool,
     /// The Application that owns it, as Argo CD names it.
-    pub application: Box<str>,
+    pub(crate) application: Box<str>,
     /// Its Placements, if they select no managed cluster.
-    pub empty_placements: Vec<String>,
+    pub(crate) empty_placements: Vec<String>,
 }
 
 /// Returns true if something that exists since then should have been processed by now.
@@ -255,28 +244,18 @@ impl HubState {
     }
 
     /// Returns the Deployment of Argo CD's repo-server, under any name.
-    #[must_use]
-    pub fn repo_server(&self) -> Option<&Value> {
+    pub(crate) fn repo_server(&self) -> Option<&Value> {
         component_of(self.deployments.found()?, "repo-server")
     }
 
     /// Returns the StatefulSet, or Deployment, of Argo CD's application controller.
-    #[must_use]
-    pub fn application_controller(&self) -> Option<&Value> {
-        let of = |all: &'_ Lookup<Vec<Value>>| -> Option<usize> {
-            let all = all.found()?;
-            let controller = component_of(all, APPLICATION_CONTROLLER)?;
-            all.iter().position(|value| std::ptr::eq(value, controller))
-        };
-        if let Some(at) = of(&self.stateful_sets) {
-            return self.stateful_sets.found()?.get(at);
-        }
-        self.deployments.found()?.get(of(&self.deployments)?)
+    pub(crate) fn application_controller(&self) -> Option<&Value> {
+        let mut all = [&self.stateful_sets, &self.deployments].into_iter();
+        all.find_map(|all| component_of(all.found()?, APPLICATION_CONTROLLER))
     }
 
     /// Returns true if a part of the view into the clusters is installed.
-    #[must_use]
-    pub fn has_live(&self) -> bool {
+    pub(crate) fn has_live(&self) -> bool {
         let config = self.config.found();
         let mut deployments = self.deployments.found().into_iter().flatten();
         config.is_some_and(|config| config["data"]["extension.config.live"].is_string())
@@ -284,8 +263,7 @@ impl HubState {
     }
 
     /// Returns the controller's Deployment.
-    #[must_use]
-    pub fn controller(&self) -> Option<&Value> {
+    pub(crate) fn controller(&self) -> Option<&Value> {
         let mut all = self.deployments.found()?.iter();
         all.find(|value| name(value) == CONTROLLER)
     }

@@ -1,5 +1,6 @@
 //! Messages of checks, and findings.
 
+use manifest::text::count;
 use std::fmt::Display;
 
 /// The severity of a finding.
@@ -76,6 +77,22 @@ impl Message {
         }
     }
 
+    /// Creates a finding about objects, if there are any: `{names}` lists them, and the name of their kind in braces stands for their
+    /// number.
+    pub(super) fn about<T: AsRef<str>>(
+        &'static self,
+        (key, kind): CountedKind,
+        names: impl IntoIterator<Item = T>,
+        values: &[(&str, &dyn Display)],
+    ) -> Option<Finding> {
+        let names: Vec<T> = names.into_iter().collect();
+        if names.is_empty() {
+            return None;
+        }
+        let (number, names) = (count(names.len(), kind), list_names(names));
+        Some(self.finding(&[&[(key, &number as &dyn Display), ("names", &names)], values].concat()))
+    }
+
     /// Creates a finding with these values for the names in braces.
     pub(super) fn finding(&'static self, values: &[(&str, &dyn Display)]) -> Finding {
         Finding {
@@ -87,33 +104,54 @@ impl Message {
     }
 }
 
+/// A kind of objects: its name in the braces of a message, and its name for people.
+pub(super) type CountedKind = (&'static str, &'static str);
+
+pub(super) const APPLICATIONS: CountedKind = ("applications", "Application");
+pub(super) const CLUSTERS: CountedKind = ("clusters", "managed cluster");
+pub(super) const PODS: CountedKind = ("pods", "pod");
+pub(super) const WORKS: CountedKind = ("works", "work");
+
+/// Defines a check that the function `run` runs, with its name, and with the level, id, text and remediation of each of its messages.
+macro_rules! check {
+    ($check:literal $($level:ident $name:ident $id:literal: $($text:literal),+;)+) => {
+        pub(super) static CHECK: $crate::doctor::Check = $crate::doctor::Check {
+            name: $check,
+            messages: &[$(&$name),+],
+            run,
+        };
+        $(static $name: $crate::doctor::Message = $crate::doctor::Message::$level($id, $($text),+);)+
+    };
+}
+pub(super) use check;
+
 /// The page about the findings. It has an anchor for each message.
 const PAGE: &str = "https://github.com/argocd-ocm-cmp/argocd-ocm-cmp/blob/main/docs/doctor.md";
 
 /// The result of one check about one object, or about the hub.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The check that reported it.
-    pub check: &'static str,
+    pub(crate) check: &'static str,
     /// Its message.
-    pub message: &'static Message,
+    pub(crate) message: &'static Message,
     /// The text of the finding.
-    pub text: String,
+    pub(crate) text: String,
     /// The remediation; empty if there is nothing to do.
-    pub remediation: String,
+    pub(crate) remediation: String,
 }
 
 impl Finding {
     /// Returns the address of its part of docs/doctor.md, if there is something to do.
     #[must_use]
-    pub fn link(&self) -> Option<String> {
+    pub(crate) fn link(&self) -> Option<String> {
         let id = self.message.id;
         (self.message.level != Severity::Ok).then(|| format!("{PAGE}#{id}"))
     }
 
     /// Formats the finding as one line.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         match &*self.remediation {
             "" => self.text.clone(),
             remediation => format!("{}: {remediation}", self.text),
@@ -144,6 +182,11 @@ pub(super) fn list_names<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> Str
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
     all.dedup_by(|one, other| one.as_ref() == other.as_ref());
+    list_first(&all)
+}
+
+/// Lists the first texts, and the number of the others.
+pub(crate) fn list_first<T: AsRef<str>>(all: &[T]) -> String {
     let listed: Vec<_> = all.iter().take(LISTED).map(AsRef::as_ref).collect();
     match all.len().saturating_sub(LISTED) {
         0 => listed.join(", "),

@@ -1,8 +1,7 @@
 //! The shipped files that grant permissions, and the objects of shipped files.
 
 use crate::embedded;
-use manifest::{json, yaml};
-use serde_json::Value;
+pub(super) use crate::embedded::objects;
 
 /// A file that grants permissions.
 #[derive(Debug)]
@@ -21,29 +20,23 @@ impl File {
 pub(super) static ARGO_CD: File = File::new("deploy/argocd_rbac.yaml", embedded::ARGOCD_RBAC);
 /// Permissions of the controller, whichever controllers are enabled.
 pub(super) static CONTROLLER: File = File::new("deploy/deploy_controller.yaml", embedded::DEPLOY_CONTROLLER);
-/// Further permissions for cluster Secrets.
-pub(super) static CLUSTER_SECRETS: File =
-    File::new("deploy/deploy_cluster_secrets.yaml", embedded::DEPLOY_CLUSTER_SECRETS);
-/// Further permissions for reports.
-pub(super) static REPORT: File = File::new("deploy/deploy_report.yaml", embedded::DEPLOY_REPORT);
-/// Further permissions for the basic pull model.
-pub(super) static PULL: File = File::new("deploy/deploy_pull.yaml", embedded::DEPLOY_PULL);
-/// Further permissions for GitOpsClusters.
-pub(super) static GITOPS_CLUSTER: File = File::new("deploy/deploy_gitopscluster.yaml", embedded::DEPLOY_GITOPSCLUSTER);
-/// Further permissions for argocd-agent.
-pub(super) static AGENT: File = File::new("deploy/deploy_argocd_agent.yaml", embedded::DEPLOY_ARGOCD_AGENT);
-
-/// Returns the objects of a shipped file, or of a text from a user; none if it is not YAML.
-pub(super) fn objects(text: &str) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for document in yaml::documents(text) {
-        let Ok(document) = document else { return Vec::new() };
-        let mut object = String::new();
-        let written = json::write(&document.value, &mut object);
-        let Some(object) = written.ok().and_then(|()| serde_json::from_str(&object).ok()) else {
-            return Vec::new();
-        };
-        objects.push(object);
-    }
-    objects
-}
+/// The files with further permissions, with the controllers that need them.
+pub(super) static OF_CONTROLLERS: [(&[&str], File); 5] = [
+    (&["pull"], File::new("deploy/deploy_pull.yaml", embedded::DEPLOY_PULL)),
+    (
+        &["cluster-secrets"],
+        File::new("deploy/deploy_cluster_secrets.yaml", embedded::DEPLOY_CLUSTER_SECRETS),
+    ),
+    (
+        &["application-set-report"],
+        File::new("deploy/deploy_report.yaml", embedded::DEPLOY_REPORT),
+    ),
+    (
+        &["gitopscluster", "argocd-agent"],
+        File::new("deploy/deploy_gitopscluster.yaml", embedded::DEPLOY_GITOPSCLUSTER),
+    ),
+    (
+        &["argocd-agent"],
+        File::new("deploy/deploy_argocd_agent.yaml", embedded::DEPLOY_ARGOCD_AGENT),
+    ),
+];

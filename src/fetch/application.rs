@@ -5,11 +5,12 @@ use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
 use crate::doctor::items;
 use manifest::text::without_middle;
 use ocm::glob::Glob;
-use ocm::pull_model::{OWN_CONDITIONS, PULL};
+use ocm::pull_model::{DEFAULT_PROJECT, OWN_CONDITIONS, PULL};
 use ocm::work::{GROUP, KIND, SET_KIND};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::iter;
 
 /// The maximum number of kept texts of an Application, and the maximum length of each, in bytes.
 const TEXTS_MAX: usize = 8;
@@ -21,23 +22,32 @@ const REFRESH: &str = "argocd.argoproj.io/refresh";
 /// The annotation that names the paths from which an Application is made: a commit to others does not render it.
 const GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 
-/// An Application of Argo CD.
+/// An Application of Argo CD. A hub has thousands, and the fields that are skipped here are most of their bytes.
 #[derive(Deserialize)]
 pub(crate) struct FetchedApplication {
-    metadata: ApplicationMetadata,
+    pub(super) metadata: ApplicationMetadata,
     #[serde(default)]
     spec: Value,
     #[serde(default)]
-    status: FetchedStatus,
+    pub(super) status: FetchedStatus,
 }
 
 #[derive(Deserialize)]
-struct ApplicationMetadata {
-    name: String,
+pub(super) struct ApplicationMetadata {
+    pub(super) name: String,
     #[serde(default)]
-    namespace: String,
-    annotations: Option<BTreeMap<String, String>>,
-    labels: Option<BTreeMap<String, String>>,
+    pub(super) namespace: String,
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+impl ApplicationMetadata {
+    /// Returns true if it has the label of the pull model.
+    pub(super) fn is_pulled(&self) -> bool {
+        self.labels.get(PULL).is_some_and(|value| value == "true")
+    }
 }
 
 #[derive(Deserialize)]
@@ -45,7 +55,7 @@ pub(super) struct FetchedSource {
     #[serde(rename = "repoURL", default)]
     repository: String,
     chart: Option<String>,
-    pub(super) plugin: Option<Plugin>,
+    plugin: Option<Plugin>,
 }
 
 /// The settings of the plugin in a source.
@@ -68,34 +78,45 @@ struct SourceParameter {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct FetchedStatus {
-    conditions: Option<Vec<ReadCondition>>,
-    operation_state: Option<FetchedOperation>,
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct FetchedStatus {
+    pub(super) conditions: Option<Vec<ReadCondition>>,
+    pub(super) operation_state: Option<FetchedOperation>,
     controller_namespace: Option<String>,
-    #[serde(default)]
-    sync: Value,
-    #[serde(default)]
-    health: Value,
-    #[serde(default)]
+    pub(super) resources: Option<Vec<ListedResource>>,
+    pub(super) sync: Value,
+    pub(super) health: Value,
     source_hydrator: Value,
 }
 
+/// An object in Argo CD's list.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ListedResource {
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) status: String,
+    pub(super) hook: bool,
+    pub(super) requires_pruning: bool,
+}
+
 #[derive(Deserialize)]
-struct ReadCondition {
+pub(super) struct ReadCondition {
     #[serde(rename = "type")]
-    kind: String,
+    pub(super) kind: String,
     #[serde(default)]
-    message: String,
+    pub(super) message: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct FetchedOperation {
+pub(super) struct FetchedOperation {
     #[serde(default)]
-    phase: String,
+    pub(super) phase: String,
     #[serde(default)]
-    message: String,
+    pub(super) message: String,
     sync_result: Option<SyncResult>,
 }
 
@@ -116,33 +137,45 @@ impl FetchedApplication {
     /// Returns the Application if it belongs to the Argo CD in this namespace and is meant for the plugin, or leaves the choice of a
     /// plugin to Argo CD.
     pub(crate) fn of_argo_cd(self, argocd: &str) -> Option<diagnosis::DiagnosedApplication> {
-        // An Application in another namespace names its Argo CD after the first reconciliation.
-        if self.metadata.namespace != argocd && self.status.controller_namespace.as_deref() != Some(argocd) {
-            return None;
-        }
-        Some(self.reduced()).filter(|application| !application.plugins.is_empty())
+        let application = self.is_of(argocd).then(|| self.reduced());
+        application.filter(|application| !application.plugins.is_empty())
+    }
+
+    /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
+    /// reconciliation.
+    pub(super) fn is_of(&self, argocd: &str) -> bool {
+        self.metadata.namespace == argocd || self.status.controller_namespace.as_deref() == Some(argocd)
+    }
+
+    /// Returns its AppProject.
+    pub(super) fn project(&self) -> &str {
+        let project = self.spec["project"].as_str().filter(|project| !project.is_empty());
+        project.unwrap_or(DEFAULT_PROJECT)
+    }
+
+    pub(super) fn sources(&self) -> impl Iterator<Item = FetchedSource> {
+        let source = [self.spec.get("source"), self.spec.pointer("/sourceHydrator/drySource")];
+        let sources = source.into_iter().flatten().chain(items(&self.spec["sources"]));
+        sources.filter_map(|source| FetchedSource::deserialize(source).ok())
     }
 
     /// Returns the fields that matter for a diagnosis.
     pub(crate) fn reduced(self) -> diagnosis::DiagnosedApplication {
-        let Self { metadata, spec, status } = self;
-        let source = [spec.get("source"), spec.pointer("/sourceHydrator/drySource")]
-            .into_iter()
-            .flatten();
-        let sources = source.chain(spec.get("sources").and_then(Value::as_array).into_iter().flatten());
-        let annotations = metadata.annotations.unwrap_or_default();
+        let annotations = &self.metadata.annotations;
         let mut rendered_by_every_commit = BTreeSet::new();
         let mut plugins = Vec::new();
-        for source in sources.filter_map(|source| FetchedSource::deserialize(source).ok()) {
-            let Some(plugin) = source.plugin.filter(Plugin::is_ours) else {
-                continue;
-            };
+        for mut source in self.sources() {
+            let repository = std::mem::take(&mut source.repository);
+            let is_git = source.chart.is_none() && !repository.starts_with("oci://");
+            let Some(plugin) = source.our_plugin() else { continue };
             plugins.push(plugin);
-            let is_git = source.chart.is_none() && !source.repository.starts_with("oci://");
             if is_git && !annotations.contains_key(GENERATE_PATHS) {
-                rendered_by_every_commit.insert(source.repository);
+                rendered_by_every_commit.insert(repository);
             }
         }
+        let project = self.project().to_owned();
+        let Self { metadata, spec, status } = self;
+        let annotations = &metadata.annotations;
         let stale = annotations.contains_key(REFRESH) || is_other_source(&spec, &status.sync["comparedTo"]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let hydration = &status.source_hydrator["currentOperation"];
@@ -152,20 +185,11 @@ impl FetchedApplication {
         });
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
         let conditions = conditions.filter(|condition| is_error(&condition.kind)).take(TEXTS_MAX);
-        let project = text(&spec["project"]);
         diagnosis::DiagnosedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
-            project: if project.is_empty() {
-                "default".to_owned()
-            } else {
-                project
-            },
+            project,
             placement: plugins.iter().any(Plugin::names_a_placement),
-            sources_share_works: (1..plugins.len()).any(|at| {
-                plugins[..at]
-                    .iter()
-                    .any(|plugin| plugin.work_name() == plugins[at].work_name())
-            }),
+            sources_share_works: share_works(&plugins, &metadata.name),
             targets: plugins.iter().flat_map(Plugin::clusters).collect(),
             plugins: plugins.into_iter().map(|plugin| plugin.name).collect(),
             ignores_works: items(&spec["ignoreDifferences"]).iter().any(ignores_works),
@@ -173,9 +197,7 @@ impl FetchedApplication {
                 .iter()
                 .any(|sync_option| sync_option == "RespectIgnoreDifferences=true"),
             rendered_by_every_commit,
-            pull: metadata
-                .labels
-                .is_some_and(|entries| entries.get(PULL).is_some_and(|value| value == "true")),
+            pull: metadata.is_pulled(),
             stale,
             sync: text(&status.sync["status"]),
             health: text(&status.health["status"]),
@@ -203,7 +225,7 @@ impl FetchedOperation {
 }
 
 /// Returns true if a condition is an error of Argo CD. The controller's conditions are about works, which `status` shows.
-fn is_error(kind: &str) -> bool {
+pub(super) fn is_error(kind: &str) -> bool {
     kind.ends_with("Error")
         && !OWN_CONDITIONS
             .iter()
@@ -244,48 +266,72 @@ fn bounded(message: &str) -> String {
     }
 }
 
+impl FetchedSource {
+    /// Returns the plugin if it is meant for this program.
+    pub(super) fn our_plugin(self) -> Option<Plugin> {
+        self.plugin.filter(Plugin::is_ours)
+    }
+}
+
 impl Plugin {
     /// Returns true if it is meant for this program, whose name may be misspelled.
-    pub(super) fn is_ours(&self) -> bool {
-        is_our_plugin(&self.name) || self.setting("clusters", "TARGET_CLUSTER").is_some()
+    fn is_ours(&self) -> bool {
+        is_our_plugin(&self.name) || !self.clusters().is_empty()
     }
 
     /// Returns the managed clusters that it sets.
-    pub(super) fn clusters(&self) -> BTreeSet<String> {
-        let parameters = self
-            .parameters
-            .iter()
-            .flatten()
-            .filter(|parameter| parameter.name == "clusters");
-        let variables = self.env.iter().flatten();
-        let variables =
-            variables.filter(|parameter| parameter.name == "CLUSTERS" || parameter.name == "TARGET_CLUSTER");
-        let texts = |parameter: &'_ SourceParameter| -> Vec<String> {
-            let array = parameter.array.iter().flatten().cloned();
-            array.chain(parameter.value.clone()).collect()
-        };
-        let texts = parameters.chain(variables).flat_map(texts);
-        let names = texts.flat_map(|text| text.split(',').map(|text| text.trim().to_owned()).collect::<Vec<_>>());
+    fn clusters(&self) -> BTreeSet<String> {
+        let texts = self.texts("clusters", &["CLUSTERS", "TARGET_CLUSTER"]);
+        let names = texts.iter().flat_map(|text| text.split(','));
+        let names = names.map(|name| name.trim().to_owned());
         names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Returns true if it sets a placement, rather than clusters.
     fn names_a_placement(&self) -> bool {
-        self.setting("placement", "PLACEMENT").is_some()
+        !self.texts("placement", &["PLACEMENT"]).is_empty()
     }
 
     /// Returns the name that it sets for its works instead of that of the Application.
     pub(super) fn work_name(&self) -> Option<&str> {
-        self.setting("name", "NAME")
+        self.texts("name", &["NAME"]).pop()
     }
 
-    /// Returns the value of a setting, of a parameter or of an environment variable.
-    fn setting(&self, parameter: &str, variable: &str) -> Option<&str> {
-        let parameters = self.parameters.iter().flatten().map(|entry| (entry, parameter));
-        let variables = self.env.iter().flatten().map(|parameter| (parameter, variable));
-        let (item, _) = parameters.chain(variables).find(|(entry, name)| entry.name == *name)?;
-        Some(item.value.as_deref().unwrap_or_default())
+    /// Returns the texts of a setting as the plugin takes them: those of the parameter, else of the first of these variables that is not
+    /// blank.
+    fn texts(&self, parameter: &str, variables: &[&str]) -> Vec<&str> {
+        let of_parameter = texts_of(&self.parameters, parameter);
+        let of_variables = variables.iter().map(|variable| texts_of(&self.env, variable));
+        let mut given = iter::once(of_parameter).chain(of_variables);
+        given.find(|texts| !texts.is_empty()).unwrap_or_default()
     }
+}
+
+/// Returns the texts of the entries of this name that are not blank.
+fn texts_of<'p>(entries: &'p Option<Vec<SourceParameter>>, name: &str) -> Vec<&'p str> {
+    let entries = entries.iter().flatten().filter(|entry| entry.name == name);
+    let texts = entries.flat_map(|entry| entry.array.iter().flatten().chain(&entry.value));
+    texts
+        .map(String::as_str)
+        .filter(|text| !text.trim().is_empty())
+        .collect()
+}
+
+/// Returns true if two sources make a work of the same name for one managed cluster, of which Argo CD keeps that of the last source.
+fn share_works(plugins: &[Plugin], application: &str) -> bool {
+    let mut all = HashSet::new();
+    plugins.iter().any(|plugin| {
+        let name = plugin.work_name().unwrap_or(application);
+        let mut clusters = plugin.clusters();
+        if clusters.is_empty() {
+            // Those of a placement, or of the sidecar's TARGET_CLUSTER.
+            clusters.insert(String::new());
+        }
+        let works: Vec<_> = clusters.into_iter().map(|cluster| (cluster, name)).collect();
+        let is_shared = works.iter().any(|work| all.contains(work));
+        all.extend(works);
+        is_shared
+    })
 }
 
 #[cfg(test)]
@@ -309,11 +355,16 @@ mod tests {
             ("argocd/shop", "a")
         );
         assert!(!application.placement);
-        let unnamed = json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement"}]}}]});
+        let unnamed =
+            json!({"sources": [{"path": "a"}, {"plugin": {"parameters": [{"name": "placement", "string": "a/b"}]}}]});
         let application = reduced("argocd", &unnamed, &json!({})).expect("Argo CD chooses the plugin");
         assert_eq!((&*application.project, application.placement), ("default", true));
         assert!(!application.sources_share_works);
         let plugin = |name: &str| json!({"plugin": {"env": [{"name": "NAME", "value": name}]}});
+        let on = |mut clusters: Value| {
+            clusters["name"] = "clusters".into();
+            json!({"plugin": {"parameters": [clusters]}})
+        };
         for (sources, is_expected) in [
             ([json!({"plugin": {}}), json!({"plugin": {"parameters": null}})], true),
             (
@@ -324,6 +375,12 @@ mod tests {
                 true,
             ),
             ([plugin("a"), plugin("b")], false),
+            ([plugin("shop"), plugin(" ")], true),
+            ([on(json!({"string": "eu1,us1"})), on(json!({"array": ["us1"]}))], true),
+            (
+                [on(json!({"string": "eu1", "array": []})), on(json!({"array": ["us1"]}))],
+                false,
+            ),
             ([plugin("a"), json!({"plugin": {"name": "other"}})], false),
         ] {
             let application = reduced("argocd", &json!({"sources": sources}), &json!({})).expect("it uses the plugin");
@@ -383,22 +440,18 @@ mod tests {
             assert!(application.respects_ignored);
             application.ignores_works
         };
-        let (group, kind) = (GROUP, KIND);
-        let paths = json!([".spec.workload.manifests[].spec.replicas"]);
-        assert!(ignores(
-            json!({"group": group, "kind": kind, "jqPathExpressions": paths})
-        ));
-        assert!(ignores(json!({"group": "*", "kind": "*", "jsonPointers": ["/spec"]})));
-        assert!(!ignores(
-            json!({"group": "*", "kind": "*", "jsonPointers": ["/spec/replicas"]})
-        ));
-        assert!(!ignores(
-            json!({"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec"]})
-        ));
-        assert!(!ignores(
-            json!({"group": group, "kind": kind, "jsonPointers": ["/metadata/labels"]})
-        ));
-        assert!(!ignores(json!("text")));
+        let works = |paths: Value| json!({"group": GROUP, "kind": KIND, "jqPathExpressions": paths});
+        let of = |group: &str, path: &str| json!({"group": group, "kind": "*", "jsonPointers": [path]});
+        assert!(ignores(works(json!([".spec.workload.manifests[].spec.replicas"]))));
+        assert!(ignores(of("*", "/spec")));
+        for other in [
+            of("*", "/spec/replicas"),
+            of("apps", "/spec"),
+            of(GROUP, "/metadata/labels"),
+            json!("text"),
+        ] {
+            assert!(!ignores(other));
+        }
     }
 
     #[test]

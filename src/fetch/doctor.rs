@@ -7,7 +7,7 @@ use super::{Hub, WorkReader, describe_error, to_lookup};
 use crate::diagnosis;
 use crate::diagnosis::DiagnosedCluster;
 use crate::doctor;
-use crate::doctor::{CONTROLLER, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
+use crate::doctor::{CONTROLLER, HubNode, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
 use crate::install::{AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, PARAMS, live_authority};
 use generate::{confine, health_rules};
 use http::Method;
@@ -18,8 +18,8 @@ use kube::core::subresource::LogParams;
 use kube::{Client, Error};
 use ocm::argocd_agent::ADDON;
 use ocm::resources::{
-    ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, PLACEMENTS,
-    PROJECTS, REPORTS, WORK_SETS, WORKS,
+    ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, NODES,
+    PLACEMENTS, PROJECTS, REPORTS, WORK_SETS, WORKS,
 };
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
@@ -42,10 +42,7 @@ type Delivered = (Lookup<Vec<ReplicaSet>>, Lookup<Vec<HubWork>>, BTreeSet<String
 impl WorkReader {
     /// Reads the state of a hub that `doctor` checks; its Argo CD is in this namespace. A read that is not permitted is part of
     /// the state.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached or does not authenticate us.
-    pub fn examine(&self, namespace: &str) -> Result<HubState, String> {
+    pub(crate) fn examine(&self, namespace: &str) -> Result<HubState, String> {
         let Self { runtime, hub, .. } = self;
         let hub_state = runtime.block_on(hub.examine(namespace));
         hub_state.map_err(|error| describe_error(&error, &hub.url))
@@ -65,98 +62,84 @@ pub(super) fn is_available(addon: &str) -> bool {
 
 impl Hub {
     async fn examine(&self, namespace: &str) -> Result<HubState, Error> {
-        let (in_argocd, all_namespaces) = (ObjectRef::new(namespace, ""), ObjectRef::new("", ""));
+        let in_argocd = ObjectRef::new(namespace, "");
         let in_namespace = |api: &str, plural: &str| format!("/{api}/namespaces/{namespace}/{plural}");
-        let config = self.get(&CONFIG_MAPS.path(&in_argocd), CONFIG_MAP).await?;
+        let config_maps = CONFIG_MAPS.path(&in_argocd);
+        let config = self.get(&config_maps, CONFIG_MAP).await?;
         let tracking = match config.found() {
             Some(config) => Tracking::configured(|key| config["data"][key].as_str()),
             None => Tracking::unknown(),
         };
+        let mut state = HubState {
+            namespace: namespace.to_owned(),
+            config,
+            ..HubState::default()
+        };
         let of_argo_cd = async {
-            Ok::<_, Error>((
-                self.list(&DEPLOYMENTS.path(&in_argocd)).await?,
-                self.list(&in_namespace("apis/apps/v1", "statefulsets")).await?,
-                self.list(&in_namespace("api/v1", "pods")).await?,
-                self.list(&in_namespace("apis/coordination.k8s.io/v1", "leases"))
-                    .await?,
-                self.get(&CONFIG_MAPS.path(&in_argocd), PLUGIN).await?,
-                self.get(&CONFIG_MAPS.path(&in_argocd), health_rules::custom::CONFIG_MAP)
-                    .await?,
-                self.get(&CONFIG_MAPS.path(&in_argocd), CONTROLLER).await?,
-                self.get(&CONFIG_MAPS.path(&in_argocd), PARAMS).await?,
-                self.projects(&in_argocd).await?,
-            ))
+            state.deployments = self.list(&DEPLOYMENTS.path(&in_argocd)).await?;
+            state.stateful_sets = self.list(&in_namespace("apis/apps/v1", "statefulsets")).await?;
+            state.pods = self.list(&in_namespace("api/v1", "pods")).await?;
+            let leases = in_namespace("apis/coordination.k8s.io/v1", "leases");
+            state.leases = self.list(&leases).await?;
+            state.plugin = self.get(&config_maps, PLUGIN).await?;
+            state.health_rules = self.get(&config_maps, health_rules::custom::CONFIG_MAP).await?;
+            state.settings = self.get(&config_maps, CONTROLLER).await?;
+            state.agent_params = self.get(&config_maps, PARAMS).await?;
+            let projects = PROJECTS.path(&in_argocd);
+            let keep = |project: Value| read::project(&project);
+            state.projects = self.list_reduced(&projects, ListParams::default(), keep).await?;
+            Ok(())
         };
         let of_ocm = async {
             let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            let work_crd = self.get(crds, &format!("{}.{}", WORKS.plural, WORKS.group)).await?;
-            let managers = self
-                .list("/apis/operator.open-cluster-management.io/v1/clustermanagers")
-                .await?;
-            let management = self.get(&MANAGEMENTS.path(&all_namespaces), ADDON).await?;
-            let addons = (management, self.addons(ADDON).await?, self.other_versions().await?);
+            state.work_crd = self.get(crds, &format!("{}.{}", WORKS.plural, WORKS.group)).await?;
+            let managers = "/apis/operator.open-cluster-management.io/v1/clustermanagers";
+            state.cluster_managers = self.list(managers).await?;
+            state.management = self.get(&everywhere(&MANAGEMENTS), ADDON).await?;
+            state.addons = self.addons(ADDON).await?;
+            let keep = |gitops_cluster| read::other_version(&gitops_cluster);
+            state.other_versions = self.list_all(&GITOPS_CLUSTERS, keep).await?;
+            let policy = doctor::agent_policy(namespace);
+            let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
             let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
-            let admission = self.get(bindings, &doctor::agent_policy(namespace)).await?;
-            Ok::<_, Error>((self.apis().await?, work_crd, managers, addons, admission))
+            state.agent_admission = match self.get(policies, &policy).await? {
+                // A binding without its policy denies nothing.
+                Lookup::NotFound => Lookup::NotFound,
+                _ => self.get(bindings, &policy).await?,
+            };
+            state.apis = self.apis().await?;
+            Ok(())
         };
-        let (of_argo_cd, of_ocm, applications, clusters, works) = tokio::try_join!(
-            of_argo_cd,
-            of_ocm,
-            self.applications(namespace),
-            self.managed_clusters(),
-            async {
-                Ok((
-                    self.delivered(&tracking, namespace).await?,
-                    self.unsatisfied_placements().await?,
-                ))
-            }
-        )?;
-        let (deployments, stateful_sets, pods, leases, plugin, health_rules, settings, agent_params, projects) =
-            of_argo_cd;
-        let (apis, work_crd, cluster_managers, (management, addons, other_versions), agent_admission) = of_ocm;
-        let ((sets, works, permitting), unsatisfied_placements) = works;
-        let argocd_namespaces = match config {
-            Lookup::NotFound => self.argocd_namespaces().await?,
-            _ => Lookup::NotFound,
+        let of_applications = async {
+            let keep = |application: FetchedApplication| application.of_argo_cd(namespace);
+            state.applications = self.list_all(&APPLICATIONS, keep).await?;
+            Ok(())
         };
-        let mut hub_state = HubState {
-            namespace: namespace.to_owned(),
-            config,
-            argocd_namespaces,
-            deployments,
-            stateful_sets,
-            pods,
-            plugin,
-            health_rules,
-            settings,
-            leases,
-            apis,
-            work_crd,
-            cluster_managers,
-            applications,
-            projects,
-            clusters,
-            works,
-            sets,
-            unsatisfied_placements,
-            management,
-            agent_params,
-            other_versions,
-            addons,
-            agent_admission,
-            unconfined: Lookup::NotFound,
-            nodes: self.nodes().await?,
-            live: None,
-            permissions: Lookup::NotFound,
+        let of_clusters = async {
+            state.clusters = self.managed_clusters().await?;
+            Ok(())
         };
-        if hub_state.has_live() {
-            hub_state.live = Some(self.live(&in_argocd, permitting).await?);
+        let of_works = async {
+            let permitting;
+            (state.sets, state.works, permitting) = self.delivered(&tracking, namespace).await?;
+            let keep = |placement: Value| unsatisfied(&placement);
+            state.unsatisfied_placements = self.list_all(&PLACEMENTS, keep).await?;
+            Ok::<_, Error>(permitting)
+        };
+        let (.., permitting) = tokio::try_join!(of_argo_cd, of_ocm, of_applications, of_clusters, of_works)?;
+        if state.config == Lookup::NotFound {
+            state.argocd_namespaces = self.argocd_namespaces().await?;
         }
-        hub_state.unconfined = self.unconfined(&hub_state).await?;
-        hub_state.permissions = self
-            .permissions(doctor::required_permissions(&hub_state), namespace)
+        state.nodes = self
+            .list_all(&NODES, |node: Value| Some(HubNode::from_object(&node)))
             .await?;
-        Ok(hub_state)
+        if state.has_live() {
+            state.live = Some(self.live(&in_argocd, permitting).await?);
+        }
+        state.unconfined = self.unconfined(&state).await?;
+        let permissions = doctor::required_permissions(&state);
+        state.permissions = self.permissions(permissions, namespace).await?;
+        Ok(state)
     }
 
     async fn get(&self, path: &str, name: &str) -> Result<Lookup<Value>, Error> {
@@ -181,6 +164,16 @@ impl Hub {
         let keep = |object: T| all.extend(keep(object));
         let read = each(&self.client, path, params.limit(PAGE), keep).await;
         Ok(to_lookup(read)?.map(|()| all))
+    }
+
+    /// Lists all objects of a kind, and keeps a part of each.
+    async fn list_all<T: DeserializeOwned, K, C: Default + Extend<K>>(
+        &self,
+        resource: &Resource,
+        keep: impl FnMut(T) -> Option<K>,
+    ) -> Result<Lookup<C>, Error> {
+        self.list_reduced(&everywhere(resource), ListParams::default(), keep)
+            .await
     }
 
     /// Reads the resources of each used API.
@@ -217,38 +210,18 @@ impl Hub {
     pub(super) async fn argocd_namespaces(&self) -> Result<Lookup<Vec<String>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={CONFIG_MAP}"));
         let namespace = |value: Value| value["metadata"]["namespace"].as_str().map(str::to_owned);
-        self.list_reduced(&CONFIG_MAPS.path(&ObjectRef::new("", "")), named, namespace)
-            .await
-    }
-
-    async fn applications(&self, namespace: &str) -> Result<Lookup<Vec<diagnosis::DiagnosedApplication>>, Error> {
-        let path = APPLICATIONS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |application: FetchedApplication| {
-            application.of_argo_cd(namespace)
-        })
-        .await
-    }
-
-    async fn projects(&self, in_argocd: &ObjectRef) -> Result<Lookup<BTreeMap<String, doctor::Project>>, Error> {
-        self.list_reduced(&PROJECTS.path(in_argocd), ListParams::default(), |value: Value| {
-            read::project(&value)
-        })
-        .await
+        self.list_reduced(&everywhere(&CONFIG_MAPS), named, namespace).await
     }
 
     pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, DiagnosedCluster>>, Error> {
-        let path = CLUSTERS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |object| Some(read::cluster(object)))
-            .await
+        self.list_all(&CLUSTERS, |cluster| Some(read::cluster(cluster))).await
     }
 
     /// Returns the managed clusters with an add-on, and its availability on each.
     async fn addons(&self, name: &str) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        self.list_reduced(&ADDONS.path(&ObjectRef::new("", "")), named, |object| {
-            Some(read::addon(object))
-        })
-        .await
+        let keep = |addon| Some(read::addon(addon));
+        self.list_reduced(&everywhere(&ADDONS), named, keep).await
     }
 
     /// Reads the parts of the view into the clusters.
@@ -268,36 +241,11 @@ impl Hub {
         })
     }
 
-    /// Returns the GitOpsClusters whose agents have another version than the principal.
-    async fn other_versions(&self) -> Result<Lookup<BTreeSet<String>>, Error> {
-        let path = GITOPS_CLUSTERS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), |object| read::other_version(&object))
-            .await
-    }
-
-    /// Returns the Placements that select no managed cluster, with OCM's reasons.
-    async fn unsatisfied_placements(&self) -> Result<Lookup<BTreeMap<String, String>>, Error> {
-        let unsatisfied = |value: Value| {
-            let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
-            Some((
-                format!("{}/{}", text("namespace"), text("name")),
-                diagnosis::unsatisfied(&value)?,
-            ))
-        };
-        let path = PLACEMENTS.path(&ObjectRef::new("", ""));
-        self.list_reduced(&path, ListParams::default(), unsatisfied).await
-    }
-
     /// Returns the works of Applications: those for a Placement, and those for a cluster; and the clusters to which any work delivers
     /// the permissions of the view.
     async fn delivered(&self, tracking: &Tracking, namespace: &str) -> Result<Delivered, Error> {
-        let all_namespaces = ObjectRef::new("", "");
-        let all = ListParams::default;
-        let sets: Lookup<Vec<ReplicaSet>> = self
-            .list_reduced(&WORK_SETS.path(&all_namespaces), all(), |work: read::ReadWork| {
-                work.set(tracking)
-            })
-            .await?;
+        let keep = |set: read::ReadWork| set.set(tracking);
+        let sets: Lookup<Vec<ReplicaSet>> = self.list_all(&WORK_SETS, keep).await?;
         // The label with which OCM names the set on its works.
         let labels = sets
             .found()
@@ -307,18 +255,12 @@ impl Hub {
         let labels: BTreeMap<String, Box<str>> = labels.collect();
         let user = live::tunnel::cluster_user(namespace);
         let mut permitting = BTreeSet::new();
-        let works = self
-            .list_reduced(&WORKS.path(&all_namespaces), all(), |work: read::ReadWork| {
-                permitting.extend(work.cluster_with_binding(&user));
-                work.work(tracking, &labels)
-            })
-            .await?;
+        let keep = |work: read::ReadWork| {
+            permitting.extend(work.cluster_with_binding(&user));
+            work.work(tracking, &labels)
+        };
+        let works = self.list_all(&WORKS, keep).await?;
         Ok((sets, works, permitting))
-    }
-
-    async fn nodes(&self) -> Result<Lookup<Vec<doctor::HubNode>>, Error> {
-        let read = |value: Value| Some(doctor::HubNode::from_object(&value));
-        self.list_reduced("/api/v1/nodes", ListParams::default(), read).await
     }
 
     /// Returns the Pods of the repo-server whose log says that tools are not confined, and the resources that these can reach. A
@@ -378,6 +320,18 @@ impl Hub {
         granted.extend(in_order(others).await?);
         Ok(Lookup::Found(permissions.into_iter().zip(granted).collect()))
     }
+}
+
+/// Returns the path of a kind in all namespaces.
+fn everywhere(resource: &Resource) -> String {
+    resource.path(&ObjectRef::new("", ""))
+}
+
+/// Returns the name of a Placement that selects no managed cluster, with OCM's reason.
+fn unsatisfied(placement: &Value) -> Option<(String, String)> {
+    let text = |key: &str| placement["metadata"][key].as_str().unwrap_or_default();
+    let name = format!("{}/{}", text("namespace"), text("name"));
+    Some((name, diagnosis::unsatisfied(placement)?))
 }
 
 /// Returns true if the requested permission is granted.

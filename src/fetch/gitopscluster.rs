@@ -21,14 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The GitOpsClusters to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GitOpsClusterSelection {
+pub(crate) enum GitOpsClusterSelection {
     /// One GitOpsCluster.
-    One {
-        /// Its namespace.
-        namespace: String,
-        /// Its name there.
-        name: String,
-    },
+    One { namespace: String, name: String },
     /// All of a namespace.
     Namespace(String),
     /// All of the hub.
@@ -64,10 +59,7 @@ impl GitOpsClusterSelection {
 impl WorkReader {
     /// Reads GitOpsClusters and the health of their agents, and, if `certificates` is set, the expiry of the agents'
     /// certificates. Returns at least one GitOpsCluster.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached, does not permit reading GitOpsClusters, or has none of these.
-    pub fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<FleetState, String> {
+    pub(crate) fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<FleetState, String> {
         let Self { runtime, hub, .. } = self;
         let url = &hub.url;
         let fleet = runtime.block_on(hub.fleet(selection, certificates));

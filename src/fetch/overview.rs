@@ -1,8 +1,10 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{FetchedSource, Plugin};
+use super::application::{
+    ApplicationMetadata, FetchedApplication, FetchedSource, ListedResource, Plugin, ReadCondition, is_error,
+};
 use super::{Hub, WorkReader, describe_error};
-use crate::diagnosis::cluster_problem;
+use crate::diagnosis::{ProblemCause, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{explain, in_order, status};
@@ -14,16 +16,15 @@ use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::names::{self, WorkName};
 use ocm::ownership::{ListedWork, OF_REPLICA_SET};
-use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, OWN_CONDITIONS, PULL};
+use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, OWN_CONDITIONS};
 use ocm::resources::{APPLICATIONS, WORK_SETS, WORKS};
 use ocm::tracking::{INSTANCE, TRACKING_ID};
 use ocm::work::{APPLICATION_LABEL, GROUP, KIND, SET_KIND};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The maximum number of works in a response: a work may have megabytes.
 const PAGE: u32 = 50;
@@ -34,10 +35,7 @@ type OverviewRead = (Overview, Vec<String>);
 impl WorkReader {
     /// Reads the Applications of the Argo CD in this namespace that are delivered to managed clusters; if `clusters` are named,
     /// only those with works there.
-    ///
-    /// # Errors
-    /// One line, if the hub cannot be reached or does not permit the read.
-    pub fn overview(&self, namespace: &str, clusters: &[String]) -> Result<OverviewRead, String> {
+    pub(crate) fn overview(&self, namespace: &str, clusters: &[String]) -> Result<OverviewRead, String> {
         let Self { runtime, hub, .. } = self;
         let read = runtime.block_on(async {
             if hub.tracking(namespace).await?.is_none() {
@@ -52,117 +50,13 @@ impl WorkReader {
     }
 }
 
-/// The fields of an Application in a list that are shown, or lead to its clusters. A hub has thousands, and the others are most of
-/// their bytes: they are skipped.
-#[derive(Deserialize)]
-struct ListedApplication {
-    metadata: ListedMetadata,
-    #[serde(default)]
-    spec: ListedSpec,
-    #[serde(default)]
-    status: ListedStatus,
-}
-
-#[derive(Deserialize)]
-struct ListedMetadata {
-    name: String,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct ListedSpec {
-    project: String,
-    source: Option<FetchedSource>,
-    sources: Option<Vec<FetchedSource>>,
-    source_hydrator: Option<ListedHydrator>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListedHydrator {
-    dry_source: Option<FetchedSource>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct ListedStatus {
-    conditions: Option<Vec<ListedCondition>>,
-    controller_namespace: Option<String>,
-    health: ListedState,
-    operation_state: Option<ListedOperation>,
-    resources: Option<Vec<ListedResource>>,
-    sync: ListedState,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ListedState {
-    status: String,
-}
-
-#[derive(Deserialize)]
-struct ListedCondition {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    message: String,
-}
-
-#[derive(Deserialize)]
-struct ListedOperation {
-    #[serde(default)]
-    phase: String,
-    #[serde(default)]
-    message: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct ListedResource {
-    group: String,
-    kind: String,
-    namespace: String,
-    name: String,
-    status: String,
-    hook: bool,
-    requires_pruning: bool,
-}
-
-impl ListedApplication {
-    /// Returns the settings of our plugin in its sources.
-    fn plugins(&self) -> impl Iterator<Item = &Plugin> {
-        let ListedSpec { source, sources, .. } = &self.spec;
-        let hydrated = self
-            .spec
-            .source_hydrator
-            .as_ref()
-            .and_then(|hydrator| hydrator.dry_source.as_ref());
-        let sources = source.iter().chain(hydrated).chain(sources.iter().flatten());
-        sources
-            .filter_map(|source| source.plugin.as_ref())
-            .filter(|plugin| plugin.is_ours())
-    }
-
-    /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
-    /// reconciliation.
-    fn is_of(&self, argocd: &str) -> bool {
-        self.metadata.namespace == argocd || self.status.controller_namespace.as_deref() == Some(argocd)
-    }
-
+impl FetchedApplication {
     /// Returns its works in Argo CD's list. Those that Argo CD would prune may only have the tracking mark, which the agent of a
     /// cluster may write. After a failed comparison these are all works; then their names decide.
-    fn works(&self, argocd: &str) -> impl Iterator<Item = &ListedResource> {
+    fn works(&self, plugins: &[Plugin], argocd: &str) -> impl Iterator<Item = &ListedResource> {
         let full_name = format!("{}/{}", self.metadata.namespace, self.metadata.name);
-        let mut names: Vec<WorkName> = self
-            .plugins()
-            .filter_map(|plugin| plugin.work_name()?.parse().ok())
-            .collect();
+        let own_names = plugins.iter().filter_map(|plugin| plugin.work_name()?.parse().ok());
+        let mut names: Vec<WorkName> = own_names.collect();
         names.extend(ApplicationName::named(&full_name, argocd).map(|application| application.works));
         let resources = self.status.resources.iter().flatten();
         resources.filter(move |resource| {
@@ -178,7 +72,7 @@ impl ListedApplication {
 
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
-        let is_reason = |condition: &&ListedCondition| {
+        let is_reason = |condition: &&ReadCondition| {
             condition.kind != INFO
                 && (condition.kind.ends_with("Error")
                     || OWN_CONDITIONS
@@ -190,7 +84,8 @@ impl ListedApplication {
     }
 
     fn overviewed(&self, argocd: &str) -> Overviewed {
-        let ListedMetadata { name, namespace, .. } = &self.metadata;
+        let ApplicationMetadata { name, namespace, .. } = &self.metadata;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let totals = self
             .status
             .conditions
@@ -203,14 +98,17 @@ impl ListedApplication {
             } else {
                 format!("{namespace}/{name}")
             },
-            project: Some(&self.spec.project)
-                .filter(|project| !project.is_empty())
-                .map_or("default", |text| text)
-                .to_owned(),
-            sync: self.status.sync.status.clone(),
-            health: self.status.health.status.clone(),
+            project: self.project().to_owned(),
+            sync: text(&self.status.sync["status"]),
+            health: text(&self.status.health["status"]),
             totals: totals.map(|condition| condition.message.clone()),
             message: self.reason().unwrap_or_default().to_owned(),
+            has_error: self
+                .status
+                .conditions
+                .iter()
+                .flatten()
+                .any(|condition| is_error(&condition.kind)),
         }
     }
 }
@@ -255,18 +153,19 @@ impl<'n> Applications<'n> {
 
     /// Adds the Application with this JSON, if it is delivered to managed clusters.
     fn add(&mut self, json: &str) {
-        let Ok(listed) = serde_json::from_str::<ListedApplication>(json) else {
+        let Ok(listed) = serde_json::from_str::<FetchedApplication>(json) else {
             self.malformed = self.malformed.saturating_add(1);
             return;
         };
-        let is_pulled = listed.metadata.labels.get(PULL).is_some_and(|text| text == "true");
-        let is_delivered = is_pulled || listed.is_of(self.argocd) && listed.plugins().next().is_some();
+        let is_pulled = listed.metadata.is_pulled();
+        let plugins: Vec<_> = listed.sources().filter_map(FetchedSource::our_plugin).collect();
+        let is_delivered = is_pulled || listed.is_of(self.argocd) && !plugins.is_empty();
         if !is_delivered {
             return;
         }
         let position = self.all.len();
         let mut unsynced = Vec::new();
-        for work in listed.works(self.argocd) {
+        for work in listed.works(&plugins, self.argocd) {
             if work.kind == KIND && work.status != "Synced" && !work.hook {
                 unsynced.push((work.namespace.clone(), work.name.clone()));
             }
@@ -450,8 +349,15 @@ impl Hub {
         let overview = Overview::OnClusters(OnCluster::all(states));
         let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
         let known = self.clusters().await?;
-        let problem = |name: &String| cluster_problem(name, known.as_ref()?);
-        notices.extend(clusters.iter().filter_map(problem).map(|diagnosis| diagnosis.line()));
+        for problem in clusters
+            .iter()
+            .filter_map(|name| cluster_problem(name, known.as_ref()?))
+        {
+            if problem.cause == ProblemCause::ClusterUnknown {
+                return Ok(Err(problem.line()));
+            }
+            notices.push(problem.line());
+        }
         Ok(Ok((overview, notices)))
     }
 
@@ -476,7 +382,7 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
     } else {
         application.health()
     };
-    whole_work(cluster, &application.name, health, application.message.clone())
+    WorkStatus::whole(KIND, cluster, &application.name, health, application.message.clone())
 }
 
 /// Returns the state of a work that does not exist.
@@ -491,26 +397,13 @@ fn missing_work(found: &DeliveredApplication, cluster: &str, name: &str) -> Work
         Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
         None => format!("Argo CD has not created the work {name}"),
     };
-    whole_work(cluster, name, health, message)
-}
-
-/// Returns the state of a work without objects.
-fn whole_work(cluster: &str, name: &str, health: HealthStatus, message: String) -> WorkStatus {
-    WorkStatus {
-        kind: KIND,
-        namespace: cluster.to_owned(),
-        name: name.to_owned(),
-        health,
-        message,
-        objects: Vec::new(),
-        as_a_whole: true,
-        overdue: None,
-    }
+    WorkStatus::whole(KIND, cluster, name, health, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ocm::pull_model::PULL;
     use serde_json::json;
 
     fn resource(kind: &str, namespace: &str, name: &str, status: &str) -> Value {
@@ -574,6 +467,22 @@ mod tests {
             totals,
             Some("applied on 1 of 1 clusters, healthy on 0; 2 objects in 1 work")
         );
+    }
+
+    #[test]
+    fn only_errors_of_argo_cd_are_errors() {
+        let has_error = |kind: &str| {
+            let mut all = Applications::new("argocd");
+            let status = json!({
+                "health": {"status": "Healthy"},
+                "resources": [resource(KIND, "eu1", "shop", "Synced")],
+                "conditions": [{"type": kind, "message": "why"}],
+            });
+            all.add(&object("shop", &json!({}), &plugin(), &status));
+            all.all[0].application.has_error
+        };
+        assert!(has_error("ComparisonError"));
+        assert!(!has_error("ManifestWorkDegradedWarning") && !has_error("OrphanedResourceWarning"));
     }
 
     #[test]

@@ -10,10 +10,7 @@ use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS};
 use primitives::object_ref::ObjectRef;
 
 /// Returns the Deployments on a hub with controllers that write the objects of ours, and the reads that failed, one line each.
-///
-/// # Errors
-/// One line, if the hub cannot be reached.
-pub async fn peers(hub: &HubArgs) -> Result<(Vec<Peer>, Vec<String>), String> {
+pub(crate) async fn peers(hub: &HubArgs) -> Result<(Vec<Peer>, Vec<String>), String> {
     let hub = Hub::connect(hub).await?;
     hub.peers().await.map_err(|error| describe_error(&error, &hub.url))
 }

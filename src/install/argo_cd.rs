@@ -1,11 +1,10 @@
 //! The parts of Argo CD on a hub under any names, and the ArgoCD resource of an operator that creates them.
 
 use super::merge::merge;
-use super::settings::{each_container, fields};
-use super::{CMD_PARAMS, Feature, ShippedObject};
-use manifest::value::{Map, Value};
+use super::object::items_mut;
+use super::{CMD_PARAMS, Feature, ShippedObject, name_of as value_name};
 use ocm::tracking::CONFIG_MAP;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 
 /// The container that deploy_cmp.yaml adds to the repo-server.
@@ -86,8 +85,8 @@ fn program(component: &str) -> String {
 /// The end of a name shows nothing: `argocd-repo-server` is no `server`.
 ///
 /// # Errors
-/// Returns the names of the workloads if several could be the component.
-pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Option<&'v Json>, Vec<String>> {
+/// Returns the reason if not exactly one workload is the component.
+fn find_component<'v>(all: &'v [Json], component: &str) -> Result<&'v Json, Unknown> {
     let program = program(component);
     let is_labelled = |workload: &Json| {
         let labels = &workload["metadata"]["labels"];
@@ -97,24 +96,27 @@ pub(super) fn find_component<'v>(all: &'v [Json], component: &str) -> Result<Opt
     // A controller may be either.
     let can_be_it = |workload: &&Json| workload["kind"] != "StatefulSet" || ![REPO_SERVER, SERVER].contains(&component);
     if let Some(workload) = all.iter().filter(can_be_it).find(|value| name_of(value) == program) {
-        return Ok(Some(workload));
+        return Ok(workload);
     }
     let signs: [&dyn Fn(&Json) -> bool; 2] = [&is_labelled, &runs_it];
     for is_it in signs {
         let workloads: Vec<&Json> = all.iter().filter(can_be_it).filter(|value| is_it(value)).collect();
         match workloads[..] {
             [] => {}
-            [one] => return Ok(Some(one)),
-            _ => return Err(workloads.into_iter().map(|value| name_of(value).to_owned()).collect()),
+            [one] => return Ok(one),
+            _ => {
+                let names = workloads.into_iter().map(|value| name_of(value).to_owned());
+                return Err(Unknown::Ambiguous(names.collect()));
+            }
         }
     }
-    Ok(None)
+    Err(Unknown::Missing)
 }
 
 /// Returns the workload of a component, if exactly one is known.
 #[must_use]
 pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
-    find_component(all, component).ok().flatten()
+    find_component(all, component).ok()
 }
 
 /// Returns the container of a workload that runs a component: by its command, by its name, or because the workload has no other. A
@@ -133,6 +135,16 @@ fn container_of<'v>(workload: &'v Json, component: &str) -> Option<&'v Json> {
 pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
     let containers = workload["spec"]["template"]["spec"]["containers"].as_array();
     containers.into_iter().flatten()
+}
+
+/// Returns the containers of a workload, and its init containers.
+pub(super) fn containers_mut(workload: &mut Json) -> impl Iterator<Item = &mut Json> {
+    let pod = workload
+        .pointer_mut("/spec/template/spec")
+        .and_then(Json::as_object_mut);
+    let lists = pod.into_iter().flatten();
+    let lists = lists.filter(|(key, _)| ["containers", "initContainers"].contains(&key.as_str()));
+    lists.filter_map(|(_, list)| list.as_array_mut()).flatten()
 }
 
 /// Returns the workload of that name.
@@ -169,16 +181,9 @@ impl ArgoCd {
     pub fn among(workloads: &[Json]) -> Self {
         let mut argo_cd = Self::default();
         let mut unknown = Vec::new();
-        let mut find = |component| match find_component(workloads, component) {
-            Ok(Some(workload)) => Some(workload),
-            Ok(None) => {
-                unknown.push((component, Unknown::Missing));
-                None
-            }
-            Err(names) => {
-                unknown.push((component, Unknown::Ambiguous(names)));
-                None
-            }
+        let mut find = |component| {
+            let found = find_component(workloads, component);
+            found.map_err(|why| unknown.push((component, why))).ok()
         };
         // Pods without a ServiceAccount have the one of their namespace.
         let account = |workload: &Json| {
@@ -260,19 +265,16 @@ impl ArgoCd {
             let problem = format!(
                 "Namespace {namespace} has no Argo CD: install Argo CD first, or pass its namespace with --namespace"
             );
-            return features
-                .iter()
-                .any(needs_account)
-                .then_some(problem)
-                .into_iter()
-                .collect();
+            return if features.iter().any(needs_account) {
+                vec![problem]
+            } else {
+                Vec::new()
+            };
         }
         let mut problems = Vec::new();
         for feature in features {
-            let Some((component, why)) = feature
-                .component()
-                .and_then(|component| Some((component, self.why_unknown(component)?)))
-            else {
+            let Some(component) = feature.component() else { continue };
+            let Some(why) = self.why_unknown(component) else {
                 continue;
             };
             let program = program(component);
@@ -284,7 +286,7 @@ impl ArgoCd {
                 Unknown::Missing => {
                     format!(
                         "Namespace {namespace}: this Argo CD has no {program}: omit {}",
-                        feature.name()
+                        value_name(feature)
                     )
                 }
                 Unknown::Ambiguous(names) => format!(
@@ -314,25 +316,18 @@ impl ArgoCd {
             (&shipped.application_controller, &self.application_controller),
             (&shipped.application_set_controller, &self.application_set_controller),
         ];
-        let rename = |named: &mut Map<'static>| {
-            let Some(name) = named.get_mut("name") else { return };
-            if let Some((_, to)) = names.iter().find(|(from, _)| name.as_str() == Some(from.as_str())) {
-                *name = Value::from_text(to.as_str());
+        let rename = |named: &mut Json| {
+            if let Some((_, to)) = names.iter().find(|(from, _)| named["name"] == **from) {
+                named["name"] = to.as_str().into();
             }
         };
-        fields(object.value_mut(), &["metadata"], rename);
-        each_container(object.value_mut(), |container| {
-            if container.get("name").and_then(Value::as_str) == Some(&shipped.server_container) {
-                container.insert("name", Value::from_text(self.server_container.as_str()));
+        rename(&mut object.value["metadata"]);
+        items_mut(&mut object.value, "/subjects").for_each(rename);
+        for container in containers_mut(&mut object.value) {
+            if container["name"] == shipped.server_container {
+                container["name"] = self.server_container.as_str().into();
             }
-        });
-        fields(object.value_mut(), &[], |object| {
-            if let Some(Value::List(subjects)) = object.get_mut("subjects") {
-                for subject in subjects {
-                    fields(subject, &[], rename);
-                }
-            }
-        });
+        }
     }
 
     /// Replaces the additions to Argo CD's objects by an addition to the ArgoCD resource with the same effect, if there is one.
@@ -344,100 +339,60 @@ impl ArgoCd {
         if additions.is_empty() {
             return objects;
         }
-        let mut spec = Value::Map(Map::from_fields([]));
+        let mut spec = json!({});
         let is_missing = |object: &ShippedObject| {
             object.name() == self.server && self.why_unknown(SERVER) == Some(&Unknown::Missing)
         };
-        for addition in additions.into_iter().filter(|object| !is_missing(object)) {
-            let part = if addition.name() == CONFIG_MAP {
-                data("extraConfig", addition)
-            } else if addition.name() == CMD_PARAMS {
-                data("cmdParams", addition)
-            } else if addition.name() == self.repo_server {
-                pod("repo", addition)
-            } else {
-                pod("server", addition)
+        for addition in additions.iter().filter(|object| !is_missing(object)) {
+            let data = || addition.value["data"].clone();
+            let part = match addition.name() {
+                CONFIG_MAP => json!({"extraConfig": data()}),
+                CMD_PARAMS => json!({"cmdParams": data()}),
+                name if name == self.repo_server => json!({"repo": pod_fields(&addition.value)}),
+                _ => json!({"server": pod_fields(&addition.value)}),
             };
             merge(&mut spec, part);
         }
-        let metadata = Value::map([
-            ("name", Value::from_text(resource)),
-            ("namespace", Value::from_text(namespace)),
-        ]);
-        objects.push(ShippedObject::addition(Value::map([
-            ("apiVersion", Value::from_text("argoproj.io/v1beta1")),
-            ("kind", Value::from_text("ArgoCD")),
-            ("metadata", metadata),
-            ("spec", spec),
-        ])));
+        objects.push(ShippedObject::addition(json!({
+            "apiVersion": "argoproj.io/v1beta1",
+            "kind": "ArgoCD",
+            "metadata": {"name": resource, "namespace": namespace},
+            "spec": spec,
+        })));
         objects
     }
 }
 
-/// Returns the data of a ConfigMap as a field of the ArgoCD resource.
-fn data(field: &'static str, addition: ShippedObject) -> Value<'static> {
-    let data = take(&mut addition.into_value(), &["data"]);
-    Value::map([(field, data.unwrap_or(Value::Null))])
-}
-
-/// Returns the additions to the Pods of a Deployment as a field of the ArgoCD resource. A container with the name of the
+/// Returns the additions to the Pods of a Deployment as fields of the ArgoCD resource. A container with the name of the
 /// Deployment's own has only volume mounts.
-fn pod(field: &'static str, addition: ShippedObject) -> Value<'static> {
-    let mut value = addition.into_value();
-    let template: &[&str] = &["spec", "template"];
-    let at = |path: &[&'static str]| [template, path].concat();
-    let mut spec = Map::from_fields([]);
-    let annotations = take(&mut value, &at(&["metadata", "annotations"]));
-    let containers = take(&mut value, &at(&["spec", "containers"]));
-    let mut sidecars = Vec::new();
-    for mut container in list(containers) {
-        // Ours run a command or an image of their own.
-        if container
-            .as_map()
-            .is_some_and(|container| container.get("image").is_some())
-        {
-            sidecars.push(container);
-        } else if let Some(mounts) = take(&mut container, &["volumeMounts"]) {
-            spec.insert("volumeMounts", mounts);
-        }
-    }
+fn pod_fields(addition: &Json) -> Json {
+    // Ours run a command or an image of their own.
+    let (sidecars, others): (Vec<&Json>, Vec<&Json>) =
+        containers(addition).partition(|container| !container["image"].is_null());
+    let template = &addition["spec"]["template"];
+    let mut fields = json!({
+        "annotations": template["metadata"]["annotations"],
+        "initContainers": template["spec"]["initContainers"],
+        "volumes": template["spec"]["volumes"],
+    });
     if !sidecars.is_empty() {
-        spec.insert("sidecarContainers", Value::List(sidecars));
+        fields["sidecarContainers"] = json!(sidecars);
     }
-    let init = take(&mut value, &at(&["spec", "initContainers"]));
-    let volumes = take(&mut value, &at(&["spec", "volumes"]));
-    for (key, found) in [
-        ("annotations", annotations),
-        ("initContainers", init),
-        ("volumes", volumes),
-    ] {
-        if let Some(parts) = found {
-            spec.insert(key, parts);
-        }
+    for container in others {
+        fields["volumeMounts"] = container["volumeMounts"].clone();
     }
-    Value::map([(field, Value::Map(spec))])
-}
-
-fn list(value: Option<Value<'static>>) -> Vec<Value<'static>> {
-    match value {
-        Some(Value::List(items)) => items,
-        _ => Vec::new(),
-    }
-}
-
-/// Takes the value at a path, if it exists.
-fn take(value: &mut Value<'static>, path: &[&str]) -> Option<Value<'static>> {
-    let (last, above) = path.split_last()?;
-    let mut taken = None;
-    fields(value, above, |parent| taken = parent.remove(last));
-    taken
+    fields
+        .as_object_mut()
+        .expect("an object")
+        .retain(|_, value| !value.is_null());
+    fields
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install::tests::find;
     use crate::install::{InstallOptions, Installed, objects};
-    use serde_json::json;
 
     fn workload(name: &str, component: &str, account: &str) -> Json {
         json!({
@@ -652,18 +607,12 @@ mod tests {
                 "deployment.apps/cd-argocd-server",
             ]
         );
-        let server = all
-            .iter()
-            .find(|object| object.name() == "cd-argocd-server")
-            .expect("the UI");
-        let server: Json = serde_json::from_str(&server.json()).expect("JSON");
-        let container = &server["spec"]["template"]["spec"]["containers"][0];
+        let server = find(&all, "Deployment", "cd-argocd-server");
+        let container = &server.value["spec"]["template"]["spec"]["containers"][0];
         assert_eq!(container["name"], "server", "the chart's name");
         assert!(container["volumeMounts"].is_array());
-        let binding = all
-            .iter()
-            .find(|object| object.kind() == "RoleBinding" && object.name() == "argocd-ocm-cmp-placement");
-        assert!(binding.expect("the binding").json().contains(r#""name":"cd-sets""#));
+        let binding = find(&all, "RoleBinding", "argocd-ocm-cmp-placement");
+        assert_eq!(binding.value["subjects"][0]["name"], "cd-sets");
     }
 
     /// Between two installations, the operator may not have reconciled yet.
@@ -674,11 +623,10 @@ mod tests {
         let argo_cd = ArgoCd::among(&workloads);
         let all = installed(argo_cd.clone());
         let resource = all.iter().find(|object| object.is_argo_cd()).expect("the resource");
-        let resource: Json = serde_json::from_str(&resource.json()).expect("JSON");
         let features = |workloads: &[Json]| Installed::among(workloads, None, &argo_cd).features;
         assert_eq!(features(&workloads), BTreeSet::new());
         for _ in 0..2 {
-            argo_cd.reconcile(&mut workloads, &resource);
+            argo_cd.reconcile(&mut workloads, &resource.value);
             assert_eq!(
                 features(&workloads),
                 BTreeSet::from([Feature::Plugin, Feature::Ui, Feature::Live])
@@ -709,19 +657,14 @@ mod tests {
         };
         assert_eq!(resource.to_string(), "argocd.argoproj.io/cd");
         assert_eq!(resource.path(), "/apis/argoproj.io/v1beta1/namespaces/argocd/argocds");
-        let spec: Json = serde_json::from_str(&resource.json()).expect("JSON");
-        let spec = &spec["spec"];
+        let spec = &resource.value["spec"];
         let names = |list: &Json| {
-            let names = list
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|value| value["name"].as_str());
-            names.map(str::to_owned).collect::<Vec<_>>()
+            let items = list.as_array().expect("a list").iter();
+            items.map(|item| item["name"].clone()).collect::<Vec<_>>()
         };
         assert_eq!(names(&spec["repo"]["sidecarContainers"]), ["argocd-ocm-cmp"]);
         assert_eq!(names(&spec["repo"]["initContainers"]), ["argocd-ocm-cmp-tools"]);
-        assert!(names(&spec["repo"]["volumes"]).contains(&"argocd-ocm-cmp-policy".to_owned()));
+        assert!(names(&spec["repo"]["volumes"]).contains(&json!("argocd-ocm-cmp-policy")));
         let volumes = ["argocd-ocm-cmp-ui", "argocd-ocm-cmp-live"];
         assert_eq!(names(&spec["server"]["volumeMounts"]), volumes);
         assert_eq!(names(&spec["server"]["volumes"]), volumes);

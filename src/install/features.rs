@@ -10,7 +10,7 @@ use crate::embedded::{
 use clap::ValueEnum;
 use std::collections::BTreeSet;
 
-/// A feature that can be installed.
+/// A feature that can be installed, in the order in which their files are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Feature {
     /// The sidecar of argocd-repo-server that wraps manifests into works, its policies, and the health checks for works
@@ -54,25 +54,6 @@ pub enum Feature {
 pub(super) const PRINCIPAL_FILES: [&str; 2] = [DEPLOY_PRINCIPAL, REDIS_PROXY];
 
 impl Feature {
-    /// All features, in the order in which their files are applied.
-    pub const ALL: &[Self] = &[
-        Self::Plugin,
-        Self::Project,
-        Self::Policy,
-        Self::ApplicationSet,
-        Self::ArgocdRbac,
-        Self::Controller,
-        Self::AgentAdmission,
-        Self::Pull,
-        Self::ArgocdAddOn,
-        Self::ClusterSecrets,
-        Self::Report,
-        Self::GitOpsCluster,
-        Self::ArgocdAgent,
-        Self::Ui,
-        Self::Live,
-    ];
-
     fn implies(self) -> &'static [Self] {
         match self {
             Self::Plugin => &[Self::Policy],
@@ -84,19 +65,8 @@ impl Feature {
             Self::ArgocdAgent => &[Self::GitOpsCluster],
             // Its tabs are in the extension.
             Self::Live => &[Self::Ui],
-            Self::Project
-            | Self::ApplicationSet
-            | Self::ArgocdRbac
-            | Self::Controller
-            | Self::AgentAdmission
-            | Self::Ui => &[],
+            _ => &[],
         }
-    }
-
-    /// Returns the name of the feature, as in `--features`.
-    pub(super) fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or(String::new(), |value| value.get_name().to_owned())
     }
 
     /// Returns the component of Argo CD that the feature extends.
@@ -106,14 +76,7 @@ impl Feature {
             Self::ApplicationSet => Some(APPLICATION_SET_CONTROLLER),
             Self::ArgocdRbac => Some(APPLICATION_CONTROLLER),
             Self::ArgocdAgent | Self::Ui | Self::Live => Some(SERVER),
-            Self::Project
-            | Self::Controller
-            | Self::AgentAdmission
-            | Self::Pull
-            | Self::ArgocdAddOn
-            | Self::ClusterSecrets
-            | Self::Report
-            | Self::GitOpsCluster => None,
+            _ => None,
         }
     }
 
@@ -146,15 +109,7 @@ impl Feature {
             Self::Report => Some("application-set-report"),
             Self::GitOpsCluster => Some("gitopscluster"),
             Self::ArgocdAgent => Some("argocd-agent"),
-            Self::Plugin
-            | Self::Project
-            | Self::Policy
-            | Self::ApplicationSet
-            | Self::ArgocdRbac
-            | Self::AgentAdmission
-            | Self::ArgocdAddOn
-            | Self::Ui
-            | Self::Live => None,
+            _ => None,
         }
     }
 }

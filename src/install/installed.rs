@@ -77,7 +77,7 @@ impl Installed {
                 .map(str::trim)
                 .collect();
             let is_enabled = |feature: &Feature| feature.controller().is_some_and(|name| controllers.contains(&name));
-            features.extend(Feature::ALL.iter().copied().filter(is_enabled));
+            features.extend(Feature::value_variants().iter().copied().filter(is_enabled));
         }
         Self {
             features,
@@ -112,7 +112,7 @@ fn own_pull_secrets(workload: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, ShippedObject, objects, with_implied};
+    use crate::install::{InstallOptions, objects, with_implied};
 
     /// Returns the Deployments that an installation applies.
     fn deployments(features: &[Feature], pull_dialect: Dialect) -> Vec<Value> {
@@ -121,14 +121,10 @@ mod tests {
             pull_dialect,
             ..InstallOptions::everything("argocd")
         };
-        let objects = objects(&options);
-        let deployments = objects
-            .iter()
-            .filter(|object| object.kind() == "Deployment")
-            .map(ShippedObject::json);
-        deployments
-            .map(|json| serde_json::from_str(&json).expect("JSON"))
-            .collect()
+        let deployments = objects(&options)
+            .into_iter()
+            .filter(|object| object.kind() == "Deployment");
+        deployments.map(|object| object.value).collect()
     }
 
     #[test]

@@ -5,10 +5,9 @@ pub use live::hub_reader::{AUTHORITY, AUTHORITY_KEY};
 use super::ShippedObject;
 use super::merge::merge;
 use k8s_openapi::ByteString;
-use manifest::value::{Map, Value};
 use ocm::argocd_agent::hash;
 use pki::Certificate;
-use serde_json::Value as Json;
+use serde_json::{Value, json};
 
 /// The name of the service, and of its objects.
 pub const LIVE: &str = live::identity::NAME;
@@ -29,14 +28,14 @@ pub struct LiveView {
     /// True if the ConfigMap with it is another's.
     pub is_authority_foreign: bool,
     /// The data of the Secret with the identity.
-    pub identity: Option<Json>,
+    pub identity: Option<Value>,
     /// The certificate of the service.
     pub certificate: Option<String>,
 }
 
 /// Returns the certificate authority in the Secret of cluster-proxy, if it is one.
 #[must_use]
-pub fn live_authority(secret: &Json) -> Option<String> {
+pub fn live_authority(secret: &Value) -> Option<String> {
     let ByteString(bytes) = serde_json::from_value(secret["data"][AUTHORITY_KEY].clone()).ok()?;
     Certificate::read_all(&bytes).ok()?;
     String::from_utf8(bytes).ok()
@@ -46,38 +45,29 @@ impl LiveView {
     /// Returns the ConfigMap with the certificate authority.
     pub(super) fn authority(&self, namespace: &str) -> Option<ShippedObject> {
         let authority = self.authority.as_deref().filter(|_| !self.is_authority_foreign)?;
-        let labels = [
-            ("app.kubernetes.io/name", LIVE),
-            ("app.kubernetes.io/part-of", "argocd"),
-        ];
-        let metadata = [
-            ("name", Value::from_text(AUTHORITY)),
-            ("namespace", Value::from_text(namespace)),
-            (
-                "labels",
-                Value::map(labels.map(|(key, value)| (key, Value::from_text(value)))),
-            ),
-        ];
-        Some(ShippedObject::new(Value::map([
-            ("apiVersion", Value::from_text("v1")),
-            ("kind", Value::from_text("ConfigMap")),
-            ("metadata", Value::map(metadata)),
-            ("data", Value::map([(AUTHORITY_KEY, Value::from_text(authority))])),
-        ])))
+        Some(ShippedObject::new(json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": AUTHORITY,
+                "namespace": namespace,
+                "labels": {"app.kubernetes.io/name": LIVE, "app.kubernetes.io/part-of": "argocd"},
+            },
+            "data": {AUTHORITY_KEY: authority},
+        })))
     }
 
     /// Adds the identity to the Secret, or the certificate to the ConfigMap that argocd-server mounts.
     pub(super) fn fill(&self, object: &mut ShippedObject) {
-        let mut data = Map::from_fields([]);
-        if object.kind() == "Secret" {
-            for (key, value) in self.identity.iter().filter_map(Json::as_object).flatten() {
-                data.insert(key.clone(), Value::from_text(value.as_str().unwrap_or_default()));
-            }
-        } else if let Some(certificate) = &self.certificate {
-            data.insert("tls.crt", Value::from_text(certificate.as_str()));
-        }
-        if data.iter().next().is_some() {
-            merge(object.value_mut(), Value::map([("data", Value::Map(data))]));
+        let data = match object.kind() {
+            "Secret" => self.identity.clone(),
+            _ => self
+                .certificate
+                .as_ref()
+                .map(|certificate| json!({"tls.crt": certificate})),
+        };
+        if let Some(data) = data {
+            merge(&mut object.value, json!({"data": data}));
         }
     }
 
@@ -98,10 +88,5 @@ impl LiveView {
 }
 
 fn restart_with(deployment: &mut ShippedObject, certificates: &str) {
-    let annotations = Value::map([(CERTIFICATE_HASH, Value::from_text(hash(certificates)))]);
-    let path = ["annotations", "metadata", "template", "spec"];
-    let nested = path
-        .into_iter()
-        .fold(annotations, |inner, key| Value::map([(key, inner)]));
-    merge(deployment.value_mut(), nested);
+    deployment.value["spec"]["template"]["metadata"]["annotations"][CERTIFICATE_HASH] = hash(certificates).into();
 }

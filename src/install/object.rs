@@ -1,8 +1,8 @@
 //! An object to install, with its API path.
 
-use super::{CMD_PARAMS, json_of};
-use manifest::value::{Map, Value};
+use super::CMD_PARAMS;
 use ocm::tracking::CONFIG_MAP;
+use serde_json::{Value, json};
 use std::fmt;
 
 /// Argo CD's own objects, to which we only add fields. They must exist.
@@ -18,80 +18,71 @@ pub(super) fn is_admission_policy(kind: &str) -> bool {
     ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].contains(&kind)
 }
 
+/// Returns the items of the list at a JSON pointer; none if there is no such list.
+pub(super) fn items_mut<'v>(value: &'v mut Value, pointer: &str) -> impl Iterator<Item = &'v mut Value> + use<'v> {
+    value
+        .pointer_mut(pointer)
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+}
+
 /// An object of our files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShippedObject {
-    value: Value<'static>,
+    pub(crate) value: Value,
     is_addition: bool,
 }
 
 impl ShippedObject {
-    pub(super) fn new(value: Value<'static>) -> Self {
-        let mut object = Self {
-            value,
-            is_addition: false,
-        };
+    pub(super) fn new(value: Value) -> Self {
+        let mut object = Self::addition(value);
         object.is_addition = ARGO_CDS.contains(&(object.kind(), object.name()));
         object
     }
 
     /// Creates an addition to an object of Argo CD.
-    pub(super) fn addition(value: Value<'static>) -> Self {
+    pub(super) fn addition(value: Value) -> Self {
         Self {
             value,
             is_addition: true,
         }
     }
 
-    /// Returns the value.
-    #[must_use]
-    pub fn as_value(&self) -> &Value<'static> {
-        &self.value
-    }
-
-    pub(super) fn value_mut(&mut self) -> &mut Value<'static> {
-        &mut self.value
-    }
-
-    pub(super) fn into_value(self) -> Value<'static> {
-        self.value
-    }
-
-    /// Returns its canonical JSON.
+    /// Returns its JSON.
     #[must_use]
     pub fn json(&self) -> String {
-        json_of(&self.value)
+        self.value.to_string()
     }
 
     /// Returns its `apiVersion`.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        self.get_text("apiVersion")
+        self.value["apiVersion"].as_str().unwrap_or_default()
     }
 
     /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> &str {
-        self.get_text("kind")
+        self.value["kind"].as_str().unwrap_or_default()
     }
 
     /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.metadata("name").unwrap_or_default()
+        self.value["metadata"]["name"].as_str().unwrap_or_default()
     }
 
     /// Returns its namespace; `None` if its kind is cluster-scoped.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        self.metadata("namespace")
+        self.value["metadata"]["namespace"].as_str()
     }
 
     /// Returns the value of one of its labels.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
-        let labels = self.value.as_map()?.get("metadata")?.as_map()?.get("labels")?;
-        labels.as_map()?.get(name)?.as_str()
+        self.value["metadata"]["labels"][name].as_str()
     }
 
     /// Returns the API path of its kind and namespace.
@@ -133,17 +124,12 @@ impl ShippedObject {
     /// Returns the object with only its apiVersion, kind, name and namespace.
     #[must_use]
     pub fn bare(&self) -> Self {
-        let text = |text: &str| Value::from_text(text);
-        let mut metadata = Map::from_fields([("name", text(self.name()))]);
+        let mut metadata = json!({"name": self.name()});
         if let Some(namespace) = self.namespace() {
-            metadata.insert("namespace", text(namespace));
+            metadata["namespace"] = namespace.into();
         }
         Self {
-            value: Value::map([
-                ("apiVersion", text(self.api_version())),
-                ("kind", text(self.kind())),
-                ("metadata", Value::Map(metadata)),
-            ]),
+            value: json!({"apiVersion": self.api_version(), "kind": self.kind(), "metadata": metadata}),
             is_addition: self.is_addition,
         }
     }
@@ -163,25 +149,10 @@ impl ShippedObject {
     /// Returns true if both are the same object of a hub, whatever their content.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let key = |object: &Self| {
-            [
-                object.api_version(),
-                object.kind(),
-                object.name(),
-                object.namespace().unwrap_or_default(),
-            ]
-            .map(str::to_owned)
-        };
-        key(self) == key(other)
-    }
-
-    fn get_text(&self, key: &str) -> &str {
-        let value = self.value.as_map().and_then(|map| map.get(key)?.as_str());
-        value.unwrap_or_default()
-    }
-
-    fn metadata(&self, key: &str) -> Option<&str> {
-        self.value.as_map()?.get("metadata")?.as_map()?.get(key)?.as_str()
+        self.kind() == other.kind()
+            && self.name() == other.name()
+            && self.namespace() == other.namespace()
+            && self.api_version() == other.api_version()
     }
 }
 

@@ -122,9 +122,8 @@ pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &
 /// Returns true if a ConfigMap holds the sample of this release and nothing else.
 #[must_use]
 pub fn is_sample(config_map: &Value) -> bool {
-    let mut samples =
-        parse_shipped_file(POLICY_CM).filter_map(|sample| serde_json::from_str::<Value>(&sample.json()).ok());
-    config_map["binaryData"].is_null() && samples.any(|sample| sample["data"] == config_map["data"])
+    let mut samples = parse_shipped_file(POLICY_CM);
+    config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"])
 }
 
 /// Returns true if an AppProject permits every namespace of the hub, as that of an earlier release does.
@@ -137,7 +136,7 @@ pub fn is_open_project(project: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects};
+    use crate::install::tests::shipped_object;
     use crate::install::{MANAGER, PART_MANAGERS};
     use serde_json::json;
 
@@ -218,12 +217,7 @@ mod tests {
 
     #[test]
     fn edited_policy_is_not_the_sample() {
-        let ours = objects(&InstallOptions::everything("gitops"));
-        let ours = ours
-            .iter()
-            .find(|object| object.name() == POLICY && object.kind() == "ConfigMap")
-            .expect("the sample ConfigMap");
-        let mut live: Value = serde_json::from_str(&ours.json()).expect("JSON");
+        let mut live = shipped_object("ConfigMap", POLICY).value;
         assert!(is_sample(&live));
         live["metadata"]["labels"] = json!({});
         assert!(is_sample(&live), "only the text is compared");

@@ -1,8 +1,7 @@
 //! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
 
 use super::argo_cd::containers;
-use super::removal::is_ours;
-use super::{ShippedObject, arguments};
+use super::arguments;
 use serde_json::Value;
 use std::fmt;
 
@@ -22,14 +21,6 @@ pub enum Principal {
     Ours,
     /// Another's, which `install` does not write.
     Theirs,
-}
-
-impl Principal {
-    /// Decides about a live Deployment that has the name of a principal. `ours` is the one of deploy/deploy_principal.yaml.
-    #[must_use]
-    pub fn identify(live: &Value, ours: &ShippedObject) -> Self {
-        if is_ours(ours, live) { Self::Ours } else { Self::Theirs }
-    }
 }
 
 /// A setting of the principal: its flag, its environment variable, and its key in the ConfigMap argocd-agent-params of
@@ -160,18 +151,9 @@ fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &Prin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects};
+    use crate::install::is_ours;
+    use crate::install::tests::shipped_object;
     use serde_json::json;
-
-    fn shipped() -> (ShippedObject, Value) {
-        let all = objects(&InstallOptions::everything("argocd"));
-        let found = all
-            .into_iter()
-            .find(|object| object.kind() == "Deployment" && object.name() == PRINCIPALS[0]);
-        let found = found.expect("the principal");
-        let value = serde_json::from_str(&found.json()).expect("JSON");
-        (found, value)
-    }
 
     /// Returns the Deployment of argocd-agent's own manifests, which takes its settings from a ConfigMap.
     fn theirs() -> Value {
@@ -186,11 +168,11 @@ mod tests {
 
     #[test]
     fn our_principal_is_recognized_and_has_the_right_settings() {
-        let (ours, live) = shipped();
-        assert_eq!(Principal::identify(&live, &ours), Principal::Ours);
+        let ours = shipped_object("Deployment", PRINCIPALS[0]);
+        let live = ours.value.clone();
+        assert!(is_ours(&ours, &live) && !is_ours(&ours, &theirs()));
         assert_eq!(wrong_settings(&live, None), []);
         assert!(live.to_string().contains(AUTH_VALUE));
-        assert_eq!(Principal::identify(&theirs(), &ours), Principal::Theirs);
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
 use hub_state::pull;
-use manifest::value::Value as Manifest;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The label selector of our objects, including those of earlier releases.
 pub const LABELS: &str = "app.kubernetes.io/name in (argocd-ocm-cmp,argocd-ocm-cmp-controller,argocd-ocm-cmp-live)";
@@ -20,12 +19,8 @@ pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
     if let Some(name) = object.label(NAME) {
         return live["metadata"]["labels"][NAME] == name;
     }
-    let spec = object
-        .as_value()
-        .as_map()
-        .and_then(|fields| fields.get("spec")?.as_map());
-    let described = spec.and_then(|spec| spec.get("description")?.as_str());
-    let is_described = described.is_some() && live["spec"]["description"].as_str() == described;
+    let description = &object.value["spec"]["description"];
+    let is_described = description.is_string() && live["spec"]["description"] == *description;
     is_described || our_managers(live).next().is_some()
 }
 
@@ -39,13 +34,11 @@ pub fn addition_to(live: &Value) -> Option<ShippedObject> {
         .as_str()
         .is_some_and(|text| NAMES.contains(&text));
     our_managers(live).next().filter(|_| !is_installed)?;
-    let text = |value: &Value| Manifest::from_text(value.as_str().unwrap_or_default());
-    let names = ["name", "namespace"].map(|key| (key, text(&metadata[key])));
-    Some(ShippedObject::addition(Manifest::map([
-        ("apiVersion", Manifest::from_text("apps/v1")),
-        ("kind", text(&live["kind"])),
-        ("metadata", Manifest::map(names)),
-    ])))
+    Some(ShippedObject::addition(json!({
+        "apiVersion": "apps/v1",
+        "kind": live["kind"],
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+    })))
 }
 
 /// Returns the field managers of ours that have applied an object, those that add to the other's fields first.
@@ -73,17 +66,14 @@ pub fn helm_release(live: &Value) -> Option<&str> {
 pub fn has_additions(addition: &ShippedObject, live: &Value) -> bool {
     let mut spec = live.clone();
     spec["metadata"] = Value::Null;
-    let keys = addition
-        .as_value()
-        .as_map()
-        .and_then(|fields| fields.get("data")?.as_map());
     // A health check may be that of another release. Other keys are Argo CD's settings, which others set too.
-    let is_ours = |key: &str, value: Option<&str>| match live["data"].get(key) {
-        Some(live) => key.starts_with("resource.") || live.as_str() == value,
-        None => false,
+    let is_ours = |(key, value): (&String, &Value)| {
+        live["data"]
+            .get(key)
+            .is_some_and(|live| key.starts_with("resource.") || live == value)
     };
-    let has_key = keys.is_some_and(|keys| keys.iter().any(|(key, value)| is_ours(key, value.as_str())));
-    has_key || spec.to_string().contains("\"argocd-ocm-cmp")
+    let keys = addition.value["data"].as_object();
+    keys.is_some_and(|keys| keys.iter().any(is_ours)) || spec.to_string().contains("\"argocd-ocm-cmp")
 }
 
 /// Returns a line for each object that would wait for ever for the controller of this namespace after its removal. GitOpsClusters
@@ -131,25 +121,16 @@ pub fn names_project(application: &Value, project: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects};
+    use crate::install::tests::shipped_object;
     use controller::LEASE;
     use ocm::gitops_cluster::finalizer;
-    use serde_json::json;
-
-    fn ours(kind: &str, name: &str) -> ShippedObject {
-        let all = objects(&InstallOptions::everything("argocd"));
-        let found = all
-            .into_iter()
-            .find(|object| (object.kind(), object.name()) == (kind, name));
-        found.unwrap_or_else(|| panic!("{kind} {name}"))
-    }
 
     #[test]
     fn recognizes_own_objects_by_label_manager_or_text() {
-        let account = ours("ServiceAccount", LEASE);
+        let account = shipped_object("ServiceAccount", LEASE);
         let labelled = |name: &str| json!({"metadata": {"labels": {"app.kubernetes.io/name": name}}});
         assert!(is_ours(&account, &labelled(LEASE)) && !is_ours(&account, &labelled("other")));
-        let project = ours("AppProject", PROJECT);
+        let project = shipped_object("AppProject", PROJECT);
         let applied =
             |manager: &str| json!({"metadata": {"managedFields": [{"manager": manager, "operation": "Apply"}]}});
         assert!(is_ours(&project, &applied(MANAGER)) && !is_ours(&project, &applied("theirs")));
@@ -159,14 +140,14 @@ mod tests {
 
     #[test]
     fn detects_our_parts_left_in_argo_cds_objects() {
-        let repo_server = ours("Deployment", "argocd-repo-server");
+        let repo_server = shipped_object("Deployment", "argocd-repo-server");
         let pod = |containers: Value| json!({"metadata": {"annotations": {"a": "argocd-ocm-cmp"}}, "spec": {"containers": containers}});
         assert!(has_additions(&repo_server, &pod(json!([{"name": "argocd-ocm-cmp"}]))));
         assert!(!has_additions(
             &repo_server,
             &pod(json!([{"name": "argocd-repo-server"}]))
         ));
-        let config = ours("ConfigMap", "argocd-cm");
+        let config = shipped_object("ConfigMap", "argocd-cm");
         let key = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
         assert!(
             has_additions(&config, &json!({"data": {key: ""}}))

@@ -1,22 +1,19 @@
 //! Applies flags to our files.
 
+use super::argo_cd::containers_mut;
+use super::object::items_mut;
 use super::{
     AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallImages, InstallOptions, LIVE, POLICY, POLICY_KEY, PolicySource,
-    SHIPPED_NAMESPACE, ShippedObject,
+    SHIPPED_NAMESPACE, ShippedObject, name_of,
 };
 use crate::embedded::ARGOCD_ADDON as ADDON_FILE;
-use clap::ValueEnum;
 use controller::LEASE;
 use hub_state::pull::Dialect;
-use manifest::value::{Map, Value};
-use serde_json::Value as Json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The name of the controller's Deployment and of the ConfigMap with its settings, which is also the name of its Lease.
 pub const CONTROLLER: &str = LEASE;
-
-/// The path of the Pod spec in a Deployment.
-const POD: &[&str] = &["spec", "template", "spec"];
 
 /// The add-on with Argo CD, which is also the name of its ClusterManagementAddOn, and the name of its AddOnTemplate in our file.
 const ARGOCD_ADDON: &str = ocm::pull_model::ADDON;
@@ -32,7 +29,7 @@ pub(super) const DIALECT: &str = "ARGOCD_OCM_CMP_PULL_DIALECT";
 const PREFIX: &str = "ARGOCD_OCM_CMP_";
 
 /// Returns the settings of the administrator in a live ConfigMap.
-pub(super) fn others(live: Option<&Json>) -> Vec<(String, String)> {
+pub(super) fn others(live: Option<&Value>) -> Vec<(String, String)> {
     let data = live.and_then(|live| live["data"].as_object()).into_iter().flatten();
     let is_other = |name: &str| name.starts_with(PREFIX) && ![CONTROLLERS, DIALECT].contains(&name);
     data.filter(|(name, _)| is_other(name))
@@ -49,46 +46,45 @@ pub(super) fn features(options: &InstallOptions) -> impl Iterator<Item = Feature
 /// Applies the options to this object.
 pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features: &BTreeSet<Feature>) {
     let (kind, name) = (object.kind().to_owned(), object.name().to_owned());
+    let value = &mut object.value;
     match (kind.as_str(), name.as_str()) {
         ("Deployment", CONTROLLER) => {
-            images(object.value_mut(), options, &options.images.controller);
+            images(value, options, &options.images.controller);
             if let Some(replicas) = options.replicas {
-                fields(object.value_mut(), &["spec"], |spec| {
-                    spec.insert("replicas", Value::Int(replicas.into()));
-                });
+                value["spec"]["replicas"] = replicas.into();
             }
-            for (name, value) in env(options, features) {
-                each_container(object.value_mut(), |container| add_env(container, name, &value));
+            for (name, text) in env(options, features) {
+                for container in containers_mut(value) {
+                    add_env(container, name, &text);
+                }
             }
         }
-        ("AddOnTemplate", ARGOCD_ADDON_TEMPLATE) => addon_template(object.value_mut(), options),
-        ("ClusterManagementAddOn", ARGOCD_ADDON) => default_template(object.value_mut(), options),
+        ("AddOnTemplate", ARGOCD_ADDON_TEMPLATE) => addon_template(value, options),
+        ("ClusterManagementAddOn", ARGOCD_ADDON) => default_template(value, options),
         ("Deployment", LIVE) => {
-            images(object.value_mut(), options, &options.images.controller);
+            images(value, options, &options.images.controller);
             options.live.restart_service(object);
         }
         ("Secret" | "ConfigMap", LIVE) => options.live.fill(object),
         ("Deployment", _) => {
-            images(object.value_mut(), options, &options.images.sidecar);
+            images(value, options, &options.images.sidecar);
+            if let PolicySource::ConfigMap(name) = &options.policy {
+                mount_policy(value, name);
+            }
             if name == options.argo_cd.server && features.contains(&Feature::Live) {
                 options.live.restart_server(object);
             }
-            if let PolicySource::ConfigMap(name) = &options.policy {
-                mount_policy(object.value_mut(), name);
-            }
         }
-        ("ConfigMap", CONTROLLER) => fields(object.value_mut(), &["data"], |data| {
-            for (name, value) in &options.settings {
-                data.insert(name.clone(), Value::from_text(value.as_str()));
+        ("ConfigMap", CONTROLLER) => {
+            for (name, text) in &options.settings {
+                value["data"][name] = text.as_str().into();
             }
-            data.insert(CONTROLLERS, Value::from_text(controllers(features)));
-            data.insert(DIALECT, Value::from_text(name_of(options.pull_dialect)));
-        }),
+            value["data"][CONTROLLERS] = controllers(features).into();
+            value["data"][DIALECT] = name_of(&options.pull_dialect).into();
+        }
         ("ConfigMap", POLICY) => {
             if let PolicySource::Text(policy) = &options.policy {
-                fields(object.value_mut(), &["data"], |data| {
-                    data.insert(POLICY_KEY, Value::from_text(policy.as_str()));
-                });
+                value["data"][POLICY_KEY] = policy.as_str().into();
             }
         }
         _ => {}
@@ -113,7 +109,7 @@ fn env(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<(&'static 
         ));
     }
     if features.contains(&Feature::Pull) && options.pull_dialect != Dialect::default() {
-        env.push((DIALECT, name_of(options.pull_dialect)));
+        env.push((DIALECT, name_of(&options.pull_dialect)));
     }
     env
 }
@@ -124,70 +120,46 @@ fn controllers(features: &BTreeSet<Feature>) -> String {
     names.join(",")
 }
 
-fn name_of(dialect: Dialect) -> String {
-    let value = dialect.to_possible_value();
-    value.map_or(String::new(), |value| value.get_name().to_owned())
-}
-
 /// Sets the images of a Deployment on the hub, and its image pull secrets. `ours` is that of this program.
-fn images(deployment: &mut Value<'static>, options: &InstallOptions, ours: &str) {
+fn images(deployment: &mut Value, options: &InstallOptions, ours: &str) {
     let InstallImages { tools, agent, .. } = &options.images;
     if set_images(
         deployment,
         &[(IMAGE, ours), (ARGOCD_IMAGE, tools), (AGENT_IMAGE, agent)],
     ) && !options.image_pull_secrets.is_empty()
     {
-        let secret = |name: &String| Value::map([("name", Value::from_text(name.as_str()))]);
-        let secrets = options.image_pull_secrets.iter().map(secret).collect();
-        fields(deployment, POD, |pod| {
-            pod.insert("imagePullSecrets", Value::List(secrets));
-        });
+        let secrets = options.image_pull_secrets.iter().map(|name| json!({"name": name}));
+        deployment["spec"]["template"]["spec"]["imagePullSecrets"] = secrets.collect();
     }
 }
 
 /// Replaces the shipped images of a workload, and returns true if it has any of them.
-fn set_images(workload: &mut Value<'static>, images: &[(&str, &str)]) -> bool {
+fn set_images(workload: &mut Value, images: &[(&str, &str)]) -> bool {
     let mut has_any = false;
-    each_container(workload, |container| {
-        let shipped = container.get("image").and_then(Value::as_str);
-        let image = images.iter().find(|(from, _)| shipped == Some(from));
-        if let Some((_, image)) = image {
-            container.insert("image", Value::from_text(*image));
+    for container in containers_mut(workload) {
+        if let Some((_, image)) = images.iter().find(|(from, _)| container["image"] == *from) {
+            container["image"] = (*image).into();
             has_any = true;
         }
-    });
+    }
     has_any
 }
 
 /// Sets the images in the AddOnTemplate of Argo CD, and its name. The image pull secrets are those of the hub.
-fn addon_template(template: &mut Value<'static>, options: &InstallOptions) {
-    fields(template, &["metadata"], |metadata| {
-        metadata.insert("name", Value::from_text(addon_template_name(options)));
-    });
-    fields(template, &["spec", "agentSpec", "workload"], |workload| {
-        if let Some(Value::List(manifests)) = workload.get_mut("manifests") {
-            for manifest in manifests {
-                set_images(manifest, &[(ARGOCD_IMAGE, &options.images.argocd)]);
-            }
-        }
-    });
+fn addon_template(template: &mut Value, options: &InstallOptions) {
+    template["metadata"]["name"] = addon_template_name(options).into();
+    for manifest in items_mut(template, "/spec/agentSpec/workload/manifests") {
+        set_images(manifest, &[(ARGOCD_IMAGE, &options.images.argocd)]);
+    }
 }
 
 /// Makes the AddOnTemplate of Argo CD the one that clusters have by default.
-fn default_template(management: &mut Value<'static>, options: &InstallOptions) {
-    fields(management, &["spec"], |spec| {
-        let Some(Value::List(configs)) = spec.get_mut("supportedConfigs") else {
-            return;
-        };
-        for config in configs {
-            let resource = config.as_map().and_then(|config| config.get("resource")?.as_str());
-            if resource == Some("addontemplates") {
-                fields(config, &["defaultConfig"], |default| {
-                    default.insert("name", Value::from_text(addon_template_name(options)));
-                });
-            }
+fn default_template(management: &mut Value, options: &InstallOptions) {
+    for config in items_mut(management, "/spec/supportedConfigs") {
+        if config["resource"] == "addontemplates" {
+            config["defaultConfig"]["name"] = addon_template_name(options).into();
         }
-    });
+    }
 }
 
 /// Returns the name of the AddOnTemplate of Argo CD, with a hash of everything that its content depends on: OCM's rollout strategy
@@ -199,49 +171,18 @@ fn addon_template_name(options: &InstallOptions) -> String {
 }
 
 /// Mounts another ConfigMap as the policy.
-fn mount_policy(deployment: &mut Value<'static>, config_map: &str) {
-    fields(deployment, POD, |pod| {
-        let Some(Value::List(volumes)) = pod.get_mut("volumes") else {
-            return;
-        };
-        for volume in volumes {
-            if volume.as_map().and_then(|volume| volume.get("name")?.as_str()) == Some(POLICY) {
-                fields(volume, &["configMap"], |source| {
-                    source.insert("name", Value::from_text(config_map));
-                });
-            }
+fn mount_policy(deployment: &mut Value, config_map: &str) {
+    for volume in items_mut(deployment, "/spec/template/spec/volumes") {
+        if volume["name"] == POLICY {
+            volume["configMap"]["name"] = config_map.into();
         }
-    });
-}
-
-fn add_env(container: &mut Map<'static>, name: &'static str, value: &str) {
-    let entry = Value::map([("name", Value::from_text(name)), ("value", Value::from_text(value))]);
-    match container.get_mut("env") {
-        Some(Value::List(env)) => env.push(entry),
-        _ => container.insert("env", Value::List(vec![entry])),
     }
 }
 
-/// Changes the containers of a workload, if it has any.
-pub(super) fn each_container(deployment: &mut Value<'static>, mut change: impl FnMut(&mut Map<'static>)) {
-    fields(deployment, POD, |pod| {
-        for list in ["initContainers", "containers"] {
-            if let Some(Value::List(containers)) = pod.get_mut(list) {
-                for container in containers {
-                    fields(container, &[], &mut change);
-                }
-            }
-        }
-    });
-}
-
-/// Changes the mapping at a path, if it exists.
-pub(super) fn fields(value: &mut Value<'static>, path: &[&str], change: impl FnOnce(&mut Map<'static>)) {
-    let value_at_path = path.iter().try_fold(value, |value, step| match value {
-        Value::Map(map) => map.get_mut(step),
-        _ => None,
-    });
-    if let Some(Value::Map(map)) = value_at_path {
-        change(map);
+fn add_env(container: &mut Value, name: &str, value: &str) {
+    let entry = json!({"name": name, "value": value});
+    match &mut container["env"] {
+        Value::Array(env) => env.push(entry),
+        env => *env = json!([entry]),
     }
 }

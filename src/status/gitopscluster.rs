@@ -11,112 +11,108 @@
 mod print;
 mod table;
 
-pub use print::GitOpsClusterList;
+pub(crate) use print::GitOpsClusterList;
 
 use argocd_agent::state;
 use argocd_agent::state::State;
 use ocm::gitops_cluster::GitOpsClusterSpec;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state that was read on a hub. The values are JSON objects of the API server.
 #[derive(Clone, Debug, Default)]
-pub struct FleetState {
+pub(crate) struct FleetState {
     /// The requested GitOpsClusters.
-    pub gitops_clusters: Vec<Value>,
+    pub(crate) gitops_clusters: Vec<Value>,
     /// The health of their agents; `None` if the user is not permitted to read it.
-    pub agents: Option<AgentInputs>,
+    pub(crate) agents: Option<AgentInputs>,
     /// The expiry of the agents' certificates (RFC 3339), by managed cluster; `None` if not requested, or not permitted.
-    pub certificates: Option<BTreeMap<String, String>>,
+    pub(crate) certificates: Option<BTreeMap<String, String>>,
     /// The reads that failed: one line each.
-    pub notices: Vec<String>,
+    pub(crate) notices: Vec<String>,
 }
 
 /// The inputs of the agents' health.
 #[derive(Clone, Debug, Default)]
-pub struct AgentInputs {
+pub(crate) struct AgentInputs {
     /// The managed clusters that get an agent, by the GitOpsCluster that installs it, as `NAMESPACE/NAME`.
-    pub members: BTreeMap<String, BTreeSet<String>>,
+    pub(crate) members: BTreeMap<String, BTreeSet<String>>,
     /// The add-ons of argocd-agent, by managed cluster. Only their status is read.
-    pub addons: BTreeMap<String, Value>,
+    pub(crate) addons: BTreeMap<String, Value>,
     /// The managed clusters that the hub does not hear from, if the user is permitted to read that.
-    pub silent: BTreeSet<String>,
+    pub(crate) silent: BTreeSet<String>,
 }
 
 /// The state of a GitOpsCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GitOpsClusterReport {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name there.
-    pub name: String,
+pub(crate) struct GitOpsClusterReport {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
     /// True if it is being deleted.
-    pub deleting: bool,
+    pub(crate) deleting: bool,
     /// True if its conditions are about the current generation.
-    pub is_current: bool,
-    /// The name of its Placement.
-    pub placement: String,
+    pub(crate) is_current: bool,
+    pub(crate) placement: String,
     /// Its settings of argocd-agent, if it installs one.
-    pub agent: Option<AgentConnection>,
+    pub(crate) agent: Option<AgentConnection>,
     /// The numbers of selected managed clusters, registered ones, and so on, as far as known.
-    pub counts: Vec<(&'static str, u64)>,
+    pub(crate) counts: Vec<(&'static str, u64)>,
     /// The certificates on the hub by the names of their Secrets, and their expiry (RFC 3339).
-    pub certificates: Vec<(String, String)>,
+    pub(crate) certificates: Vec<(String, String)>,
     /// The conditions in its status, including `Ready`.
-    pub conditions: Vec<GitOpsClusterCondition>,
+    pub(crate) conditions: Vec<GitOpsClusterCondition>,
     /// The managed clusters that get an agent, the least healthy first.
-    pub members: Vec<AgentMember>,
+    pub(crate) members: Vec<AgentMember>,
     /// The number of other clusters, of unknown state.
-    pub unlisted: u64,
+    pub(crate) unlisted: u64,
 }
 
 /// The settings of argocd-agent in a GitOpsCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentConnection {
+pub(crate) struct AgentConnection {
     /// `managed` or `autonomous`.
-    pub mode: String,
+    pub(crate) mode: String,
     /// The address that agents connect to, if known.
-    pub server: Option<String>,
+    pub(crate) server: Option<String>,
 }
 
 /// A condition of a status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GitOpsClusterCondition {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct GitOpsClusterCondition {
     /// The type of the condition.
-    pub kind: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
     /// `True`, `False` or `Unknown`.
-    pub status: String,
+    pub(crate) status: String,
     /// The reason, in one word.
-    pub reason: String,
+    pub(crate) reason: String,
     /// The message for people.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// A managed cluster with an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AgentMember {
+pub(crate) struct AgentMember {
     /// The state of the agent; `None` if the status has a word that is unknown here.
-    pub state: Option<State>,
+    pub(crate) state: Option<State>,
     /// The cluster.
-    pub name: String,
+    pub(crate) name: String,
     /// The expiry of the agent's certificate (RFC 3339), if known.
-    pub certificate_expiry: Option<String>,
+    pub(crate) certificate_expiry: Option<String>,
     /// The message about the state; empty if there is none.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl AgentMember {
     /// Returns the state as text for people.
-    #[must_use]
-    pub fn state(&self) -> &'static str {
+    pub(crate) fn state(&self) -> &'static str {
         self.state.map_or("Unknown", State::name)
     }
 }
 
 /// Returns true if a GitOpsCluster enables argocd-agent, in either dialect.
-#[must_use]
-pub fn has_agents(gitops_cluster: &Value) -> bool {
+pub(crate) fn has_agents(gitops_cluster: &Value) -> bool {
     mode(&gitops_cluster["spec"]).is_some()
 }
 
@@ -146,8 +142,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 
 impl GitOpsClusterReport {
     /// Creates the report on this GitOpsCluster of a fleet.
-    #[must_use]
-    pub fn new(gitops_cluster: &Value, fleet: &FleetState) -> Self {
+    pub(crate) fn new(gitops_cluster: &Value, fleet: &FleetState) -> Self {
         let [metadata, spec, status] = ["metadata", "spec", "status"].map(|part| &gitops_cluster[part]);
         let [namespace, name] = ["namespace", "name"].map(|key| format_scalar(&metadata[key]));
         let mode = mode(spec);
@@ -215,14 +210,12 @@ impl GitOpsClusterReport {
     }
 
     /// Returns its `Ready` condition, if any.
-    #[must_use]
-    pub fn ready(&self) -> Option<&GitOpsClusterCondition> {
+    pub(crate) fn ready(&self) -> Option<&GitOpsClusterCondition> {
         self.conditions.iter().find(|condition| condition.kind == "Ready")
     }
 
     /// Returns true if everything is as desired and no agent is unhealthy. The state of a silent cluster is unknown.
-    #[must_use]
-    pub fn is_healthy(&self) -> bool {
+    pub(crate) fn is_healthy(&self) -> bool {
         let is_ready = self.ready().is_some_and(|ready| ready.status == "True");
         let is_healthy = |member: &AgentMember| matches!(member.state, Some(State::Connected | State::Unreachable));
         is_ready && self.is_current && self.members.iter().all(is_healthy)

@@ -1,73 +1,92 @@
 //! The Applications of a hub, or those on some of its managed clusters: `status --all` and `status --clusters`.
 
-use super::table::{BOLD, Columns, END, Row};
-use crate::list::List;
-use crate::table::clean;
+use super::table::{Row, format_rows};
+use crate::list::{List, from_json};
+use crate::table::{Table, bold, clean};
 use application_status::Totals;
 use manifest::text::count;
 use manifest::value::Value;
 use ocm::health::{HealthStatus, WorkStatus};
-use std::collections::BTreeMap;
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An Application in Argo CD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overviewed {
+pub(crate) struct Overviewed {
     /// `NAME`, or `NAMESPACE/NAME` outside Argo CD's namespace, as `status` accepts it.
-    pub name: String,
-    /// Its AppProject.
-    pub project: String,
+    pub(crate) name: String,
+    pub(crate) project: String,
     /// Its sync status; empty before the first comparison.
-    pub sync: String,
+    pub(crate) sync: String,
     /// Its health in Argo CD; empty before the first comparison.
-    pub health: String,
+    pub(crate) health: String,
     /// The totals over its clusters, as the controller writes them: `applied on 2 of 2 clusters, healthy on 1; …`.
-    pub totals: Option<String>,
+    pub(crate) totals: Option<String>,
     /// The first reason why it is not healthy or not delivered; may be empty.
-    pub message: String,
+    pub(crate) message: String,
+    /// True if it has a condition that is an error: what is in Git now is not delivered.
+    pub(crate) has_error: bool,
 }
 
 impl Overviewed {
-    /// Returns its health. An unknown text of another version of Argo CD is Unknown.
-    #[must_use]
-    pub fn health(&self) -> HealthStatus {
+    /// Returns its health: Degraded for a healthy one with an error, because only an earlier version is healthy. An unknown text of
+    /// another version of Argo CD is Unknown.
+    pub(crate) fn health(&self) -> HealthStatus {
         let known = HealthStatus::ALL
             .into_iter()
             .find(|health| health.name() == self.health);
-        known.unwrap_or(HealthStatus::Unknown)
+        match known {
+            Some(HealthStatus::Healthy) if self.has_error => HealthStatus::Degraded,
+            known => known.unwrap_or(HealthStatus::Unknown),
+        }
+    }
+
+    /// Returns the text of its health, as Argo CD writes it if it is not known; empty before the first comparison.
+    fn health_text(&self) -> &str {
+        match self.health() {
+            HealthStatus::Unknown => &self.health,
+            known => known.name(),
+        }
     }
 }
 
 /// The works of an Application on a managed cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnCluster {
+pub(crate) struct OnCluster {
     /// The managed cluster.
-    pub cluster: String,
-    /// The Application.
-    pub application: Overviewed,
+    pub(crate) cluster: String,
+    pub(crate) application: Overviewed,
     /// The least healthy of its works there.
-    pub health: HealthStatus,
+    pub(crate) health: HealthStatus,
     /// The names of its works there.
-    pub works: Vec<String>,
+    pub(crate) works: Vec<String>,
     /// The number of its objects there.
-    pub objects: usize,
+    pub(crate) objects: usize,
     /// The reason for the health.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl OnCluster {
     /// Returns the Applications on managed clusters, from the works there with their Applications.
-    #[must_use]
-    pub fn all(works: impl IntoIterator<Item = (Overviewed, WorkStatus)>) -> Vec<Self> {
+    pub(crate) fn all(works: impl IntoIterator<Item = (Overviewed, WorkStatus)>) -> Vec<Self> {
         let mut all = BTreeMap::<_, Self>::new();
         for (application, work) in works {
             let key = (work.namespace.clone(), application.name.clone());
             let on_cluster = all.entry(key).or_insert_with(|| Self {
                 cluster: work.namespace.clone(),
+                health: if application.has_error {
+                    HealthStatus::Degraded
+                } else {
+                    HealthStatus::Healthy
+                },
+                message: if application.has_error {
+                    application.message.clone()
+                } else {
+                    String::new()
+                },
                 application,
-                health: HealthStatus::Healthy,
                 works: Vec::new(),
                 objects: 0,
-                message: String::new(),
             });
             if work.health < on_cluster.health {
                 on_cluster.message = work.summary();
@@ -82,7 +101,7 @@ impl OnCluster {
 
 /// The Applications of a hub.
 #[derive(Debug)]
-pub enum Overview {
+pub(crate) enum Overview {
     /// Those in Argo CD.
     All(Vec<Overviewed>),
     /// Those on some managed clusters.
@@ -91,7 +110,21 @@ pub enum Overview {
 
 impl Overview {
     /// Keeps those with one of these health values and of one of these AppProjects; an empty list keeps all.
-    pub fn keep(&mut self, health: &[HealthStatus], projects: &[String]) {
+    ///
+    /// # Errors
+    /// One line, if no Application belongs to one of the projects: nothing would be shown as healthy for a misspelled name.
+    pub(crate) fn keep(&mut self, health: &[HealthStatus], projects: &[String]) -> Result<(), String> {
+        let known: BTreeSet<&str> = match &*self {
+            Self::All(all) => all.iter().map(|application| &*application.project).collect(),
+            Self::OnClusters(all) => all.iter().map(|cluster| &*cluster.application.project).collect(),
+        };
+        if let Some(unknown) = projects.iter().find(|project| !known.contains(&***project)) {
+            let known: Vec<_> = known.into_iter().collect();
+            return Err(format!(
+                "no Application belongs to AppProject {unknown}: correct its name: those of the Applications are {}",
+                known.join(", ")
+            ));
+        }
         let keeps = |application: &Overviewed, of: HealthStatus| {
             (health.is_empty() || health.contains(&of))
                 && (projects.is_empty() || projects.contains(&application.project))
@@ -100,11 +133,11 @@ impl Overview {
             Self::All(all) => all.retain(|application| keeps(application, application.health())),
             Self::OnClusters(all) => all.retain(|cluster| keeps(&cluster.application, cluster.health)),
         }
+        Ok(())
     }
 
     /// Returns the worst health.
-    #[must_use]
-    pub fn health(&self) -> HealthStatus {
+    pub(crate) fn health(&self) -> HealthStatus {
         let worst = match self {
             Self::All(all) => all.iter().map(Overviewed::health).min(),
             Self::OnClusters(all) => all.iter().map(|cluster| cluster.health).min(),
@@ -112,19 +145,14 @@ impl Overview {
         worst.unwrap_or(HealthStatus::Healthy)
     }
 
-    /// Returns the columns and the rows, the worst first.
-    fn rows(&self) -> (Columns, Vec<Row>) {
+    /// Returns the headings and the rows, the worst first.
+    fn rows(&self) -> ([&'static str; 8], Vec<Row>) {
         let (headings, mut rows): (_, Vec<_>) = match self {
             Self::All(all) => (OF_HUB, all.iter().map(row).collect()),
             Self::OnClusters(all) => (OF_CLUSTERS, all.iter().map(row_on).collect()),
         };
         rows.sort_by_cached_key(|row| (row.health, row.cells[0].clone(), row.cells[1].clone()));
-        let columns = Columns {
-            headings,
-            health: 3,
-            wide: &[5, 6],
-        };
-        (columns, rows)
+        (headings, rows)
     }
 }
 
@@ -157,10 +185,10 @@ fn row(application: &Overviewed) -> Row {
     let size = totals.and_then(|totals| totals.size);
     let [objects, works] = size.map_or([String::new(), String::new()], |size| size.map(|size| size.to_string()));
     let texts = [
-        &application.name,
+        application.name.as_str(),
         &application.project,
         &application.sync,
-        &application.health,
+        application.health_text(),
         &healthy_on,
         &objects,
         &works,
@@ -168,7 +196,7 @@ fn row(application: &Overviewed) -> Row {
     ];
     Row {
         health: application.health(),
-        cells: texts.map(|text| clean(text)),
+        cells: texts.map(clean).into(),
     }
 }
 
@@ -193,17 +221,16 @@ fn row_on(on_cluster: &OnCluster) -> Row {
     ];
     Row {
         health: on_cluster.health,
-        cells: texts.map(clean),
+        cells: texts.map(clean).into(),
     }
 }
 
 /// An overview in the formats of `-o`.
 #[derive(Debug)]
-pub struct OverviewList<'o> {
-    /// The overview.
-    pub overview: &'o Overview,
+pub(crate) struct OverviewList<'o> {
+    pub(crate) overview: &'o Overview,
     /// True if the table has colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 /// Formats the number of Applications by health on one line.
@@ -214,41 +241,29 @@ fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
         *number = number.saturating_add(1);
     }
     let number = counts.values().sum();
-    let counts: Vec<_> = counts
-        .iter()
-        .map(|(health, number)| format!("{number} {health}"))
-        .collect();
-    let counts = if counts.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", counts.join(", "))
-    };
-    format!("{}{counts}", count(number, "Application"))
+    let counts = counts.iter().map(|(health, number)| format!("{number} {health}"));
+    let texts: Vec<_> = [count(number, "Application")].into_iter().chain(counts).collect();
+    texts.join(", ").replacen(", ", ": ", 1)
 }
 
 impl List for OverviewList<'_> {
     fn table(&self, wide: bool) -> String {
-        let (columns, rows) = self.overview.rows();
-        let total = totals(rows.iter().map(|row| row.health));
-        let total = if self.colours {
-            format!("{BOLD}{total}{END}")
-        } else {
-            total
+        let (headings, rows) = self.overview.rows();
+        let total = bold(&totals(rows.iter().map(|row| row.health)), self.colours);
+        let table = Table {
+            headings: &headings,
+            state: 3,
+            wide: &[5, 6],
         };
-        let lines = match rows.is_empty() {
-            true => String::new(),
-            false if wide => columns.lines::<8>(&rows, self.colours),
-            false => columns.lines::<6>(&rows, self.colours),
-        };
-        format!("{lines}{total}\n")
+        format!("{}{total}\n", format_rows(&table, rows, wide, self.colours))
     }
 
     fn to_value(&self) -> Value<'_> {
-        let values = match self.overview {
-            Overview::All(all) => all.iter().map(value_of).collect(),
-            Overview::OnClusters(all) => all.iter().map(value_on).collect(),
+        let items: Vec<_> = match self.overview {
+            Overview::All(all) => all.iter().map(to_json).collect(),
+            Overview::OnClusters(all) => all.iter().map(on_cluster_to_json).collect(),
         };
-        Value::map([("items", Value::List(values))])
+        from_json(&json!({"items": items}))
     }
 
     fn names(&self) -> Vec<String> {
@@ -262,32 +277,28 @@ impl List for OverviewList<'_> {
     }
 }
 
-fn value_of(application: &Overviewed) -> Value<'static> {
-    let text = |text: &str| Value::from_text(text);
-    Value::map([
-        ("application", text(&application.name)),
-        ("project", text(&application.project)),
-        ("sync", text(&application.sync)),
-        ("health", text(&application.health)),
-        ("totals", application.totals.as_deref().map_or(Value::Null, text)),
-        ("message", text(&application.message)),
-    ])
+fn to_json(application: &Overviewed) -> Json {
+    json!({
+        "application": application.name,
+        "project": application.project,
+        "sync": application.sync,
+        "health": application.health_text(),
+        "totals": application.totals,
+        "message": application.message,
+    })
 }
 
-fn value_on(on_cluster: &OnCluster) -> Value<'static> {
-    Value::map([
-        ("cluster", Value::from_text(&on_cluster.cluster)),
-        ("application", Value::from_text(&on_cluster.application.name)),
-        ("project", Value::from_text(&on_cluster.application.project)),
-        ("sync", Value::from_text(&on_cluster.application.sync)),
-        ("health", Value::from_text(on_cluster.health.name())),
-        ("objects", Value::from_count(on_cluster.objects)),
-        (
-            "works",
-            Value::List(on_cluster.works.iter().map(Value::from_text).collect()),
-        ),
-        ("message", Value::from_text(&on_cluster.message)),
-    ])
+fn on_cluster_to_json(on_cluster: &OnCluster) -> Json {
+    json!({
+        "cluster": on_cluster.cluster,
+        "application": on_cluster.application.name,
+        "project": on_cluster.application.project,
+        "sync": on_cluster.application.sync,
+        "health": on_cluster.health.name(),
+        "objects": on_cluster.objects,
+        "works": on_cluster.works,
+        "message": on_cluster.message,
+    })
 }
 
 #[cfg(test)]
@@ -304,20 +315,12 @@ mod tests {
             health: health.to_owned(),
             totals: Some("applied on 3 of 3 clusters, healthy on 2, 1 degraded; 12 objects in 3 works".to_owned()),
             message: message.to_owned(),
+            has_error: false,
         }
     }
 
     fn work(cluster: &str, name: &str, health: HealthStatus, message: &str) -> WorkStatus {
-        WorkStatus {
-            kind: "ManifestWork",
-            namespace: cluster.to_owned(),
-            name: name.to_owned(),
-            health,
-            message: message.to_owned(),
-            objects: Vec::new(),
-            as_a_whole: true,
-            overdue: None,
-        }
+        WorkStatus::whole("ManifestWork", cluster, name, health, message.to_owned())
     }
 
     fn format_overview(overview: &Overview, format: ListFormat) -> String {
@@ -359,13 +362,41 @@ mod tests {
     }
 
     #[test]
+    fn healthy_application_with_an_error_is_degraded() {
+        let refused = Overviewed {
+            has_error: true,
+            ..application("shop", "web", "Healthy", "the policy refuses it")
+        };
+        let works = [(refused.clone(), work("eu1", "shop", HealthStatus::Healthy, ""))];
+        for mut overview in [
+            Overview::All(vec![refused]),
+            Overview::OnClusters(OnCluster::all(works)),
+        ] {
+            overview.keep(&[HealthStatus::Degraded], &[]).expect("no project");
+            assert_eq!(overview.health(), HealthStatus::Degraded);
+            let json = format_overview(&overview, ListFormat::Json);
+            assert!(
+                json.contains("Degraded") && json.contains("the policy refuses it"),
+                "{json}"
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_project_is_an_error() {
+        let error = all().keep(&[], &["web".to_owned(), "dta".to_owned()]).unwrap_err();
+        assert_eq!(
+            error,
+            "no Application belongs to AppProject dta: correct its name: those of the Applications are data, web"
+        );
+    }
+
+    #[test]
     fn lists_are_filtered_by_health_and_project() {
         let kept = |health: &[HealthStatus], projects: &[&str]| {
             let mut overview = all();
-            overview.keep(
-                health,
-                &projects.iter().map(|project| (*project).to_owned()).collect::<Vec<_>>(),
-            );
+            let projects: Vec<_> = projects.iter().map(|project| (*project).to_owned()).collect();
+            overview.keep(health, &projects).expect("known projects");
             (format_overview(&overview, ListFormat::Name), overview.health())
         };
         assert_eq!(kept(&[], &["web"]).0, "shop\nnew\n");
@@ -375,7 +406,7 @@ mod tests {
         );
         assert_eq!(kept(&[HealthStatus::Missing], &["web"]).0, "");
         let mut none = all();
-        none.keep(&[HealthStatus::Missing], &[]);
+        none.keep(&[HealthStatus::Missing], &[]).expect("no project");
         assert_eq!(format_overview(&none, ListFormat::Table), "0 Applications\n");
     }
 

@@ -2,16 +2,14 @@
 
 use super::ApplicationStatus;
 use crate::diagnosis::{DiagnosedApplication, Diagnosis};
-use crate::table;
-use crate::table::clean;
+use crate::table::{CYAN, GREEN, RED, Table, YELLOW, bold, clean};
 use manifest::text::count;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::fmt::Write as _;
-use std::{array, iter};
 
 /// The columns of the objects of works.
-const COLUMNS: Columns = Columns {
-    headings: [
+const COLUMNS: Table<'_> = Table {
+    headings: &[
         "CLUSTER",
         "WORK",
         "OBJECT",
@@ -21,53 +19,37 @@ const COLUMNS: Columns = Columns {
         "IN ARGO CD",
         "MESSAGE",
     ],
-    health: 5,
+    state: 5,
     wide: &[6],
 };
-
-pub(crate) const BOLD: &str = "\x1b[1m";
-pub(crate) const END: &str = "\x1b[0m";
-pub(crate) const RED: &str = "\x1b[31m";
-pub(crate) const YELLOW: &str = "\x1b[33m";
-pub(crate) const GREEN: &str = "\x1b[32m";
 
 /// A line of a table.
 pub(super) struct Row {
     pub(super) health: HealthStatus,
-    pub(super) cells: [String; 8],
+    pub(super) cells: Vec<String>,
 }
 
-/// The columns of a table.
-pub(super) struct Columns {
-    pub(super) headings: [&'static str; 8],
-    /// The column of the health, which has its colour.
-    pub(super) health: usize,
-    /// The columns of the wide table alone, after that of the health.
-    pub(super) wide: &'static [usize],
+/// Formats a table with an empty line below it; no table without rows.
+pub(super) fn format_rows(table: &Table<'_>, rows: Vec<Row>, wide: bool, colours: bool) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let rows = rows.into_iter().map(|row| (colour(row.health), row.cells)).collect();
+    table.format(rows, wide, colours) + "\n"
 }
 
 /// Formats a line for each object, the least healthy first, and the totals. Works without health per object have one line. The wide
 /// table has the health in Argo CD too.
-#[must_use]
 pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> String {
     let report = &status.report;
     let mut rows: Vec<Row> = report.works.iter().flat_map(rows).collect();
     // The objects of a work stay in its order.
     let sort_key = |row: &Row| (row.health, row.cells[0].clone(), row.cells[1].clone());
     rows.sort_by_cached_key(sort_key);
-    let bold = |line: String| {
-        if colours { format!("{BOLD}{line}{END}") } else { line }
-    };
-    let mut text = if rows.is_empty() {
-        String::new()
-    } else if wide {
-        COLUMNS.lines::<8>(&rows, colours)
-    } else {
-        COLUMNS.lines::<7>(&rows, colours)
-    };
+    let mut text = format_rows(&COLUMNS, rows, wide, colours);
     let mut add = |line: String| writeln!(text, "{line}").expect("writing to a String never fails");
     if !report.works.is_empty() {
-        add(bold(totals(status)));
+        add(bold(&totals(status), colours));
     }
     if let Some(message) = report.syncing.as_ref().filter(|_| !report.works.is_empty()) {
         let message = clean(message);
@@ -90,7 +72,7 @@ pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> St
         add(clean(&hold.describe()));
     }
     for problem in &status.problems {
-        add(bold(problem_line(status, problem)));
+        add(bold(&problem_line(status, problem), colours));
     }
     if let Some(application) = status.application.as_ref().filter(|_| !status.problems.is_empty()) {
         for line in state(application) {
@@ -98,32 +80,6 @@ pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> St
         }
     }
     text
-}
-
-impl Columns {
-    /// Formats the headings and the rows, and an empty line. `N` is the number of columns of the narrow table, or 8.
-    pub(super) fn lines<const N: usize>(&self, rows: &[Row], colours: bool) -> String {
-        let columns = |cells: &[String; 8]| -> [String; N] {
-            let is_shown = |column: &usize| N == cells.len() || !self.wide.contains(column);
-            let mut shown = (0..cells.len()).filter(is_shown);
-            array::from_fn(|_| shown.next().map_or(String::new(), |column| cells[column].clone()))
-        };
-        let headings = columns(&self.headings.map(str::to_owned));
-        let cells: Vec<_> = rows.iter().map(|row| columns(&row.cells)).collect();
-        let widths = table::widths(iter::once(&headings).chain(&cells));
-        let headings = table::line(&headings, &widths, None);
-        let mut text = if colours {
-            format!("{BOLD}{headings}{END}")
-        } else {
-            headings
-        };
-        for (row, cells) in rows.iter().zip(&cells) {
-            let painted = colours.then(|| (self.health, [colour(row.health), END]));
-            text.push('\n');
-            text.push_str(&table::line(cells, &widths, painted));
-        }
-        text + "\n\n"
-    }
 }
 
 /// Formats a problem of an Application as one line.
@@ -180,8 +136,7 @@ fn totals(status: &ApplicationStatus) -> String {
 }
 
 /// Formats the progress on one line: the totals, and the first reason to wait.
-#[must_use]
-pub fn progress(status: &ApplicationStatus) -> String {
+pub(crate) fn progress(status: &ApplicationStatus) -> String {
     if let Some(problem) = status.problems.first() {
         return problem_line(status, problem);
     }
@@ -209,7 +164,7 @@ fn rows(work: &WorkStatus) -> Vec<Row> {
             Some(false) => "no",
             None => "-",
         });
-        let cells = [
+        let cells = vec![
             cluster.clone(),
             name.clone(),
             object,
@@ -243,7 +198,7 @@ fn colour(health: HealthStatus) -> &'static str {
     match health {
         HealthStatus::Degraded | HealthStatus::Missing => RED,
         HealthStatus::Unknown | HealthStatus::Waiting | HealthStatus::Progressing => YELLOW,
-        HealthStatus::Suspended => "\x1b[36m",
+        HealthStatus::Suspended => CYAN,
         HealthStatus::Healthy => GREEN,
     }
 }

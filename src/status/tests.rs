@@ -163,18 +163,6 @@ fn yaml_output_has_health_totals_and_objects() {
 }
 
 #[test]
-fn table_of_5000_objects_has_no_trailing_spaces() {
-    let names: Vec<String> = (0..5000).map(|at| format!("web-{at}")).collect();
-    let objects: Vec<String> = names.iter().map(|name| object(name)).collect();
-    let manifests: Vec<String> = names.iter().map(|name| broken(name)).collect();
-    let work = evaluated(&work("eu1", &objects.join(","), &status("True", 2, &manifests)));
-    let report = HealthReport::new("shop", vec![work], &BTreeSet::new(), None);
-    let text = table(&status_of(report), false, false);
-    assert_eq!(text.lines().count(), 5003);
-    assert!(text.lines().all(|line| line == line.trim_end()));
-}
-
-#[test]
 fn table_of_any_work_has_one_line_per_row() {
     holds(800, texts, |text| {
         let Ok(status) = evaluate(&text, &clock()) else {
@@ -183,8 +171,9 @@ fn table_of_any_work_has_one_line_per_row() {
         let rows = status.objects.len();
         let report = status_of(HealthReport::new("shop", vec![status], &BTreeSet::new(), None));
         let table = table(&report, false, false);
+        let is_line = |line: &str| is_plain_line(line) && line == line.trim_end();
         assert!(
-            table.lines().count() <= rows + 5 && table.lines().all(is_plain_line),
+            table.lines().count() <= rows + 5 && table.lines().all(is_line),
             "{table:?}"
         );
         assert!(is_plain_line(&progress(&report)));

@@ -73,10 +73,7 @@ impl FromStr for ObjectName {
 
 impl ObjectName {
     /// Finds the object of this name.
-    ///
-    /// # Errors
-    /// Returns one line if there is none, or more than one.
-    pub fn find<'o>(&self, objects: &'o [ObjectId]) -> Result<&'o ObjectId, String> {
+    pub(crate) fn find<'o>(&self, objects: &'o [ObjectId]) -> Result<&'o ObjectId, String> {
         let matches: Vec<&ObjectId> = objects.iter().filter(|object| self.is(object)).collect();
         match *matches {
             [object] => Ok(object),
@@ -137,14 +134,12 @@ impl std::fmt::Display for ObjectName {
 }
 
 /// Returns the name of an object as kubectl prints it, such as `deployment.apps/web`.
-#[must_use]
-pub fn kubectl_name(object: &ObjectId) -> String {
+pub(crate) fn kubectl_name(object: &ObjectId) -> String {
     format!("{}/{}", kind_name(&object.kind), object.name)
 }
 
 /// Returns the name of an object with its namespace, such as `deployment.apps/shop/web`, which names no other object.
-#[must_use]
-pub fn full_name(object: &ObjectId) -> String {
+pub(crate) fn full_name(object: &ObjectId) -> String {
     match &*object.namespace {
         "" => kubectl_name(object),
         namespace => format!("{}/{namespace}/{}", kind_name(&object.kind), object.name),
@@ -183,33 +178,20 @@ mod tests {
             object("Namespace", "", "shop"),
             object("Proxy.example.com", "shop", "web"),
         ];
-        for text in [
-            "deployment/web",
-            "Deployment/web",
-            "deploy/web",
-            "deployments.apps/web",
-            "deployment/shop/web",
+        for (expected, texts) in [
+            (
+                "deployment.apps/shop/web",
+                "deployment/web Deployment/web deploy/web deployments.apps/web deployment/shop/web",
+            ),
+            ("configmap/shop/web", "cm/web"),
+            ("namespace/shop", "ns/shop"),
+            ("proxy.example.com/shop/web", "proxies/web proxy.example.com/web"),
         ] {
-            assert_eq!(
-                find(text, &objects).as_deref(),
-                Ok("deployment.apps/shop/web"),
-                "{text}"
-            );
+            for text in texts.split(' ') {
+                assert_eq!(find(text, &objects).as_deref(), Ok(expected), "{text}");
+            }
         }
-        for (text, expected) in [
-            ("cm/web", "configmap/shop/web"),
-            ("ns/shop", "namespace/shop"),
-            ("proxies/web", "proxy.example.com/shop/web"),
-            ("proxy.example.com/web", "proxy.example.com/shop/web"),
-        ] {
-            assert_eq!(find(text, &objects).as_deref(), Ok(expected));
-        }
-        for text in [
-            "deployment/other",
-            "deployment/else/web",
-            "deployment.example.com/web",
-            "web/web",
-        ] {
+        for text in "deployment/other deployment/else/web deployment.example.com/web web/web".split(' ') {
             let error = find(text, &objects).expect_err(text);
             assert!(
                 error.starts_with(text) && error.contains("is not in its works"),

@@ -19,25 +19,25 @@ fn helm() -> &'static Path {
         .program(Part::Helm)
 }
 
-fn run(helm: &Path, words: &[&str]) -> Output {
+fn run(words: &[&str]) -> Output {
     let home = TempDir::new().expect("a scratch folder");
-    let mut command = Command::new(helm);
+    let mut command = Command::new(helm());
     command.env_clear().env("HOME", home.path()).current_dir(root());
     command.args(words).output().expect("Helm runs")
 }
 
-fn stdout_of(helm: &Path, words: &[&str]) -> String {
-    let output = run(helm, words);
+fn stdout_of(words: &[&str]) -> String {
+    let output = run(words);
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
 
 /// Renders the chart with these values, without what has no counterpart in the output of `install`: the test of the release, and labels
 /// that only charts have.
-fn rendered(helm: &Path, chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
+fn rendered(chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     let mut words = vec!["template", "ours", chart, "--namespace", namespace];
     words.extend(values.iter().flat_map(|value| ["--set", value]));
-    let mut objects = objects(&stdout_of(helm, &words));
+    let mut objects = objects(&stdout_of(&words));
     objects.retain(|it| it["metadata"]["annotations"]["helm.sh/hook"] != "test");
     for object in &mut objects {
         remove_labels(object);
@@ -104,7 +104,6 @@ const ADDITIONS: &str = "additions=true";
 
 #[test]
 fn chart_renders_the_same_as_install_print() {
-    let helm = helm();
     for (flags, namespace, values) in [
         ("", "argocd", &[][..]),
         ("-n gitops", "gitops", &[]),
@@ -157,16 +156,15 @@ fn chart_renders_the_same_as_install_print() {
         ),
     ] {
         let values: Vec<_> = values.iter().copied().chain([ADDITIONS]).collect();
-        assert_same(&rendered(helm, "chart", namespace, &values), &installed(flags));
+        assert_same(&rendered("chart", namespace, &values), &installed(flags));
     }
 }
 
 #[test]
 fn additions_to_argo_cd_are_rendered_only_on_request() {
-    let helm = helm();
     let features = "features={plugin,policy,ui,controller}";
-    let all = rendered(helm, "chart", "argocd", &[features, ADDITIONS]);
-    let without = rendered(helm, "chart", "argocd", &[features]);
+    let all = rendered("chart", "argocd", &[features, ADDITIONS]);
+    let without = rendered("chart", "argocd", &[features]);
     let additions = installed("--features plugin,policy,ui,controller --additions-only");
     assert_eq!(additions.len(), 3);
     let mut together = [without, additions].concat();
@@ -176,17 +174,13 @@ fn additions_to_argo_cd_are_rendered_only_on_request() {
 
 #[test]
 fn packaged_chart_renders_the_same_without_warnings() {
-    let helm = helm();
     let folder = TempDir::new().expect("a scratch folder");
     let path = folder.path().to_str().expect("a plain path");
-    stdout_of(helm, &["package", "chart", "--destination", path]);
+    stdout_of(&["package", "chart", "--destination", path]);
     let package = format!("{path}/argocd-ocm-cmp-{}.tgz", env!("CARGO_PKG_VERSION"));
     let all = &["features={plugin,policy,ui,argocd-addon,argocd-agent}", ADDITIONS];
-    assert_same(
-        &rendered(helm, &package, "argocd", all),
-        &rendered(helm, "chart", "argocd", all),
-    );
-    let output = run(helm, &["template", "ours", &package]);
+    assert_same(&rendered(&package, "argocd", all), &rendered("chart", "argocd", all));
+    let output = run(&["template", "ours", &package]);
     assert!(output.stderr.is_empty(), "{output:?}");
     // Helm keeps a release in a Secret, which is limited to 1 MiB.
     assert!(fs::metadata(&package).expect("a file").len() < 1 << 19);
@@ -194,8 +188,7 @@ fn packaged_chart_renders_the_same_without_warnings() {
 
 #[test]
 fn chart_is_linted_and_refuses_unknown_values() {
-    let helm = helm();
-    stdout_of(helm, &["lint", "--strict", "chart"]);
+    stdout_of(&["lint", "--strict", "chart"]);
     for value in [
         "feature={plugin}",
         "features={push}",
@@ -215,7 +208,7 @@ fn chart_is_linted_and_refuses_unknown_values() {
         "networkPolicy.from=x",
         "additionsJob.deployments={}",
     ] {
-        let output = run(helm, &["template", "ours", "chart", "--set", value]);
+        let output = run(&["template", "ours", "chart", "--set", value]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && stderr.contains("values don't meet the specifications"),
@@ -226,7 +219,6 @@ fn chart_is_linted_and_refuses_unknown_values() {
 
 #[test]
 fn refuses_values_that_contradict_each_other() {
-    let helm = helm();
     for (values, expected) in [
         (
             "policy.text=x,policy.existingConfigMap=y",
@@ -249,7 +241,7 @@ fn refuses_values_that_contradict_each_other() {
             "controller.env sets ARGOCD_OCM_CMP_CONTROLLERS, which other values set",
         ),
     ] {
-        let output = run(helm, &["template", "ours", "chart", "--set", values]);
+        let output = run(&["template", "ours", "chart", "--set", values]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && stderr.contains(expected),
@@ -262,7 +254,6 @@ const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef012
 
 #[test]
 fn values_configure_the_pods() {
-    let helm = helm();
     let values = json!({
         "additions": true,
         "features": ["plugin", "controller"],
@@ -284,7 +275,7 @@ fn values_configure_the_pods() {
         "sidecar": {"resources": {"requests": {"cpu": "1"}}},
         "policy": {"text": "kind: Policy\n"},
     });
-    let objects = rendered_with(helm, &values);
+    let objects = rendered_with(&values);
     let find = |name: &str| {
         let found = objects
             .iter()
@@ -345,7 +336,6 @@ fn values_configure_the_pods() {
 
 #[test]
 fn values_add_objects_for_the_metrics() {
-    let helm = helm();
     let values = json!({
         "metrics": {
             "serviceMonitor": {"enabled": true, "labels": {"release": "stack"}, "interval": "15s"},
@@ -353,7 +343,7 @@ fn values_add_objects_for_the_metrics() {
         },
         "networkPolicy": {"enabled": true, "from": [{"namespaceSelector": {}}]},
     });
-    let objects = rendered_with(helm, &values);
+    let objects = rendered_with(&values);
     let of_kind = |kind: &str| objects.iter().find(|it| it["kind"] == kind).expect(kind);
     for kind in ["ServiceMonitor", "PrometheusRule"] {
         assert_eq!(of_kind(kind)["metadata"]["labels"]["release"], "stack", "{kind}");
@@ -368,18 +358,17 @@ fn values_add_objects_for_the_metrics() {
 }
 
 /// Renders the chart with these values.
-fn rendered_with(helm: &Path, values: &Value) -> Vec<Value> {
+fn rendered_with(values: &Value) -> Vec<Value> {
     let folder = TempDir::new().expect("a scratch folder");
     let file = folder.path().join("values.yaml");
     fs::write(&file, values.to_string()).expect("a file");
     let file = file.to_str().expect("a plain path");
     let words = ["template", "ours", "chart", "-n", "argocd", "--values", file];
-    objects(&stdout_of(helm, &words))
+    objects(&stdout_of(&words))
 }
 
 #[test]
 fn objects_have_the_recommended_labels() {
-    let helm = helm();
     let features = "features={plugin,policy,project,pull,argocd-addon,cluster-secrets,report,argocd-agent,ui}";
     let words = [
         "template",
@@ -390,7 +379,7 @@ fn objects_have_the_recommended_labels() {
         "--set",
         "additionsJob.enabled=true",
     ];
-    for object in objects(&stdout_of(helm, &words)) {
+    for object in objects(&stdout_of(&words)) {
         let labels = &object["metadata"]["labels"];
         for label in LABELS
             .iter()
@@ -404,7 +393,6 @@ fn objects_have_the_recommended_labels() {
 
 #[test]
 fn argo_cds_own_objects_get_no_labels() {
-    let helm = helm();
     let words = [
         "template",
         "ours",
@@ -414,7 +402,7 @@ fn argo_cds_own_objects_get_no_labels() {
         "--show-only",
         "templates/additions.yaml",
     ];
-    let additions = objects(&stdout_of(helm, &words));
+    let additions = objects(&stdout_of(&words));
     assert!(!additions.is_empty());
     for object in additions {
         assert!(

@@ -1,10 +1,9 @@
 //! Tests of `doctor` without a hub: it prints the error in one line.
 
-use crate::program::{UNREACHABLE_KUBECONFIG, assert_needs_a_hub, assert_refused, program_with};
+use crate::program::{UNREACHABLE_KUBECONFIG, assert_needs_a_hub, assert_refused};
 use std::fs;
 use std::io::{BufReader, Read as _};
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
@@ -62,19 +61,4 @@ fn terminal_shows_progress() {
     assert!(shown.contains("\r\u{1b}[Kreading the hub … 2 s\r\u{1b}[K"), "{shown:?}");
     terminal.kill().expect("it runs");
     terminal.wait().expect("it ends");
-}
-
-#[test]
-fn help_explains_exit_codes() {
-    let output = program_with(Path::new("/"), ["doctor", "--help"])
-        .output()
-        .expect("the program runs");
-    let help = String::from_utf8(output.stdout).expect("text");
-    for part in [
-        "Exit code: 0 without errors, 1 with errors, 2 without errors if",
-        "--argocd-namespace",
-        "Examples:\n",
-    ] {
-        assert!(help.contains(part), "{part}: {help}");
-    }
 }

@@ -1,11 +1,12 @@
 //! Tests of the step that fetches remote bases and charts before the source is rendered, with a server for files, charts and Git.
 
-use crate::program::{gzip, program, tools, transcript};
+use crate::program::{packed, program, tools, transcript};
+use jiff::{SignedDuration, Timestamp};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,6 +15,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use tar::EntryType;
 use tempfile::TempDir;
 
 /// A server of files and redirects by path, of the Git repositories in a folder, and of tokens for what is below `/v2/private/`.
@@ -23,37 +25,19 @@ struct Server {
     stop: Arc<AtomicBool>,
 }
 
-/// The certificate and the key of a server with TLS, in a folder.
-const CERTIFICATE: [&str; 2] = ["certificate.pem", "key.pem"];
+/// The certificate of a server with TLS, in a folder.
+const CERTIFICATE: &str = "certificate.pem";
 
 fn tls_in(folder: &Path) -> Arc<ServerConfig> {
-    let [certificate, key] = CERTIFICATE.map(|name| folder.join(name));
-    let output = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "2",
-        ])
-        .args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-out"])
-        .args([certificate.as_os_str(), "-keyout".as_ref(), key.as_os_str()])
-        .output()
-        .expect("openssl runs");
-    assert!(output.status.success(), "{}", transcript(&output));
-    let certificate = CertificateDer::from_pem_file(&certificate).expect("a certificate");
-    let key = PrivateKeyDer::from_pem_file(&key).expect("a key");
+    let (now, hour) = (Timestamp::now(), SignedDuration::from_hours(1));
+    let names = BTreeSet::from(["127.0.0.1".into()]);
+    let (certificate, key) = pki::self_signed("127.0.0.1", &names, now - hour..now + hour).expect("a certificate");
+    fs::write(folder.join(CERTIFICATE), &certificate).expect("a file");
+    let certificate = CertificateDer::from_pem_slice(&certificate).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(&key).expect("a key");
     let config = ServerConfig::builder().with_no_client_auth();
-    Arc::new(
-        config
-            .with_single_cert(vec![certificate], key)
-            .expect("a certificate with its key"),
-    )
+    let config = config.with_single_cert(vec![certificate], key);
+    Arc::new(config.expect("a certificate with its key"))
 }
 
 impl Server {
@@ -206,23 +190,13 @@ fn map(name: &str, value: &str) -> String {
 
 /// Returns a packaged chart with one template.
 fn package(name: &str) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    let template = map(name, &format!("of-{name}"));
     let chart = format!("apiVersion: v2\nname: {name}\nversion: 1.2.0\n");
-    for (path, content) in [
-        ("Chart.yaml", chart),
-        ("values.yaml", String::new()),
-        ("templates/all.yaml", template),
-    ] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        header.set_cksum();
-        builder
-            .append_data(&mut header, format!("{name}/{path}"), content.as_bytes())
-            .expect("an entry");
-    }
-    gzip(builder)
+    let template = map(name, &format!("of-{name}"));
+    packed(&[
+        (EntryType::Regular, &format!("{name}/Chart.yaml"), &chart),
+        (EntryType::Regular, &format!("{name}/values.yaml"), ""),
+        (EntryType::Regular, &format!("{name}/templates/all.yaml"), &template),
+    ])
 }
 
 /// A repository, and the server.
@@ -313,7 +287,7 @@ impl Stage {
             .env("HOME", self.scratch.path().join("home"))
             .env("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", "--enable-helm")
             .env("ARGOCD_OCM_CMP_REMOTE_BASES", self.filled(remotes));
-        let certificate = self.scratch.path().join(CERTIFICATE[0]);
+        let certificate = self.scratch.path().join(CERTIFICATE);
         if certificate.exists() {
             command.env("SSL_CERT_FILE", certificate);
         }

@@ -1,9 +1,8 @@
 //! Tests of rules for custom kinds: `health check`, and what `generate` makes of the rules of the user and of CRDs.
 
-use crate::program::{program_with, transcript};
+use crate::program::{folder, program_with, run, transcript};
 use std::fs;
 use std::path::Path;
-use tempfile::TempDir;
 
 const RULES: &str = "\
 Widget.example.com:
@@ -38,22 +37,6 @@ items:
 - {apiVersion: example.com/v1, kind: Widget, metadata: {name: i}, status: {phase: Ready}}
 - {apiVersion: example.com/v1, kind: Widget, metadata: {name: \"j\\e]0;x\\a\"}}
 ";
-
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = TempDir::new().expect("a scratch folder");
-    for (name, text) in files {
-        fs::write(folder.path().join(name), text).expect("a file");
-    }
-    folder
-}
-
-fn run(folder: &Path, words: &[&str]) -> String {
-    transcript(
-        &program_with(folder, words.iter().copied())
-            .output()
-            .expect("the program runs"),
-    )
-}
 
 #[test]
 fn check_describes_the_rules_and_the_health_of_objects() {
@@ -110,10 +93,10 @@ fn example_is_valid_and_the_page_shows_it() {
 
 /// Generates the works of a folder with a Widget, with these rules of the user.
 fn works(rules: &str, objects: &str) -> String {
-    let folder = folder(&[("objects.yaml", objects)]);
-    let rules_folder = self::folder(&[("health.txt", rules)]);
+    let source = folder(&[("objects.yaml", objects)]);
+    let rules_folder = folder(&[("health.txt", rules)]);
     let words = ["generate", "--cluster=cluster1", "--name=shop", "--namespace=shop"];
-    let mut command = program_with(folder.path(), words);
+    let mut command = program_with(source.path(), words);
     command.env("ARGOCD_OCM_CMP_HEALTH_FILE", rules_folder.path().join("health.txt"));
     let printed = transcript(&command.output().expect("the program runs"));
     printed.replace(&*rules_folder.path().to_string_lossy(), "/rules")

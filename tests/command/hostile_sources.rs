@@ -8,7 +8,7 @@
 
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 
-use crate::program::{gzip, program, tools};
+use crate::program::{packed, program, tools};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,10 +26,10 @@ const CANARY: &str = "canary-4711";
 
 /// A source: a repository, the settings of the Application, and those of the administrator.
 #[derive(Default)]
-struct Case {
-    name: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
     /// The files below the repository, whose root is `/` and whose source is in `/app`, with their contents.
-    files: Vec<(String, Vec<u8>)>,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The links, with their targets.
     links: Vec<(String, String)>,
     parameters: Vec<(&'static str, Value)>,
@@ -41,7 +41,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(name: impl Into<String>, expected: impl Into<String>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, expected: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             expected: expected.into(),
@@ -49,7 +49,7 @@ impl Case {
         }
     }
 
-    fn file(mut self, path: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn file(mut self, path: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
         self.files.push((path.into(), content.as_ref().to_vec()));
         self
     }
@@ -59,9 +59,23 @@ impl Case {
         self
     }
 
-    fn parameter(mut self, name: &'static str, value: Value) -> Self {
+    pub(crate) fn parameter(mut self, name: &'static str, value: Value) -> Self {
         self.parameters.push((name, value));
         self
+    }
+
+    /// Returns the parameters as Argo CD passes them.
+    pub(crate) fn parameters(&self, filled: impl Fn(&str) -> String) -> String {
+        let parameters = self.parameters.iter().map(|(name, value)| {
+            let form = match value {
+                Value::Array(_) => "array",
+                Value::Object(_) => "map",
+                _ => "string",
+            };
+            let value: Value = serde_json::from_str(&filled(&value.to_string())).expect("JSON");
+            json!({"name": name, form: value})
+        });
+        parameters.collect::<Value>().to_string()
     }
 
     fn environment(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -95,27 +109,6 @@ fn kustomization(name: impl Into<String>, text: &str) -> Case {
     Case::new(name, "app/kustomization.yaml")
         .file("app/kustomization.yaml", text)
         .file("app/web.yaml", CONFIG_MAP)
-}
-
-fn packed(entries: &[(tar::EntryType, &str, &str)]) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for &(kind, name, content) in entries {
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(kind);
-        header.set_mode(0o644);
-        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
-        if kind.is_file() {
-            header.set_size(content.len() as u64);
-            header.set_cksum();
-            builder.append(&header, content.as_bytes()).expect("an entry");
-        } else {
-            header.set_size(0);
-            header.set_link_name_literal(content).expect("a target");
-            header.set_cksum();
-            builder.append(&header, std::io::empty()).expect("an entry");
-        }
-    }
-    gzip(builder)
 }
 
 /// The environment of the cases: files outside the repository, a listening server, and another process.
@@ -202,19 +195,6 @@ impl HostileEnvironment {
         for (path, target) in &case.links {
             symlink(self.filled(target), place(path)).expect("a link");
         }
-        let parameters: Vec<Value> = case
-            .parameters
-            .iter()
-            .map(|(name, value)| {
-                let form = match value {
-                    Value::Array(_) => "array",
-                    Value::Object(_) => "map",
-                    _ => "string",
-                };
-                let value: Value = serde_json::from_str(&self.filled(&value.to_string())).expect("JSON");
-                json!({"name": name, form: value})
-            })
-            .collect();
         let home = self.scratch.path().join("home");
         let mut command = program(&repository.join("app"));
         command
@@ -223,7 +203,7 @@ impl HostileEnvironment {
             .env("ARGOCD_APP_NAMESPACE", "shop")
             .env("ARGOCD_APP_SOURCE_PATH", "app")
             .env("ARGOCD_ENV_TARGET_CLUSTER", "cluster1")
-            .env("ARGOCD_APP_PARAMETERS", json!(parameters).to_string())
+            .env("ARGOCD_APP_PARAMETERS", case.parameters(|text| self.filled(text)))
             .env("HTTPS_PROXY", format!("http://user:{CANARY}@127.0.0.1:1"))
             .env(
                 "PATH",
@@ -689,14 +669,7 @@ fn kustomization_cases() -> Vec<Case> {
         kustomization("an overlay that is a kustomization", "resources: [web.yaml]")
             .file("app/eu/kustomization.yaml", "resources: ['{url}/a']\n").parameter("overlays", json!({"cluster1": "eu"})),
     ];
-    cases.extend(more.into_iter().map(|case| {
-        // The error names the file that contains the name.
-        let case = Case {
-            expected: "error: ".to_owned(),
-            ..case
-        };
-        case.environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED)
-    }));
+    cases.extend(more.map(|case| case.environment("ARGOCD_OCM_CMP_KUSTOMIZE_OPTIONS", UNRESTRICTED)));
     cases.extend(cases_of_charts_in_kustomizations());
     cases.extend(address_cases());
     cases

@@ -1,8 +1,9 @@
 //! Tests of `install --print`: the shipped files with the flags applied; and of `uninstall` and `install` without a hub.
 
-use crate::program::{program, program_with, transcript};
-use crate::shipped_files::{documents_of, read_file};
-use manifest::yaml;
+use crate::program::{program_with, transcript};
+use crate::shipped_files::{parse_documents, read_file};
+use argocd_ocm_cmp::install::Feature;
+use clap::ValueEnum as _;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -31,11 +32,7 @@ pub(crate) fn printed(flags: &str) -> String {
 
 /// Returns the objects of a text in sorted order.
 pub(crate) fn objects(text: &str) -> Vec<Value> {
-    let mut objects: Vec<Value> = yaml::documents(text)
-        .map(|document| {
-            serde_json::from_str(&crate::shipped_files::json(&document.expect("YAML").value)).expect("JSON")
-        })
-        .collect();
+    let mut objects = parse_documents(text);
     objects.sort_by_key(name);
     objects
 }
@@ -55,7 +52,10 @@ pub(crate) fn assert_same(one: &[Value], other: &[Value]) {
 }
 
 fn shipped(files: &[&str]) -> Vec<Value> {
-    let mut objects: Vec<_> = files.iter().flat_map(|file| documents_of(file)).collect();
+    let mut objects: Vec<_> = files
+        .iter()
+        .flat_map(|file| parse_documents(&read_file(file)))
+        .collect();
     objects.sort_by_key(name);
     // Two files contain the repo-server: deploy/deploy_policy.yaml adds to the sidecar of deploy_cmp.yaml.
     let is_repo_server = |it: &&mut Value| it["metadata"]["name"] == "argocd-repo-server";
@@ -212,24 +212,11 @@ fn invalid_arguments_are_one_line_errors() {
 
 #[test]
 fn documentation_lists_every_feature() {
-    let help = program(Path::new("/"))
-        .args(["install", "--help"])
-        .output()
-        .expect("the program runs");
-    let help = String::from_utf8(help.stdout).expect("text");
-    let (_, features) = help.split_once("Possible values:\n").expect("features");
-    let features = features.split("\n\n").next().unwrap_or_default();
-    let names: Vec<_> = features
-        .lines()
-        .filter_map(|line| Some(line.trim().strip_prefix("- ")?.split(':').next()?.to_owned()))
-        .collect();
-    assert!(names.len() > 10, "{help}");
     let docs = read_file("docs/install.md");
     let rows: Vec<_> = docs.lines().filter(|line| line.starts_with("| `")).collect();
-    for name in names {
-        assert!(
-            rows.iter().any(|row| row.starts_with(&format!("| `{name}` |"))),
-            "{name}"
-        );
+    for feature in Feature::value_variants() {
+        let value = feature.to_possible_value().expect("a value");
+        let start = format!("| `{}` |", value.get_name());
+        assert!(rows.iter().any(|row| row.starts_with(&start)), "{start}");
     }
 }

@@ -1,10 +1,8 @@
 //! Tests of the size of works: how much configuration they carry beside their objects.
 
-use crate::program::program_with;
+use crate::program::{folder, program_with};
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
-use tempfile::TempDir;
 
 /// The objects of the works of `cargo bench --bench controller`.
 const EVERYDAY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/objects/everyday.yaml"));
@@ -24,9 +22,7 @@ fn generate(folder: &Path, more: &[&str]) -> Vec<Value> {
 
 /// Returns the works of a folder with these manifests.
 fn works(manifests: &str, more: &[&str]) -> Vec<Value> {
-    let folder = TempDir::new().expect("a folder");
-    fs::write(folder.path().join("all.yaml"), manifests).expect("a file");
-    generate(folder.path(), more)
+    generate(folder(&[("all.yaml", manifests)]).path(), more)
 }
 
 fn configs(work: &Value) -> &Value {
@@ -164,15 +160,6 @@ fn works_for_clusters_carry_no_rules_of_the_table() {
 }
 
 #[test]
-fn first_time_reader_sees_a_short_work() {
-    let guestbook = Path::new(env!("CARGO_MANIFEST_DIR")).join("guestbook");
-    let words = ["generate", "--name=shop", "--namespace=shop", "--cluster=eu1"];
-    let output = program_with(&guestbook, words).output().expect("the program runs");
-    let lines = String::from_utf8(output.stdout).expect("text").lines().count();
-    assert!((40..=120).contains(&lines), "{lines}");
-}
-
-#[test]
 fn work_grows_linearly_with_the_objects_of_a_kind() {
     let service = |at: usize| {
         let annotations = json!({
@@ -209,8 +196,7 @@ fn works_fit_into_etcd_with_their_status() {
     assert_eq!(counts.iter().sum::<usize>(), 2400);
     assert!(counts.iter().all(|&count| count <= 1000), "{counts:?}");
 
-    let folder = TempDir::new().expect("a folder");
-    fs::write(folder.path().join("all.yaml"), manifests).expect("a file");
+    let folder = folder(&[("all.yaml", manifests)]);
     let rollout = [
         "--placement=argocd/all",
         "--rollout=Progressive",

@@ -19,13 +19,50 @@ pub(crate) fn tools() -> PathBuf {
     parts.tools().to_owned()
 }
 
-/// Returns the bytes of a packaged chart.
-pub(crate) fn gzip(archive: tar::Builder<Vec<u8>>) -> Vec<u8> {
+/// Returns a packaged chart with entries: the type, the name, and the content or the target.
+pub(crate) fn packed(entries: &[(tar::EntryType, &str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for &(kind, name, content) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(0o644);
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        if kind.is_file() {
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            builder.append(&header, content.as_bytes()).expect("an entry");
+        } else {
+            header.set_size(0);
+            header.set_link_name_literal(content).expect("a target");
+            header.set_cksum();
+            builder.append(&header, std::io::empty()).expect("an entry");
+        }
+    }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder
-        .write_all(&archive.into_inner().expect("an archive"))
+        .write_all(&builder.into_inner().expect("an archive"))
         .expect("bytes");
     encoder.finish().expect("bytes")
+}
+
+/// Creates a folder with these files.
+pub(crate) fn folder(files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> TempDir {
+    let folder = TempDir::new().expect("a scratch folder");
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(path, content).expect("a file");
+    }
+    folder
+}
+
+/// Runs the program with `words`, as [`program_with`] reads them, and formats its output.
+pub(crate) fn run(folder: &Path, words: &[&str]) -> String {
+    transcript(
+        &program_with(folder, words.iter().copied())
+            .output()
+            .expect("the program runs"),
+    )
 }
 
 /// Runs a command that fails, checks its exit code, and returns its error.

@@ -1,8 +1,7 @@
 //! Follows the remedies that messages of `generate` name: each must work.
 
-use crate::program::{program_with, tools, transcript};
+use crate::program::{folder, program_with, run, tools, transcript};
 use std::fs;
-use tempfile::TempDir;
 
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\n";
 const CHART: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
@@ -156,12 +155,7 @@ fn remedies_in_messages_work() {
         corrected,
     } in cases()
     {
-        let folder = TempDir::new().expect("a scratch folder");
-        for (name, text) in files {
-            let file = folder.path().join(name);
-            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
-            fs::write(file, text).expect("a file");
-        }
+        let folder = folder(&files);
         let run = |arguments: &[&'static str]| {
             let has_clusters = arguments.iter().any(|it| it.starts_with("--clusters"));
             let clusters = (!has_clusters).then_some("--clusters=eu1");
@@ -180,8 +174,7 @@ fn remedies_in_messages_work() {
 
 #[test]
 fn stripped_crd_keeps_fields_named_description() {
-    let folder = TempDir::new().expect("a scratch folder");
-    fs::write(folder.path().join("crd.yaml"), large_crd()).expect("a file");
+    let folder = folder(&[("crd.yaml", large_crd())]);
     let words = [
         "generate",
         "--name=shop",
@@ -200,39 +193,33 @@ fn stripped_crd_keeps_fields_named_description() {
 
 #[test]
 fn empty_overlay_is_named_by_its_cluster() {
-    let folder = TempDir::new().expect("a scratch folder");
-    for name in ["eu", "us"] {
-        fs::create_dir(folder.path().join(name)).expect("a folder");
-    }
-    fs::write(folder.path().join("eu/config.yaml"), CONFIG).expect("a file");
+    let folder = folder(&[("eu/config.yaml", CONFIG)]);
+    fs::create_dir(folder.path().join("us")).expect("a folder");
     let words = [
         "generate",
         "--name=shop",
         "--clusters=eu1,us1",
         "--overlays=eu1=eu,us1=us",
     ];
-    let output = program_with(folder.path(), words).output().expect("the program runs");
-    let printed = transcript(&output);
+    let printed = run(folder.path(), &words);
     assert!(printed.contains("error: no manifests for cluster us1: "), "{printed}");
 }
 
 #[test]
 fn a_kustomization_changes_in_a_copy_even_if_temporary_files_are_in_the_repository() {
-    let folder = TempDir::new().expect("a scratch folder");
-    fs::write(folder.path().join("kustomization.yaml"), KUSTOMIZATION).expect("a file");
-    fs::write(folder.path().join("config.yaml"), CONFIG).expect("a file");
+    let folder = folder(&[("kustomization.yaml", KUSTOMIZATION), ("config.yaml", CONFIG)]);
     fs::create_dir(folder.path().join("tmp")).expect("a folder");
     let path = format!("PATH={}", tools().display());
     let temporary = format!("TMPDIR={}", folder.path().join("tmp").display());
     let words = [
+        &*path,
+        &temporary,
         "generate",
         "--name=shop",
         "--clusters=eu1",
         "--kustomize-name-suffix=-blue",
     ];
-    let words = [&*path, &*temporary].into_iter().chain(words);
-    let output = program_with(folder.path(), words).output().expect("the program runs");
-    let printed = transcript(&output);
+    let printed = run(folder.path(), &words);
     assert!(printed.contains("name: config-blue"), "{printed}");
     let kept = fs::read_to_string(folder.path().join("kustomization.yaml")).expect("a file");
     assert_eq!(kept, KUSTOMIZATION);

@@ -1,7 +1,6 @@
 //! Tests of `rights`, which prints the permissions that a folder needs on managed clusters.
 
-use crate::program::{program_with, transcript};
-use std::fs;
+use crate::program::{folder, run};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -20,15 +19,11 @@ const OBJECTS: &str = "
 ";
 
 fn rights(folder: &Path, arguments: &[&str]) -> String {
-    let words = ["rights"].into_iter().chain(arguments.iter().copied());
-    transcript(&program_with(folder, words).output().expect("the program runs"))
+    run(folder, &[&["rights"], arguments].concat())
 }
 
 fn shop() -> TempDir {
-    let folder = TempDir::new().expect("a scratch folder");
-    fs::create_dir(folder.path().join("shop")).expect("a folder");
-    fs::write(folder.path().join("shop/all.yaml"), OBJECTS).expect("a file");
-    folder
+    folder(&[("shop/all.yaml", OBJECTS)])
 }
 
 #[test]
@@ -71,8 +66,6 @@ fn prints_a_role_for_the_agent() {
 /// The output is for `kubectl apply`: no text of a repository may add permissions to it.
 #[test]
 fn plural_of_a_crd_adds_no_permissions() {
-    let folder = TempDir::new().expect("a scratch folder");
-    fs::create_dir(folder.path().join("shop")).expect("a folder");
     let plural = r#"tanks]\n  verbs: [\"*\"]\n- apiGroups: [\"*\"]\n  resources: [\"*\""#;
     let objects = format!(
         "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: x}}, \
@@ -80,7 +73,7 @@ fn plural_of_a_crd_adds_no_permissions() {
          {{apiVersion: example.com/v1, kind: Tank, metadata: {{name: a}}}}\n---\n\
          {{apiVersion: '1.5/v1', kind: Tank, metadata: {{name: a}}}}\n"
     );
-    fs::write(folder.path().join("shop/all.yaml"), objects).expect("a file");
+    let folder = folder(&[("shop/all.yaml", objects)]);
     insta::assert_snapshot!(rights(folder.path(), &["shop"]), @r#"
     exit code: 0
     ----- stdout -----

@@ -1,6 +1,6 @@
 //! Tests of extreme inputs and environments: no panic, no hang, no partial output, and no disproportionate memory.
 
-use crate::program::{program_with, transcript};
+use crate::program::{self, folder, program_with, transcript};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -9,8 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
+use std::process::{Command, Output, Stdio};
 
 const WORDS: [&str; 5] = [
     "generate",
@@ -20,23 +19,12 @@ const WORDS: [&str; 5] = [
     "--max-size=0",
 ];
 
-fn folder(files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> TempDir {
-    let folder = TempDir::new().expect("a scratch folder");
-    for (name, content) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-        fs::write(path, content).expect("a file");
-    }
-    folder
-}
-
 fn config_map(name: &str, data: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n{data}")
 }
 
 fn run(folder: &Path, more: &[&str]) -> String {
-    let words = WORDS.into_iter().chain(more.iter().copied());
-    transcript(&program_with(folder, words).output().expect("the program runs"))
+    program::run(folder, &[&WORDS, more].concat())
 }
 
 fn refused(line: &str) -> String {
@@ -179,15 +167,7 @@ fn refuses_an_alias_bomb() {
     }
     let folder = folder(&[("a.yaml", config_map("a", &bomb).as_bytes())]);
     // A limit of the address space far below the size of the expanded aliases; the stacks of threads use a part of it.
-    let output = Command::new("sh")
-        .arg("-c")
-        .arg(format!("ulimit -v 1000000; exec \"$0\" {}", WORDS.join(" ")))
-        .arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .current_dir(folder.path())
-        .env_clear()
-        .output()
-        .expect("the program runs");
-    let printed = transcript(&output);
+    let printed = transcript(&run_limited("ulimit -v 1000000", folder.path(), ""));
     assert!(printed.starts_with(&refused("a.yaml:")[..60]), "{printed}");
     assert_eq!(printed.lines().count(), 4);
 }
@@ -250,16 +230,24 @@ fn time_does_not_grow_faster_than_the_input() {
     );
 }
 
-/// Runs the program with a limit on its processor time, which does not depend on the load of the machine. Returns its output.
-fn ends_within_processor_time(name: &str, folder: &Path, more: &str) -> String {
-    let output = Command::new("sh")
-        .arg("-c")
-        .arg(format!("set -f; ulimit -t 20; exec \"$0\" {} {more}", WORDS.join(" ")))
-        .arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+/// Runs the program under a limit of the shell.
+fn run_limited(limit: &str, folder: &Path, more: &str) -> Output {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        &format!("set -f; {limit}; exec \"$0\" {} {more}", WORDS.join(" ")),
+    ]);
+    command.arg(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    command
         .current_dir(folder)
         .env_clear()
         .output()
-        .expect("the program runs");
+        .expect("the program runs")
+}
+
+/// Runs the program with a limit on its processor time, which does not depend on the load of the machine. Returns its output.
+fn ends_within_processor_time(name: &str, folder: &Path, more: &str) -> String {
+    let output = run_limited("ulimit -t 20", folder, more);
     assert!(
         output.status.code().is_some_and(|code| code < 2),
         "{name}: {}: {}",
@@ -315,19 +303,6 @@ fn memory_stays_below_four_times_the_input() {
 }
 
 #[test]
-fn output_does_not_depend_on_file_creation_order() {
-    let mut files: Vec<(String, String)> = (0..300)
-        .map(|n| (format!("{}/{n}.yaml", n % 7), config_map(&format!("c{n}"), "  k: v\n")))
-        .collect();
-    let one = folder(&files);
-    files.reverse();
-    let other = folder(&files);
-    let printed = run(one.path(), &[]);
-    assert!(printed.starts_with("exit code: 0\n"));
-    assert_eq!(printed, run(other.path(), &[]));
-}
-
-#[test]
 fn output_limit_counts_every_printed_byte() {
     let mut files = vec![("a.yaml".to_owned(), config_map("a", "  k: '<&>'\n"))];
     for n in 0..5 {
@@ -366,33 +341,4 @@ fn a_variable_that_is_not_utf8_is_an_error() {
         transcript(&output),
         refused("the environment variable ARGOCD_OCM_CMP_POLICY_FILE is not UTF-8: correct its value, or unset it")
     );
-}
-
-#[test]
-fn long_names_do_not_hide_the_message() {
-    let name = "n".repeat(4_000_000);
-    let folder = folder(&[("a.yaml", config_map(&name, "  k: v\n") + "immutabel: true\n")]);
-    let printed = run(folder.path(), &["--validate=strict"]);
-    assert!(printed.len() < 5_000, "{} bytes", printed.len());
-    let start = "exit code: 1\n----- stdout -----\n----- stderr -----\nerror: a.yaml:7: document 1: ConfigMap nnn";
-    assert!(printed.starts_with(start), "{printed}");
-    assert!(printed.contains("did you mean immutable?"), "{printed}");
-}
-
-#[test]
-fn missing_settings_are_listed_together() {
-    let folder = TempDir::new().expect("a scratch folder");
-    let words = ["ARGOCD_ENV_TARGET_CLUSTERS=eu1", "generate", "."];
-    let output = program_with(folder.path(), words).output().expect("the program runs");
-    let error = String::from_utf8(output.stderr).expect("text");
-    let starts = [
-        "error: no target cluster: ",
-        "error: no name for the work: ",
-        "error: plugin env TARGET_CLUSTERS is not a setting, and is ignored: did you mean TARGET_CLUSTER?",
-    ];
-    let lines: Vec<&str> = error.lines().collect();
-    assert_eq!(lines.len(), starts.len(), "{error}");
-    for (line, start) in lines.iter().zip(starts) {
-        assert!(line.starts_with(start), "{error}");
-    }
 }

@@ -2,13 +2,11 @@
 
 #![allow(clippy::too_many_lines, reason = "the functions are tables")]
 
-use crate::program::program_with;
+use crate::hostile_sources::Case;
+use crate::program::{folder, program_with};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Value, json};
-use std::fs;
-use std::path::Path;
-use tempfile::TempDir;
+use serde_json::json;
 use testbed::Parts;
 
 /// The value: long enough to be wrapped in base64, with characters that each encoding escapes.
@@ -17,71 +15,24 @@ const CANARY: &str = "Canary-4711 <bird&song> \"über\" %41+/ tweet;tweet=yellow
 /// The parts of the value that no message may have, in any case.
 const PARTS: [&str; 6] = ["canary", "4711", "bird", "song", "feathers", "tweet"];
 
-/// A source whose files contain `CANARY`.
-struct Case {
-    name: String,
-    files: Vec<(&'static str, String)>,
-    parameters: Vec<(&'static str, Value)>,
-}
-
-impl Case {
-    fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            files: Vec::new(),
-            parameters: Vec::new(),
-        }
+/// Returns the messages of the program about a source whose files contain `CANARY`. It must fail, or warn.
+fn messages(case: &Case, tools: Option<&Parts>) -> Result<String, String> {
+    let repository = folder(&case.files);
+    let words = ["generate", "--clusters", "cluster1", "--name", "shop"];
+    let mut command = program_with(&repository.path().join("app"), words);
+    command
+        .env("ARGOCD_APP_NAME", "shop")
+        .env("ARGOCD_APP_SOURCE_PATH", "app")
+        .env("ARGOCD_APP_PARAMETERS", case.parameters(str::to_owned));
+    if let Some(tools) = tools {
+        command.env("PATH", tools.tools());
     }
-
-    fn file(mut self, path: &'static str, content: impl Into<String>) -> Self {
-        self.files.push((path, content.into()));
-        self
-    }
-
-    fn parameter(mut self, name: &'static str, value: Value) -> Self {
-        self.parameters.push((name, value));
-        self
-    }
-
-    /// Returns the messages of the program. It must fail unless `succeeds`.
-    fn messages(&self, tools: Option<&Parts>) -> Result<String, String> {
-        let repository = TempDir::new().expect("a scratch folder");
-        let root = repository.path().join("checkout");
-        for (path, content) in &self.files {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs::write(path, content).expect("a file");
-        }
-        let output = self.run(&root, tools);
-        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
-        if output.status.success() == messages.starts_with("warning: ") && !messages.is_empty() {
-            Ok(messages)
-        } else {
-            Err(format!("{}: it has no message: {messages}", self.name))
-        }
-    }
-
-    fn run(&self, root: &Path, tools: Option<&Parts>) -> std::process::Output {
-        let parameters: Vec<Value> = self
-            .parameters
-            .iter()
-            .map(|(name, value)| {
-                let form = if value.is_object() { "map" } else { "string" };
-                json!({"name": name, form: value})
-            })
-            .collect();
-        let mut command = program_with(
-            &root.join("app"),
-            ["generate", "--clusters", "cluster1", "--name", "shop"],
-        );
-        command
-            .env("ARGOCD_APP_NAME", "shop")
-            .env("ARGOCD_APP_SOURCE_PATH", "app")
-            .env("ARGOCD_APP_PARAMETERS", json!(parameters).to_string());
-        if let Some(tools) = tools {
-            command.env("PATH", tools.tools());
-        }
-        command.output().expect("the program starts")
+    let output = command.output().expect("the program starts");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() == messages.starts_with("warning: ") && !messages.is_empty() {
+        Ok(messages)
+    } else {
+        Err(format!("{}: it has no message: {messages}", case.name))
     }
 }
 
@@ -113,7 +64,7 @@ fn values() -> String {
 }
 
 fn chart(action: &str) -> Case {
-    Case::new(action)
+    Case::new(action, "")
         .file("app/Chart.yaml", CHART)
         .file("app/values.yaml", values())
         .file("app/templates/secret.yaml", format!("{SECRET}{action}\n"))
@@ -121,7 +72,7 @@ fn chart(action: &str) -> Case {
 
 fn kustomization(text: &str) -> Case {
     let secret = format!("{SECRET}{}\n", json!(CANARY));
-    Case::new(text)
+    Case::new(text, "")
         .file(
             "app/kustomization.yaml",
             text.replace("CANARY", &json!(CANARY).to_string()),
@@ -228,7 +179,7 @@ fn kustomizations() -> Vec<Case> {
     .into();
     let literal = json!(CANARY);
     let resource = |text: String| {
-        Case::new(text.clone())
+        Case::new(text.clone(), "")
             .file(
                 "app/kustomization.yaml",
                 "resources: [a.yaml]\ncommonAnnotations: {a: b}\n",
@@ -242,13 +193,13 @@ fn kustomizations() -> Vec<Case> {
         resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {literal}\n")),
         resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{a: {literal}}}\n x\n")),
         resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {literal}, annotations: [a]}}\n")),
-        Case::new("an overlay of a base with a Secret")
+        Case::new("an overlay of a base with a Secret", "")
             .file("app/kustomization.yaml", "resources: [../base]\nlabels: [{pairs: {a: b}, fields: [{path: stringData, create: true}]}]\n\
                   patches: [{target: {kind: Secret}, patch: '[{op: replace, path: /stringData, value: x}]'}]\ncommonAnnotations: {x: y}\n\
                   replacements: [{source: {kind: Secret, name: a, fieldPath: stringData.a}, targets: [{select: {kind: Secret}, fieldPaths: [stringData.a.b]}]}]\n")
             .file("base/kustomization.yaml", "resources: [a.yaml]\n")
             .file("base/a.yaml", format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{a: {literal}}}\n")),
-        Case::new("a list that is no list")
+        Case::new("a list that is no list", "")
             .file("app/kustomization.yaml", "secretGenerator:\n- {name: a, envs: [a.env, a.env]}\n")
             .file("app/a.env", format!("{CANARY}\nexport {CANARY}\n=x\n")),
     ]);
@@ -283,7 +234,7 @@ fn plain() -> Vec<Case> {
     ]
     .into_iter()
     .map(|text| {
-        Case::new(text.clone()).file(
+        Case::new(text.clone(), "").file(
             "app/a.yaml",
             format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\n{text}\n"),
         )
@@ -307,7 +258,7 @@ fn no_message_of_our_checks_has_a_value_of_a_secret() {
 fn check(cases: &[Case], tools: Option<&Parts>) {
     let mut failed = Vec::new();
     for case in cases {
-        match case.messages(tools) {
+        match messages(case, tools) {
             Ok(messages) => {
                 let leaks = leaks(&messages);
                 if !leaks.is_empty() {

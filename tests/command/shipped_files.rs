@@ -6,9 +6,9 @@ use argocd_ocm_cmp::cli::{Cli, Command, ListFormat};
 use clap::Parser;
 use controller::LEASE;
 use generate::settings::SETTINGS;
-use manifest::value::Value;
 use manifest::{json, yaml};
 use ocm::tracking::CONFIG_MAP;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -21,283 +21,219 @@ pub(crate) fn read_file(name: &str) -> String {
     fs::read_to_string(root().join(name)).expect(name)
 }
 
-/// Returns a value of a document by a path such as `spec.generate.command`; a number is an index of a list.
-fn at<'v>(value: &'v Value<'v>, path: &str) -> &'v Value<'v> {
-    path.split('.').fold(value, |value, step| match value {
-        Value::Map(map) => map.get(step).unwrap_or(&Value::Null),
-        Value::List(items) => &items[step.parse::<usize>().expect("an index of a list")],
-        _ => panic!("{path}: nothing at {step}"),
-    })
+/// Returns the documents of a YAML text.
+pub(crate) fn parse_documents(text: &str) -> Vec<Value> {
+    let documents = yaml::documents(text).map(|document| {
+        let mut object = String::new();
+        json::write(&document.expect("YAML").value, &mut object).expect("JSON");
+        serde_json::from_str(&object).expect("JSON")
+    });
+    documents.collect()
 }
 
-fn texts<'v>(value: &'v Value<'v>) -> Vec<&'v str> {
-    match value {
-        Value::List(items) => items.iter().map(|item| item.as_str().expect("text")).collect(),
-        other => panic!("not a list: {other:?}"),
-    }
+/// Returns the documents of a file.
+pub(crate) fn read_documents<const N: usize>(name: &str) -> [Value; N] {
+    let documents = parse_documents(&read_file(name)).try_into();
+    documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len()))
 }
 
-/// Reads the only document of a file and passes it to `check`.
-fn with<T>(name: &str, check: impl FnOnce(&Value<'_>) -> T) -> T {
-    with_all(name, |[document]| check(document))
+/// Returns the only document of a file.
+pub(crate) fn read_document(name: &str) -> Value {
+    let [document] = read_documents(name);
+    document
 }
 
-/// Reads all documents of a file and passes them to `check`.
-fn with_all<T, const N: usize>(name: &str, check: impl FnOnce(&[Value<'_>; N]) -> T) -> T {
-    let text = read_file(name);
-    let documents: Vec<_> = yaml::documents(&text)
-        .map(|document| document.expect(name).value)
-        .collect();
-    let documents = documents.try_into();
-    check(&documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len())))
+/// Returns a value by a path such as `spec.generate.command`; a number is an index of a list. Null if there is none.
+fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
+    let pointer = format!("/{}", path.replace('.', "/"));
+    value.pointer(&pointer).unwrap_or(&Value::Null)
 }
 
-/// Returns the documents of a file as JSON.
-pub(crate) fn documents_of(name: &str) -> Vec<serde_json::Value> {
-    let text = read_file(name);
-    let documents = yaml::documents(&text).map(|document| json(&document.expect(name).value));
-    documents.map(|json| serde_json::from_str(&json).expect(name)).collect()
+fn as_list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
 }
 
-/// Returns a value as JSON, for comparisons.
-pub(crate) fn json(value: &Value<'_>) -> String {
-    let mut text = String::new();
-    json::write(value, &mut text).expect("JSON");
-    text
+fn as_texts(value: &Value) -> Vec<&str> {
+    as_list(value).iter().map(as_text).collect()
+}
+
+fn as_text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+fn keys_of(value: &Value) -> Vec<&str> {
+    value
+        .as_object()
+        .expect("a mapping")
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+/// Returns the item of a list with this value at a key.
+fn find_item<'v>(items: &'v Value, key: &str, value: &Value) -> &'v Value {
+    let found = as_list(items).iter().find(|item| item[key] == *value);
+    found.unwrap_or_else(|| panic!("no {key} {value} in {items}"))
 }
 
 #[test]
 fn config_map_contains_the_plugin() {
-    with("cm_plugin.yaml", |config_map| {
-        assert_eq!(
-            at(config_map, "data")
-                .as_map()
-                .expect("data")
-                .get("plugin.yaml")
-                .and_then(Value::as_str),
-            Some(read_file("plugin.yaml").as_str())
-        );
-    });
+    assert_eq!(
+        read_document("cm_plugin.yaml")["data"]["plugin.yaml"],
+        read_file("plugin.yaml")
+    );
 }
 
 #[test]
 fn program_accepts_the_plugins_commands() {
-    with("plugin.yaml", |plugin| {
-        assert_eq!(at(plugin, "kind").as_str(), Some("ConfigManagementPlugin"));
-        let command = texts(at(plugin, "spec.generate.command"));
+    let plugin = read_document("plugin.yaml");
+    assert_eq!(plugin["kind"], "ConfigManagementPlugin");
+    let parsed = |path: &str| {
+        let command = as_texts(at(&plugin, path));
         assert_eq!(command[0], env!("CARGO_PKG_NAME"));
-        let Command::Generate(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
-            panic!("not generate");
-        };
-        assert_eq!(args.output, Some(ListFormat::Json));
-        let command = texts(at(plugin, "spec.parameters.dynamic.command"));
-        assert_eq!(command[0], env!("CARGO_PKG_NAME"));
-        let command = Cli::try_parse_from(command).expect("valid arguments").command;
-        assert!(matches!(command, Command::Parameters));
-        assert_eq!(
-            at(plugin, "spec.discover"),
-            &Value::Null,
-            "discovery would send every repository to the sidecar"
-        );
-        assert_eq!(
-            at(plugin, "spec.version"),
-            &Value::Null,
-            "a version would become a part of the name"
-        );
-    });
+        Cli::try_parse_from(command).expect("valid arguments").command
+    };
+    let Command::Generate(args) = parsed("spec.generate.command") else {
+        panic!("not generate");
+    };
+    assert_eq!(args.output, Some(ListFormat::Json));
+    assert!(matches!(parsed("spec.parameters.dynamic.command"), Command::Parameters));
+    let spec = &plugin["spec"];
+    assert!(
+        spec["discover"].is_null(),
+        "discovery would send every repository to the sidecar"
+    );
+    assert!(spec["version"].is_null(), "a version would become a part of the name");
 }
 
 #[test]
 fn project_allows_only_works() {
-    with("proj.yaml", |project| {
-        let Value::List(allowed) = at(project, "spec.namespaceResourceWhitelist") else {
-            panic!("no list");
-        };
-        let allowed: Vec<_> = allowed
-            .iter()
-            .map(|kind| (at(kind, "group").as_str(), at(kind, "kind").as_str()))
-            .collect();
-        let work = |kind| (Some("work.open-cluster-management.io"), Some(kind));
-        assert_eq!(allowed, ["ManifestWork", "ManifestWorkReplicaSet"].map(work));
-        assert_eq!(at(project, "spec.clusterResourceWhitelist"), &Value::Null);
-    });
+    let spec = &read_document("proj.yaml")["spec"];
+    let work = |kind| json!({"group": "work.open-cluster-management.io", "kind": kind});
+    let allowed = json!(["ManifestWork", "ManifestWorkReplicaSet"].map(work));
+    assert_eq!(spec["namespaceResourceWhitelist"], allowed);
+    assert!(spec["clusterResourceWhitelist"].is_null());
 }
 
 #[test]
 fn project_denies_namespaces_of_the_hub() {
-    with("proj.yaml", |project| {
-        let Value::List(destinations) = at(project, "spec.destinations") else {
-            panic!("no list");
-        };
-        let namespaces: Vec<_> = destinations.iter().map(|it| at(it, "namespace").as_str()).collect();
-        let expected = ["!argocd", "!kube-*", "!open-cluster-management*", "!local-cluster"];
-        assert_eq!(namespaces, expected.map(Some));
-        for destination in destinations {
-            assert_eq!(
-                at(destination, "server").as_str(),
-                Some("https://kubernetes.default.svc")
-            );
-        }
-    });
+    let denied = ["!argocd", "!kube-*", "!open-cluster-management*", "!local-cluster"];
+    let destination = |namespace| json!({"server": "https://kubernetes.default.svc", "namespace": namespace});
+    assert_eq!(
+        read_document("proj.yaml")["spec"]["destinations"],
+        json!(denied.map(destination))
+    );
 }
 
 #[test]
 fn sidecar_mounts_the_plugin_with_minimal_permissions() {
-    with("deploy_cmp.yaml", |deployment| {
-        let spec = at(deployment, "spec.template.spec");
-        let keys: Vec<&str> = spec.as_map().expect("a pod").iter().map(|(key, _)| key).collect();
-        assert_eq!(keys, ["containers", "initContainers", "volumes"], "only the additions");
-        assert_eq!(
-            at(deployment, "spec").as_map().expect("a spec").len(),
-            1,
-            "only the additions"
-        );
-        let sidecar = at(spec, "containers.0");
-        let image = at(sidecar, "image").as_str().expect("an image");
-        assert!(image.ends_with(&format!(":{}", env!("CARGO_PKG_VERSION"))), "{image}");
-        assert_eq!(
-            at(sidecar, "securityContext.runAsUser"),
-            &Value::Null,
-            "the image names it, and OpenShift assigns another"
-        );
-        assert_eq!(at(sidecar, "securityContext.runAsNonRoot"), &Value::Bool(true));
-        assert_eq!(
-            at(sidecar, "securityContext.readOnlyRootFilesystem"),
-            &Value::Bool(true)
-        );
-        assert_eq!(
-            at(sidecar, "securityContext.allowPrivilegeEscalation"),
-            &Value::Bool(false)
-        );
-        assert_eq!(texts(at(sidecar, "securityContext.capabilities.drop")), ["ALL"]);
-        let Value::List(mounts) = at(sidecar, "volumeMounts") else {
-            panic!("no mounts");
-        };
-        let plugin = mounts
-            .iter()
-            .find(|mount| at(mount, "subPath").as_str() == Some("plugin.yaml"))
-            .expect("plugin.yaml");
-        let Value::List(volumes) = at(spec, "volumes") else {
-            panic!("no volumes");
-        };
-        let volume = volumes
-            .iter()
-            .find(|volume| at(volume, "name") == at(plugin, "name"))
-            .expect("its volume");
-        let config_map = with("cm_plugin.yaml", |config_map| {
-            at(config_map, "metadata.name").as_str().expect("a name").to_owned()
-        });
-        assert_eq!(at(volume, "configMap.name").as_str(), Some(config_map.as_str()));
-        let own_tmp = mounts
-            .iter()
-            .find(|mount| at(mount, "mountPath").as_str() == Some("/tmp"))
-            .expect("/tmp");
-        assert_ne!(
-            at(own_tmp, "name").as_str(),
-            Some("tmp"),
-            "the sidecar must not mount the repo-server's volume"
-        );
-    });
+    let deployment = read_document("deploy_cmp.yaml");
+    let spec = at(&deployment, "spec.template.spec");
+    assert_eq!(
+        keys_of(spec),
+        ["containers", "initContainers", "volumes"],
+        "only the additions"
+    );
+    assert_eq!(keys_of(&deployment["spec"]), ["template"], "only the additions");
+    let sidecar = &spec["containers"][0];
+    let image = as_text(&sidecar["image"]);
+    assert!(image.ends_with(&format!(":{}", env!("CARGO_PKG_VERSION"))), "{image}");
+    let context = &sidecar["securityContext"];
+    assert!(
+        context["runAsUser"].is_null(),
+        "the image names it, and OpenShift assigns another"
+    );
+    assert_eq!(context["runAsNonRoot"], true);
+    assert_eq!(context["readOnlyRootFilesystem"], true);
+    assert_eq!(context["allowPrivilegeEscalation"], false);
+    assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
+    let mounts = &sidecar["volumeMounts"];
+    let plugin = find_item(mounts, "subPath", &json!("plugin.yaml"));
+    let volume = find_item(&spec["volumes"], "name", &plugin["name"]);
+    assert_eq!(
+        volume["configMap"]["name"],
+        read_document("cm_plugin.yaml")["metadata"]["name"]
+    );
+    let own_tmp = find_item(mounts, "mountPath", &json!("/tmp"));
+    assert_ne!(
+        own_tmp["name"], "tmp",
+        "the sidecar must not mount the repo-server's volume"
+    );
 }
 
 #[test]
 fn limits_memory_and_temporary_files_of_the_sidecar() {
-    with("deploy_cmp.yaml", |deployment| {
-        let spec = at(deployment, "spec.template.spec");
-        assert_eq!(at(spec, "containers.0.resources.limits.memory").as_str(), Some("5Gi"));
-        assert_eq!(
-            at(spec, "initContainers.0.resources.limits.memory").as_str(),
-            Some("256Mi")
-        );
-        let Value::List(volumes) = at(spec, "volumes") else {
-            panic!("no volumes");
-        };
-        let folders: Vec<_> = volumes
-            .iter()
-            .filter(|volume| at(volume, "emptyDir") != &Value::Null)
-            .collect();
-        assert_eq!(folders.len(), 2);
-        for folder in folders {
-            assert!(at(folder, "emptyDir.sizeLimit").as_str().is_some(), "{folder:?}");
-        }
-    });
+    let deployment = read_document("deploy_cmp.yaml");
+    let spec = at(&deployment, "spec.template.spec");
+    assert_eq!(*at(spec, "containers.0.resources.limits.memory"), "5Gi");
+    assert_eq!(*at(spec, "initContainers.0.resources.limits.memory"), "256Mi");
+    let folders = as_list(&spec["volumes"])
+        .iter()
+        .filter(|volume| !volume["emptyDir"].is_null());
+    let limited = folders.map(|folder| as_text(&folder["emptyDir"]["sizeLimit"]));
+    assert_eq!(limited.count(), 2);
 }
 
 #[test]
 fn network_policy_denies_metadata_service_and_private_addresses() {
-    with("deploy/network_policy.yaml", |policy| {
-        let metadata = at(policy, "spec.egress.2.to.0.ipBlock.except");
-        let kept_out = texts(metadata);
-        for range in ["169.254.0.0/16", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] {
-            assert!(kept_out.contains(&range), "{range}");
-        }
-        assert_eq!(texts(at(policy, "spec.policyTypes")), ["Egress"]);
-    });
+    let policy = read_document("deploy/network_policy.yaml");
+    let kept_out = as_texts(at(&policy, "spec.egress.2.to.0.ipBlock.except"));
+    for range in ["169.254.0.0/16", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] {
+        assert!(kept_out.contains(&range), "{range}");
+    }
+    assert_eq!(as_texts(at(&policy, "spec.policyTypes")), ["Egress"]);
 }
 
 #[test]
 fn sidecar_copies_tools_from_argo_cds_image() {
-    with("deploy_cmp.yaml", |deployment| {
-        let spec = at(deployment, "spec.template.spec");
-        let (bringer, sidecar) = (at(spec, "initContainers.0"), at(spec, "containers.0"));
-        assert!(
-            at(bringer, "image")
-                .as_str()
-                .is_some_and(|image| image.starts_with("quay.io/argoproj/argocd:v"))
-        );
-        assert_eq!(at(bringer, "securityContext"), at(sidecar, "securityContext"));
-        assert_eq!(at(bringer, "resources.requests"), at(sidecar, "resources.requests"));
-        let command = texts(at(bringer, "command"));
-        let (target, copied) = command[1..].split_last().expect("a folder");
-        assert_eq!(at(bringer, "volumeMounts.0.mountPath").as_str(), Some(*target));
-        let volume = at(bringer, "volumeMounts.0.name");
-        let Value::List(mounts) = at(sidecar, "volumeMounts") else {
-            panic!("no mounts");
-        };
-        let mounted = mounts.iter().filter(|mount| at(mount, "name") == volume);
-        let mounted: Vec<(&str, &str)> = mounted
-            .map(|mount| {
-                assert_eq!(at(mount, "readOnly"), &Value::Bool(true));
-                let text = |key| at(mount, key).as_str().expect("a text");
-                (text("mountPath"), text("subPath"))
-            })
-            .collect();
-        // Each at its path in Argo CD's image, which is on the PATH; the rest of that folder is from our image.
-        assert_eq!(
-            mounted,
-            [
-                ("/usr/local/bin/kustomize", "kustomize"),
-                ("/usr/local/bin/helm", "helm")
-            ]
-        );
-        assert!(copied.iter().eq(mounted.iter().map(|(path, _)| path)), "{copied:?}");
-        let Value::List(volumes) = at(spec, "volumes") else {
-            panic!("no volumes");
-        };
-        let volume = volumes.iter().find(|other| at(other, "name") == volume);
-        assert!(volume.is_some_and(|volume| at(volume, "emptyDir").as_map().is_some()));
-    });
+    let deployment = read_document("deploy_cmp.yaml");
+    let spec = at(&deployment, "spec.template.spec");
+    let (bringer, sidecar) = (&spec["initContainers"][0], &spec["containers"][0]);
+    assert!(as_text(&bringer["image"]).starts_with("quay.io/argoproj/argocd:v"));
+    assert_eq!(bringer["securityContext"], sidecar["securityContext"]);
+    assert_eq!(bringer["resources"]["requests"], sidecar["resources"]["requests"]);
+    let command = as_texts(&bringer["command"]);
+    let (target, copied) = command[1..].split_last().expect("a folder");
+    let mount = &bringer["volumeMounts"][0];
+    assert_eq!(mount["mountPath"], **target);
+    let mounted = as_list(&sidecar["volumeMounts"])
+        .iter()
+        .filter(|other| other["name"] == mount["name"]);
+    let mounted: Vec<(&str, &str)> = mounted
+        .map(|mount| {
+            assert_eq!(mount["readOnly"], true);
+            (as_text(&mount["mountPath"]), as_text(&mount["subPath"]))
+        })
+        .collect();
+    // Each at its path in Argo CD's image, which is on the PATH; the rest of that folder is from our image.
+    assert_eq!(
+        mounted,
+        [
+            ("/usr/local/bin/kustomize", "kustomize"),
+            ("/usr/local/bin/helm", "helm")
+        ]
+    );
+    assert!(copied.iter().eq(mounted.iter().map(|(path, _)| path)), "{copied:?}");
+    assert!(find_item(&spec["volumes"], "name", &mount["name"])["emptyDir"].is_object());
 }
 
 #[test]
 fn argocd_cm_gets_only_health_checks_and_actions() {
-    with("deploy/argocd_cm.yaml", |config_map| {
-        let keys = |path: &str| -> Vec<String> {
-            let map = at(config_map, path).as_map().expect("a map");
-            map.iter().map(|(key, _)| key.to_owned()).collect()
-        };
-        assert_eq!(keys("metadata"), ["name", "namespace"], "only the additions");
-        assert_eq!(at(config_map, "metadata.name").as_str(), Some("argocd-cm"));
-        assert_eq!(
-            keys("data"),
-            ["actions", "health", "health"]
-                .into_iter()
-                .zip(["ManifestWork", "ManifestWork", "ManifestWorkReplicaSet"])
-                .map(|(what, kind)| format!("resource.customizations.{what}.work.open-cluster-management.io_{kind}"))
-                .collect::<Vec<_>>(),
-            "without useOpenLibs"
-        );
-    });
+    let config_map = read_document("deploy/argocd_cm.yaml");
+    assert_eq!(
+        keys_of(&config_map["metadata"]),
+        ["name", "namespace"],
+        "only the additions"
+    );
+    assert_eq!(config_map["metadata"]["name"], "argocd-cm");
+    let customizations = [
+        ("actions", "ManifestWork"),
+        ("health", "ManifestWork"),
+        ("health", "ManifestWorkReplicaSet"),
+    ];
+    let customizations = customizations
+        .map(|(what, kind)| format!("resource.customizations.{what}.work.open-cluster-management.io_{kind}"));
+    assert_eq!(keys_of(&config_map["data"]), customizations, "without useOpenLibs");
 }
 
 /// Argo CD has no library that actions can share.
@@ -316,163 +252,140 @@ fn actions_are_the_same_from_their_marker_on() {
 
 #[test]
 fn sidecar_reads_the_mounted_policy() {
-    with("deploy/deploy_policy.yaml", |deployment| {
-        let spec = at(deployment, "spec.template.spec");
-        let sidecar = at(spec, "containers.0");
-        let variable = at(sidecar, "env.0");
-        let name = at(variable, "name").as_str().expect("a name");
-        assert!(
-            SETTINGS
-                .iter()
-                .any(|setting| setting.variables().any(|known| known == name) && !setting.parameter),
-            "{name}"
-        );
-        let file = at(variable, "value").as_str().expect("a path");
-        let (folder, file) = file.rsplit_once('/').expect("a path");
-        assert_eq!(at(sidecar, "volumeMounts.0.mountPath").as_str(), Some(folder));
-        assert_eq!(at(sidecar, "volumeMounts.0.name"), at(spec, "volumes.0.name"));
-        with("deploy_cmp.yaml", |other| {
-            assert_eq!(at(other, "spec.template.spec.containers.0.name"), at(sidecar, "name"));
-        });
-        with("deploy/policy_cm.yaml", |config_map| {
-            assert_eq!(at(config_map, "metadata.name"), at(spec, "volumes.0.configMap.name"));
-            let data = at(config_map, "data").as_map().expect("data");
-            assert!(data.get(file).is_some(), "{file}");
-        });
-    });
+    let deployment = read_document("deploy/deploy_policy.yaml");
+    let spec = at(&deployment, "spec.template.spec");
+    let sidecar = &spec["containers"][0];
+    let variable = &sidecar["env"][0];
+    let name = as_text(&variable["name"]);
+    let mut settings = SETTINGS.iter().filter(|setting| !setting.parameter);
+    assert!(
+        settings.any(|setting| setting.variables().any(|known| known == name)),
+        "{name}"
+    );
+    let (folder, file) = as_text(&variable["value"]).rsplit_once('/').expect("a path");
+    let (mount, volume) = (&sidecar["volumeMounts"][0], &spec["volumes"][0]);
+    assert_eq!(mount["mountPath"], folder);
+    assert_eq!(mount["name"], volume["name"]);
+    assert_eq!(
+        *at(
+            &read_document("deploy_cmp.yaml"),
+            "spec.template.spec.containers.0.name"
+        ),
+        sidecar["name"]
+    );
+    let config_map = read_document("deploy/policy_cm.yaml");
+    assert_eq!(config_map["metadata"]["name"], volume["configMap"]["name"]);
+    assert!(config_map["data"][file].is_string(), "{file}");
+}
+
+/// Returns the documents of deploy/deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
+/// ClusterRoleBinding, Role, RoleBinding, PriorityLevelConfiguration, two FlowSchemas.
+fn controller() -> [Value; 11] {
+    read_documents("deploy/deploy_controller.yaml")
 }
 
 #[test]
 fn controller_pod_meets_the_restricted_standard() {
-    with_controller(|[deployment, ..]| {
-        assert_eq!(at(deployment, "spec.replicas"), &Value::Int(2));
-        let pod = at(deployment, "spec.template.spec");
-        assert_eq!(at(pod, "securityContext.runAsNonRoot"), &Value::Bool(true));
-        assert_eq!(
-            at(pod, "securityContext.seccompProfile.type").as_str(),
-            Some("RuntimeDefault")
-        );
-        let container = at(pod, "containers.0");
-        assert_eq!(
-            json(at(container, "securityContext")),
-            r#"{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]},"readOnlyRootFilesystem":true}"#
-        );
-        with("deploy_cmp.yaml", |other| {
-            let sidecar = at(other, "spec.template.spec.containers.0");
-            for (ours, its) in [
-                (at(container, "image"), at(sidecar, "image")),
-                (
-                    at(pod, "securityContext.runAsUser"),
-                    at(sidecar, "securityContext.runAsUser"),
-                ),
-            ] {
-                assert_eq!(ours, its);
-            }
-        });
-        for path in [
-            "resources.requests.cpu",
-            "resources.requests.memory",
-            "resources.limits.memory",
-        ] {
-            assert!(at(container, path).as_str().is_some(), "{path}");
-        }
-        assert_eq!(at(pod, "volumes"), &Value::Null, "the controller needs no files");
-    });
+    let [deployment, ..] = controller();
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    let pod = at(&deployment, "spec.template.spec");
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(*at(pod, "securityContext.seccompProfile.type"), "RuntimeDefault");
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["securityContext"],
+        json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true})
+    );
+    let other = read_document("deploy_cmp.yaml");
+    let sidecar = at(&other, "spec.template.spec.containers.0");
+    assert_eq!(container["image"], sidecar["image"]);
+    assert_eq!(
+        pod["securityContext"]["runAsUser"],
+        sidecar["securityContext"]["runAsUser"]
+    );
+    for path in ["requests.cpu", "requests.memory", "limits.memory"] {
+        assert!(at(&container["resources"], path).is_string(), "{path}");
+    }
+    assert!(pod["volumes"].is_null(), "the controller needs no files");
 }
 
 #[test]
 fn program_accepts_the_controllers_command() {
-    with_controller(|[deployment, _, _, _, _, _, role, ..]| {
-        let container = at(deployment, "spec.template.spec.containers.0");
-        let command = texts(at(container, "command"));
-        assert_eq!(command[0], env!("CARGO_PKG_NAME"));
-        let Command::Controller(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
-            panic!("not controller");
-        };
-        let port = Value::Int(args.bind_address.port().into());
-        assert_eq!(at(container, "ports.0.containerPort"), &port);
-        assert!(
-            args.bind_address.ip().is_unspecified(),
-            "the kubelet connects from outside the Pod"
-        );
-        let namespace = at(deployment, "metadata.namespace").as_str();
-        assert_eq!(namespace, Some(args.argo_cd.argocd_namespace.as_str()));
-        assert!(args.leader_elect, "two replicas need leader election");
-        assert_eq!(texts(at(role, "rules.0.resourceNames")), [CONFIG_MAP]);
-        assert_eq!(texts(at(role, "rules.2.resourceNames")), [LEASE]);
-    });
+    let [deployment, _, _, _, _, _, role, ..] = controller();
+    let container = at(&deployment, "spec.template.spec.containers.0");
+    let command = as_texts(&container["command"]);
+    assert_eq!(command[0], env!("CARGO_PKG_NAME"));
+    let Command::Controller(args) = Cli::try_parse_from(command).expect("valid arguments").command else {
+        panic!("not controller");
+    };
+    assert_eq!(container["ports"][0]["containerPort"], args.bind_address.port());
+    assert!(
+        args.bind_address.ip().is_unspecified(),
+        "the kubelet connects from outside the Pod"
+    );
+    assert_eq!(deployment["metadata"]["namespace"], args.argo_cd.argocd_namespace);
+    assert!(args.leader_elect, "two replicas need leader election");
+    assert_eq!(as_texts(at(&role, "rules.0.resourceNames")), [CONFIG_MAP]);
+    assert_eq!(as_texts(at(&role, "rules.2.resourceNames")), [LEASE]);
     assert!(read_file("docs/controller.md").contains("kubectl apply -f deploy/deploy_controller.yaml\n"));
 }
 
 #[test]
 fn selectors_match_the_controllers_pods() {
-    with_controller(|[deployment, budget, service, ..]| {
-        let selected = at(deployment, "spec.selector.matchLabels");
-        let labels = at(deployment, "spec.template.metadata.labels")
-            .as_map()
-            .expect("labels");
-        for (key, value) in selected.as_map().expect("labels").iter() {
-            assert_eq!(labels.get(key), Some(value), "{key}");
-        }
-        let pod = at(deployment, "spec.template.spec");
-        assert_eq!(
-            at(pod, "topologySpreadConstraints.0.labelSelector.matchLabels"),
-            selected
-        );
-        assert_eq!(at(budget, "spec.selector.matchLabels"), selected);
-        assert_eq!(at(service, "spec.selector"), selected);
-        let port = at(pod, "containers.0.ports.0");
-        assert_eq!(at(service, "spec.ports.0.targetPort"), at(port, "name"));
-        assert_eq!(at(service, "spec.ports.0.port"), at(port, "containerPort"));
-        for probe in ["livenessProbe", "readinessProbe"] {
-            let probe = at(pod, &format!("containers.0.{probe}.httpGet.port"));
-            assert_eq!(probe, at(port, "name"));
-        }
-    });
-}
-
-/// Passes the documents of deploy/deploy_controller.yaml: Deployment, PodDisruptionBudget, Service, ServiceAccount, ClusterRole,
-/// ClusterRoleBinding, Role, RoleBinding, PriorityLevelConfiguration, two FlowSchemas.
-fn with_controller(check: impl FnOnce(&[Value<'_>; 11])) {
-    with_all("deploy/deploy_controller.yaml", check);
+    let [deployment, budget, service, ..] = controller();
+    let selected = at(&deployment, "spec.selector.matchLabels");
+    let labels = at(&deployment, "spec.template.metadata.labels");
+    for (key, value) in selected.as_object().expect("labels") {
+        assert_eq!(labels[key], *value, "{key}");
+    }
+    let pod = at(&deployment, "spec.template.spec");
+    assert_eq!(
+        at(pod, "topologySpreadConstraints.0.labelSelector.matchLabels"),
+        selected
+    );
+    assert_eq!(budget["spec"]["selector"]["matchLabels"], *selected);
+    assert_eq!(service["spec"]["selector"], *selected);
+    let container = &pod["containers"][0];
+    let (port, of_service) = (&container["ports"][0], &service["spec"]["ports"][0]);
+    assert_eq!(of_service["targetPort"], port["name"]);
+    assert_eq!(of_service["port"], port["containerPort"]);
+    for probe in ["livenessProbe", "readinessProbe"] {
+        assert_eq!(container[probe]["httpGet"]["port"], port["name"]);
+    }
 }
 
 #[test]
 fn application_set_generates_the_shipped_application() {
-    with_all("examples/appset.yaml", |[_, _, set]| {
-        let name = at(set, "spec.template.metadata.name").as_str().expect("a name");
-        with("app.yaml", |app| {
-            let guestbook = at(app, "metadata.name").as_str().expect("a name");
-            assert_eq!(name, format!("{guestbook}-{{{{.clusterName}}}}"));
-            for part in ["spec", "metadata.finalizers"] {
-                let template = json(at(set, &format!("spec.template.{part}")));
-                assert_eq!(template.replace("{{.clusterName}}", "cluster1"), json(at(app, part)));
-            }
-        });
-        assert_eq!(at(set, "spec.goTemplate"), &Value::Bool(true));
-        assert_eq!(texts(at(set, "spec.goTemplateOptions")), ["missingkey=error"]);
-    });
+    let [_, _, set] = read_documents("examples/appset.yaml");
+    let (template, app) = (&set["spec"]["template"], read_document("app.yaml"));
+    let guestbook = as_text(&app["metadata"]["name"]);
+    assert_eq!(
+        template["metadata"]["name"],
+        format!("{guestbook}-{{{{.clusterName}}}}")
+    );
+    for part in ["spec", "metadata.finalizers"] {
+        let generated = at(template, part).to_string().replace("{{.clusterName}}", "cluster1");
+        assert_eq!(generated, at(&app, part).to_string());
+    }
+    assert_eq!(set["spec"]["goTemplate"], true);
+    assert_eq!(set["spec"]["goTemplateOptions"], json!(["missingkey=error"]));
 }
 
 #[test]
 fn cluster_secret_has_no_credential() {
-    with("examples/cluster_secret.yaml", |secret| {
-        let data = at(secret, "stringData").as_map().expect("data");
-        let keys: Vec<&str> = data.iter().map(|(key, _)| key).collect();
-        assert_eq!(keys, ["name", "server"]);
-        assert_eq!(at(secret, "data"), &Value::Null);
-        // The name is in all fields that differ between clusters, so that sed creates a Secret for the next.
-        let name = at(secret, "stringData.name").as_str().expect("a name");
-        for path in ["metadata.name", "stringData.server"] {
-            assert!(
-                at(secret, path).as_str().is_some_and(|text| text.contains(name)),
-                "{path}"
-            );
-        }
-        with("app.yaml", |app| {
-            assert_ne!(at(secret, "stringData.server"), at(app, "spec.destination.server"));
-        });
-    });
+    let secret = read_document("examples/cluster_secret.yaml");
+    assert_eq!(keys_of(&secret["stringData"]), ["name", "server"]);
+    assert!(secret["data"].is_null());
+    // The name is in all fields that differ between clusters, so that sed creates a Secret for the next.
+    let (name, server) = (
+        as_text(&secret["stringData"]["name"]),
+        as_text(&secret["stringData"]["server"]),
+    );
+    assert!(
+        as_text(&secret["metadata"]["name"]).contains(name) && server.contains(name),
+        "{secret}"
+    );
+    assert_ne!(read_document("app.yaml")["spec"]["destination"]["server"], server);
 }
 
 /// A field manager's apply removes the fields that it applied before and no longer has.
@@ -494,7 +407,7 @@ fn no_field_manager_applies_an_object_from_two_files() {
             rest.split(' ').next()
         });
         let Some(manager) = manager else { continue };
-        for object in documents_of(file) {
+        for object in parse_documents(&text) {
             let [kind, name] = [&object["kind"], &object["metadata"]["name"]].map(ToString::to_string);
             let other = appliers.insert((manager.to_owned(), kind.clone(), name.clone()), file);
             assert_eq!(other, None, "{manager} applies {kind} {name} from {file} too");
@@ -517,13 +430,13 @@ fn readme_shows_the_first_commands_output() {
 
 #[test]
 fn both_gitopscluster_versions_have_the_same_schema() {
-    with("deploy/gitopscluster_crd.yaml", |crd| {
-        let version = |number, what| json(at(crd, &format!("spec.versions.{number}.{what}")));
-        for what in ["schema", "additionalPrinterColumns", "subresources"] {
-            assert_eq!(version(0, what), version(1, what), "{what}");
-        }
-        let names = ["0", "1"].map(|number| at(crd, &format!("spec.versions.{number}.name")).as_str());
-        assert_eq!(names, [Some("v1alpha1"), Some("v1beta1")]);
-        assert_eq!(at(crd, "spec.versions.1.storage"), &Value::Bool(true));
-    });
+    let crd = read_document("deploy/gitopscluster_crd.yaml");
+    let [alpha, beta] = as_list(&crd["spec"]["versions"]) else {
+        panic!("not two versions");
+    };
+    for what in ["schema", "additionalPrinterColumns", "subresources"] {
+        assert_eq!(alpha[what], beta[what], "{what}");
+    }
+    assert_eq!([&alpha["name"], &beta["name"]], ["v1alpha1", "v1beta1"]);
+    assert_eq!(beta["storage"], true);
 }

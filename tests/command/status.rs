@@ -5,19 +5,6 @@ use std::fs;
 use tempfile::TempDir;
 
 #[test]
-fn refuses_invalid_application_names() {
-    let folder = TempDir::new().expect("a scratch folder");
-    for name in ["", "Shop", "a/b/c", "team/", "a_b_c"] {
-        assert_eq!(
-            refused(folder.path(), &["status", name]),
-            format!(
-                "error: {name:?} is not the name of an Application: give NAME, or NAMESPACE/NAME outside Argo CD's namespace\n"
-            )
-        );
-    }
-}
-
-#[test]
 fn fails_without_a_hub() {
     // `--wait` does not wait for a hub that never answered.
     let variants: [&[&str]; 4] = [&["--wait"], &["--watch"], &["--wait", "--timeout=1h"], &["-o", "json"]];

@@ -1,15 +1,11 @@
 //! Tests of `generate --summary`: the table of the works that a folder is divided into.
 
-use crate::program::{program_with, transcript};
-use std::fs;
+use crate::program::{folder, run};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn summary(folder: &Path, more: &[&str]) -> String {
-    let words = ["generate", "--name=shop", "--summary"]
-        .into_iter()
-        .chain(more.iter().copied());
-    transcript(&program_with(folder, words).output().expect("the program runs"))
+    run(folder, &[&["generate", "--name=shop", "--summary"], more].concat())
 }
 
 fn case(name: &str) -> PathBuf {
@@ -64,8 +60,7 @@ fn prints_the_names_of_works() {
     let folder = case("waves");
     let printed = summary(&folder, &["--cluster=eu1", "-o", "name"]);
     assert!(printed.contains("\neu1/shop.part-wave-999999\neu1/shop\n"), "{printed}");
-    let words = ["generate", "--name=shop", "--cluster=eu1", "-o", "name"];
-    let refused = transcript(&program_with(&folder, words).output().expect("the program runs"));
+    let refused = run(&folder, &["generate", "--name=shop", "--cluster=eu1", "-o", "name"]);
     insta::assert_snapshot!(refused, @r"
     exit code: 2
     ----- stdout -----
@@ -142,9 +137,8 @@ fn without_works_prints_nothing() {
 
 #[test]
 fn lines_have_no_trailing_spaces_and_webhook_sizes() {
-    let folder = TempDir::new().expect("a scratch folder");
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: '<'}}";
-    fs::write(folder.path().join("a.yaml"), manifest).expect("a file");
+    let folder = folder(&[("a.yaml", manifest)]);
     // {"apiVersion":"v1","data":{"k":"\u003c"},"kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}, two more.
     assert_eq!(
         summary(folder.path(), &["--cluster=eu1", "--manifest-limit=0"]),

@@ -1,7 +1,6 @@
 //! Checks that the workflows and the image build run only pinned code, and that each job has only its own rights.
 
-use crate::shipped_files::{read_file, root};
-use manifest::{json, yaml};
+use crate::shipped_files::{read_document, read_file, root};
 use serde_json::Value;
 use std::fs;
 
@@ -9,17 +8,9 @@ use std::fs;
 fn workflows() -> Vec<(String, String, Value)> {
     let folder = root().join(".github/workflows");
     let files = fs::read_dir(folder).expect("a folder").map(|entry| {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        let text = fs::read_to_string(path).expect("a text");
-        let documents: Vec<_> = yaml::documents(&text).collect();
-        let [Ok(document)] = documents.as_slice() else {
-            panic!("{name}: not one document");
-        };
-        let mut content = String::new();
-        json::write(&document.value, &mut content).expect("JSON");
-        let content = serde_json::from_str(&content).expect("JSON");
-        (name, text, content)
+        let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+        let path = format!(".github/workflows/{name}");
+        (name, read_file(&path), read_document(&path))
     });
     files.collect()
 }

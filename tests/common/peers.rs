@@ -3,13 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testbed::ObjectRef;
-
-/// The labels and annotations of the other implementations.
-pub(crate) const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
-pub(crate) const CLUSTER: &str = "apps.open-cluster-management.io/ocm-managed-cluster";
-pub(crate) const HUB_NAMESPACE: &str = "apps.open-cluster-management.io/hub-application-namespace";
-pub(crate) const HUB_NAME: &str = "apps.open-cluster-management.io/hub-application-name";
-pub(crate) const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+use testbed::application::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
 
 /// Returns the work that argocd-pull-integration creates for an Application of the hub.
 pub(crate) fn peers_work(application: &Value) -> Result<Value> {

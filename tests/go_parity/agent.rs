@@ -101,13 +101,8 @@ fn accepted(text: &str) -> Result<Vec<Placed>, Vec<String>> {
     let mut placed = placed::placed(read.objects, &[], Some(NAMESPACE));
     placed.retain(|placed| !placed.lacks_namespace());
     let rules = ALL.rules_for(Some("shop")).expect("an entry");
-    let objects = placed.iter().map(|Placed { object, .. }| DeliveredObject {
-        key: &object.key,
-        built_in: object.scope,
-        unknown_field: object.unknown_field.as_deref(),
-        has_values: !object.is_token_request,
-        location: "a.yaml",
-    });
+    let objects = placed.iter();
+    let objects = objects.map(|placed| DeliveredObject::new(&placed.object, "a.yaml"));
     let violations = policy::violations(Some(rules), true, [""; 0], objects);
     if violations.is_empty() {
         Ok(placed)

@@ -8,6 +8,8 @@
     reason = "clippy.toml restricts the program; tests may read files and the environment"
 )]
 
+#[path = "../common/agent_rules.rs"]
+mod agent_rules;
 #[path = "../common/conversation.rs"]
 mod conversation;
 mod data;
@@ -15,14 +17,15 @@ mod data;
 mod expected;
 mod page;
 
+use agent_rules::{condition_rules, feedback_rules, group_and_kind};
 use anyhow::{Context, Result, ensure};
 use conversation::Conversation;
 use data::Case;
-use generate::health_rules::custom::{self, Verdict};
-use generate::health_rules::{self, HEALTHY, KindHealth, PROGRESSING, SUSPENDED};
+use generate::health_rules::custom;
+use generate::health_rules::{self, KindHealth};
 use manifest::kinds::GroupKind;
 use manifest::yaml;
-use ocm::health::{self, Clock};
+use ocm::health::{self, Clock, HealthStatus};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -134,38 +137,6 @@ fn rules_agree_with_the_data_of_argo_cd() -> Result<()> {
     page::compare(&kinds)
 }
 
-#[test]
-fn kind_with_a_status_is_progressing_until_it_reports_one() -> Result<()> {
-    let mut agent = Conversation::start(Command::new(Parts::ensure()?.program(Part::AgentRules)))?;
-    let thing = |kind: &str, status: Value| {
-        let mut object =
-            json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "a", "generation": 1}});
-        if kind != "Thing" {
-            object["apiVersion"] = json!("monitoring.coreos.com/v1");
-        }
-        if !status.is_null() {
-            object["status"] = status;
-        }
-        object
-    };
-    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
-    let with_status = health_rules::of_kind_with_status("example.com", "Thing");
-    let without = health_rules::find_kind_health("example.com", "Thing", true).context("rules")?;
-    let monitor = health_rules::of_kind_with_status("monitoring.coreos.com", "ServiceMonitor");
-    for (kind_health, kind, status, expected) in [
-        (with_status, "Thing", Value::Null, "Progressing"),
-        (with_status, "Thing", ready, "Healthy"),
-        (without, "Thing", Value::Null, "Healthy"),
-        // Its CRD has a status that no controller needs to write.
-        (monitor, "ServiceMonitor", Value::Null, "Healthy"),
-    ] {
-        let object = thing(kind, status);
-        let answer = ask(&mut agent, &object, kind_health)?;
-        assert_eq!(hub_health(&object, kind_health, &answer)?, expected, "{object}");
-    }
-    Ok(())
-}
-
 /// A failing rule would yield False, which a rollout across clusters takes for complete.
 #[test]
 fn no_rule_fails_for_objects_that_lack_fields() -> Result<()> {
@@ -178,7 +149,7 @@ fn no_rule_fails_for_objects_that_lack_fields() -> Result<()> {
             let fields = object.as_object_mut().context("an object")?;
             fields.retain(|key, _| !removed.contains(&key.as_str()));
             let kind_health = rules_of(&object)?;
-            let answer = ask(&mut agent, &object, kind_health)?;
+            let answer = agent_rules::ask(&mut agent, &object, kind_health)?;
             let conditions = answer["conditions"].as_array().context("conditions")?;
             let is_known = DIFFERENT.iter().any(|(folder, ..)| *folder == case.folder);
             let is_wrong = |set: &Value| {
@@ -209,20 +180,11 @@ fn rules_of(object: &Value) -> Result<&'static KindHealth> {
     health_rules::find_kind_health(group, kind, group_kind.built_in().is_none()).context("no rules")
 }
 
-fn ask(agent: &mut Conversation, object: &Value, kind_health: &KindHealth) -> Result<Value> {
-    let question = json!({
-        "object": object,
-        "rules": condition_rules(kind_health),
-        "feedbackRules": feedback_rules(kind_health),
-    });
-    Ok(serde_json::from_str(&agent.ask(&question)?)?)
-}
-
 /// Returns the health that the hub shows for an object after the agent has evaluated the rules of its kind.
 fn evaluate(agent: &mut Conversation, case: &Case) -> Result<String> {
     let object = &case.object;
     let kind_health = rules_of(object)?;
-    let answer = ask(agent, object, kind_health)?;
+    let answer = agent_rules::ask(agent, object, kind_health)?;
     let hub = hub_health(object, kind_health, &answer)?;
     ensure!(
         answer["feedbackErrors"] == json!([]),
@@ -300,46 +262,10 @@ fn hub_health(object: &Value, kind_health: &KindHealth, answer: &Value) -> Resul
 /// Returns the health that the hub shows for a health of Argo CD: an unknown one is waited for, and a missing object is an error.
 fn in_argo_cd(health: &str) -> &str {
     match health {
-        "Unknown" => Verdict::Progressing.name(),
-        "Missing" => Verdict::Degraded.name(),
+        "Unknown" => HealthStatus::Progressing.name(),
+        "Missing" => HealthStatus::Degraded.name(),
         // A script without a result.
-        "" => Verdict::Healthy.name(),
+        "" => HealthStatus::Healthy.name(),
         other => other,
     }
-}
-
-fn condition_rules(kind_health: &KindHealth) -> Value {
-    let rule = |condition: &str, expression: &str, message: &str| {
-        let mut rule = json!({"condition": condition, "type": "CEL", "celExpressions": [expression]});
-        if !message.is_empty() {
-            rule["messageExpression"] = json!(message);
-        }
-        rule
-    };
-    assert_eq!(kind_health.rules.map(|rule| rule.condition), [PROGRESSING, HEALTHY]);
-    let rules = kind_health
-        .rules
-        .iter()
-        .map(|it| rule(it.condition, it.expression, it.message));
-    rules
-        .chain(kind_health.suspended.map(|expression| rule(SUSPENDED, expression, "")))
-        .collect()
-}
-
-fn feedback_rules(kind_health: &KindHealth) -> Value {
-    let paths: Vec<Value> = kind_health
-        .feedback
-        .iter()
-        .map(|(name, path)| json!({"name": name, "path": path}))
-        .collect();
-    if paths.is_empty() {
-        return json!([]);
-    }
-    json!([{"type": "JSONPaths", "jsonPaths": paths}])
-}
-
-fn group_and_kind(object: &Value) -> (&str, &str) {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    (group, object["kind"].as_str().unwrap_or_default())
 }

@@ -60,8 +60,7 @@ pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
     let until = |days: i64| from + SignedDuration::from_hours(24 * days);
     let authority = Recipe::Authority {
         common_name: format!("argocd-agent-ca@{}", from.as_second()),
-        not_before: from,
-        not_after: until(365),
+        validity: from..until(365),
     };
     let authority = tls("argocd-agent-ca", &made(&authority, None)?);
     let signed_by = || Authority {
@@ -75,8 +74,7 @@ pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
             names: ["argocd-agent-principal.argocd.svc", "localhost", "127.0.0.1"]
                 .map(Into::into)
                 .into(),
-            not_before: from,
-            not_after: until(30),
+            validity: from..until(30),
             authority: signed_by(),
         };
         hub.create(&tls(name, &made(&server, Some(&authority))?)).await?;
@@ -93,9 +91,7 @@ pub(crate) async fn install(hub: &Hub, clusters: &[&str]) -> Result<()> {
     for cluster in clusters {
         let client = Recipe::Client {
             common_name: (*cluster).to_owned(),
-            organizations: Vec::new(),
-            not_before: from,
-            not_after: until(30),
+            validity: from..until(30),
             authority: signed_by(),
         };
         let made = made(&client, Some(&authority))?;

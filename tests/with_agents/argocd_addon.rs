@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::env;
 use std::fs;
 use std::time::Instant;
+use testbed::application::is_healthy;
 use testbed::process::{self, Process};
 use testbed::{ArgoCd, Container, GitRepository, Hub, ManagedCluster, ObjectRef, Part, Parts, is_true, ports, wait};
 
@@ -50,10 +51,7 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     git.commit(&[("app/config.yaml", CONFIG)])?;
     start_argocd(&first).await?;
     hub.create(&application(&git, "cluster1")).await?;
-    hub.wait_for(&ObjectRef::application("shop"), |it| {
-        it["status"]["sync"]["status"] == "Synced" && it["status"]["health"]["status"] == "Healthy"
-    })
-    .await?;
+    hub.wait_for(&ObjectRef::application("shop"), is_healthy).await?;
     ensure!(first.get(&config()).await?.is_some(), "it is deployed");
     log_step("an Application is Synced and Healthy");
 

@@ -1,5 +1,5 @@
-//! Checks that agents get the address of the principal from the Route, node port or load balancer of its Service, and a new
-//! address after a change.
+//! Checks that agents get the address of the principal from a Route or the load balancer of its Service, and a new address after a
+//! change.
 
 use crate::handshake;
 use crate::stage::{self, ADDRESS, PORT, Stage, data};
@@ -7,9 +7,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{Hub, ObjectRef};
 
-/// The host that an OpenShift router has for the principal, and the address of a Node.
+/// The host that an OpenShift router has for the principal.
 const HOST: &str = "principal.apps.example.com";
-const NODE: &str = "198.51.100.4";
 
 /// Returns the CRD of OpenShift's Routes, reduced to what an API server needs.
 pub(crate) fn routes() -> Value {
@@ -25,7 +24,7 @@ pub(crate) fn routes() -> Value {
     }}))
 }
 
-/// Adds and removes a Route, then a node port; finally restores the load balancer.
+/// Adds and removes a Route, before the load balancer.
 pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
     let hub = &stage.hub;
     let expected = hub.read(&stage::fleet()).await?;
@@ -40,24 +39,6 @@ pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
     hub.delete(&route).await?;
     wait_for_address(stage, ADDRESS, PORT).await?;
 
-    hub.create(&node()).await?;
-    let ready = json!({"status": {
-        "addresses": [{"type": "InternalIP", "address": NODE}],
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }});
-    hub.patch_status(&ObjectRef::node("infra"), &ready).await?;
-    let service = hub
-        .patch(&stage::service(), &json!({"spec": {"type": "NodePort"}}))
-        .await?;
-    let port = service["spec"]["ports"][0]["nodePort"].to_string();
-    wait_for_address(stage, NODE, &port).await?;
-    wait_for_certificate_name(hub, NODE).await?;
-    handshake::check_handshakes(stage, NODE).await?;
-
-    hub.patch(&stage::service(), &json!({"spec": {"type": "LoadBalancer"}}))
-        .await?;
-    stage::balance(hub).await?;
-    wait_for_address(stage, ADDRESS, PORT).await?;
     let now = hub.read(&stage::fleet()).await?;
     assert_eq!(now["spec"], expected["spec"], "the spec is unchanged");
     Ok(())
@@ -103,8 +84,4 @@ fn route() -> Value {
     ObjectRef::namespaced("route.openshift.io/v1", "Route", "argocd", "principal").with(json!({
         "spec": {"to": {"kind": "Service", "name": "argocd-agent-principal"}, "tls": {"termination": "passthrough"}},
     }))
-}
-
-fn node() -> Value {
-    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "infra"}})
 }

@@ -235,13 +235,10 @@ fn principal_deployment() -> Value {
     }}))
 }
 
-/// Returns the GitOpsCluster of these tests, with more fields in its spec.
-pub(crate) fn gitops_cluster(more: &Value) -> Value {
-    let mut spec = json!({"placementRef": {"kind": "Placement", "name": "test-clusters"}, "argoCDAgentAddon": {}});
-    for (key, value) in more.as_object().into_iter().flatten() {
-        spec[key] = value.clone();
-    }
-    fleet().with(json!({"spec": spec}))
+/// Returns the GitOpsCluster of these tests.
+pub(crate) fn gitops_cluster() -> Value {
+    let placement = json!({"kind": "Placement", "name": "test-clusters"});
+    fleet().with(json!({"spec": {"placementRef": placement, "argoCDAgentAddon": {}}}))
 }
 
 pub(crate) fn fleet() -> ObjectRef {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
+use testbed::application::is_healthy;
 use testbed::{
     CompleteHub, CompleteHubOptions, GitRepository, ManagedCluster, ObjectRef, Part, Parts, is_synced, wait,
 };
@@ -141,8 +142,7 @@ impl Shop {
             })),
         )
         .await?;
-        let is_ready = |app: &Value| is_synced(app) && app["status"]["health"]["status"] == "Healthy";
-        hub.wait_for(&ObjectRef::application("shop"), is_ready).await?;
+        hub.wait_for(&ObjectRef::application("shop"), is_healthy).await?;
         Ok(Self { hub, _git: git })
     }
 

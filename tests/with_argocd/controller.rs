@@ -10,19 +10,16 @@ pub(crate) mod rights;
 mod silence;
 
 use crate::app::App;
-use crate::stage::{apply, program, shipped_objects, stage};
-use anyhow::{Context, Result, bail, ensure};
+use crate::stage::{apply, program, stage};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use testbed::application::{APPLY_ERROR, DEGRADED, INFO, messages};
 use testbed::process::{self, Process};
-use testbed::{Hub, ObjectRef, ports, wait};
+use testbed::{Container, Hub, ObjectRef, ports, wait};
 
 /// Its ServiceAccount, which is in Argo CD's namespace.
 pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
-
-pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
-pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
-pub(crate) const INFO: &str = "ManifestWorkInfo";
 
 /// The running controller of a hub.
 pub(crate) struct Controller {
@@ -57,36 +54,15 @@ impl Controller {
         ];
         hub.wait_for_permissions("argocd", ACCOUNT, &[&permissions, more].concat())
             .await?;
-        let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
-        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-        let words = container["command"].as_array().context("a command")?;
+        let (deployment, program) = (ObjectRef::deployment("argocd", ACCOUNT), program());
+        let container = Container::of(hub, &deployment, "controller").await?;
+        let mut command = container.command(&program, &[("argocd-ocm-cmp", &program)]).await?;
         let port = ports::free()?;
-        let address = format!("127.0.0.1:{port}");
-        let home = env!("CARGO_TARGET_TMPDIR").as_ref();
-        let mut command = process::command(program(), home);
-        command.args(words[1..].iter().filter_map(Value::as_str));
-        command.args(["--bind-address", &address, "--kubeconfig"]);
-        command.arg(hub.service_account_kubeconfig("argocd", ACCOUNT)?);
-        for source in container["envFrom"].as_array().context("sources of variables")? {
-            let name = source["configMapRef"]["name"].as_str().context("a name")?;
-            let settings = hub
-                .get(&ObjectRef::config_map("argocd", name))
-                .await?
-                .unwrap_or_default();
-            let settings = settings["data"].as_object().into_iter().flatten();
-            command.envs(settings.filter_map(|(name, value)| Some((name, value.as_str()?))));
-        }
-        for variable in container["env"].as_array().context("variables")? {
-            let name = variable["name"].as_str().context("a name")?;
-            let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
-                Some("metadata.name") => "controller-0",
-                Some("metadata.namespace") => "argocd",
-                other => bail!("{name} is from {other:?}"),
-            };
-            command.env(name, value);
-        }
+        command.arg(format!("--bind-address=127.0.0.1:{port}"));
         let process = Process::start(ACCOUNT, command, &hub.logs().join(format!("{ACCOUNT}.log")))?;
+        let deployment = hub.read(&deployment).await?;
         for probe in ["livenessProbe", "readinessProbe"] {
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
             let path = container[probe]["httpGet"]["path"].as_str().context(probe)?;
             let succeeds = async || process::http_get(port, path).await.is_ok_and(|answer| answer.0 == 200);
             process.until_ready(succeeds).await?;
@@ -105,14 +81,6 @@ impl Controller {
     fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.process.log())?)
     }
-}
-
-/// Returns the messages of an Application's conditions of this type, in order.
-pub(crate) fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
-    let conditions = application["status"]["conditions"].as_array();
-    let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
-    let of_kind = conditions.filter(|condition| condition["type"] == kind);
-    of_kind.filter_map(|condition| condition["message"].as_str()).collect()
 }
 
 /// Returns the conditions of an Application that are not the controller's.
@@ -204,7 +172,7 @@ pub(crate) fn web(image: &str, node_selector: &Value) -> String {
 }
 
 #[tokio::test]
-async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
+async fn broken_image_sets_a_condition_until_it_is_fixed_with_exactly_the_shipped_permissions() -> Result<()> {
     let stage = stage().await?;
     let (hub, name) = (&stage.hub, "controller-image");
     stage.cluster1.create_namespace(name).await?;
@@ -249,5 +217,8 @@ async fn broken_image_sets_a_condition_until_it_is_fixed() -> Result<()> {
         )
         .await?;
     }
+    rights::check_exact_permissions(hub, &["deploy/deploy_controller.yaml"]).await?;
+    let log = stage.controller.log()?;
+    assert!(!log.to_lowercase().contains("forbidden"), "{log}");
     app.end().await
 }

@@ -7,6 +7,7 @@ use crate::stage::{Stage, stage};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
+use testbed::application::has_health;
 use testbed::{ControlPlane, ManagedClusterOptions, ObjectRef, is_applied, wait};
 
 /// The objects of an Application in one file: a Namespace and a CRD that others also use, an object that is deleted, and some that
@@ -182,36 +183,6 @@ fn config(colour: &str) -> String {
 }
 
 #[tokio::test]
-async fn existing_namespace_is_not_changed() -> Result<()> {
-    let stage = stage().await?;
-    let cluster1 = &stage.cluster1;
-    let name = "deletion-adopted";
-    let namespace = ObjectRef::namespace(name);
-    let (ours, theirs) = (
-        ObjectRef::config_map(name, "config"),
-        ObjectRef::config_map(name, "theirs"),
-    );
-    let labels = json!({"team": "shop", "kubernetes.io/metadata.name": name});
-    cluster1
-        .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}))
-        .await?;
-    cluster1
-        .create(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": name}}))
-        .await?;
-    let app = App::start(stage, name, &[CREATE_NAMESPACE], &[("config.yaml", &config("green"))]).await?;
-    let work = ObjectRef::manifest_work("cluster1", &format!("{name}.part-namespace"));
-    stage.hub.wait_for(&work, is_applied).await?;
-    cluster1.wait_for(&ours, |_| true).await?;
-    app.end().await?;
-    cluster1.wait_gone(&ours).await?;
-    check_stays(cluster1, &theirs).await?;
-    check_stays(cluster1, &namespace).await?;
-    let found = cluster1.read(&namespace).await?;
-    assert_eq!(found["metadata"]["labels"], labels);
-    Ok(())
-}
-
-#[tokio::test]
 async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()> {
     let stage = stage().await?;
     let Stage { hub, cluster1, .. } = stage;
@@ -235,8 +206,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     let commit = app.push(&[("config.yaml", &config("blue"))]).await?;
     hub.wait_for(&object, |app| has_synced(app, &commit)).await?;
     cluster1.wait_for(&config_map, has("blue")).await?;
-    hub.wait_for(&object, |app| app["status"]["health"]["status"] == "Progressing")
-        .await?;
+    hub.wait_for(&object, |app| has_health(app, "Progressing")).await?;
     let waiting = hub.read(&lost_work).await?;
     let message = format!("waiting for the agent of managed cluster {name} to apply it");
     assert_eq!(health_check::health(&waiting)?, ("Progressing".to_owned(), message));

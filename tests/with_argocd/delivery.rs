@@ -5,6 +5,7 @@ use ocm::names::WorkName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use testbed::application::has_health;
 use testbed::{ControlPlane, Hub, ObjectRef, is_synced};
 use tokio::time::timeout;
 
@@ -16,7 +17,7 @@ pub(crate) async fn synced(hub: &Hub, application: &str, commit: &str) -> Result
 /// Waits like [`synced`], and until all objects are healthy on the managed cluster.
 pub(crate) async fn delivered(hub: &Hub, application: &str, commit: &str) -> Result<Value> {
     refreshed_until(hub, application, |app| {
-        is_synced_to(app, commit) && app["status"]["health"]["status"] == "Healthy"
+        is_synced_to(app, commit) && has_health(app, "Healthy")
     })
     .await
 }

@@ -1,11 +1,11 @@
 //! Tests that `status`, `status --wait` and `doctor` explain the first mistakes of a user, by the texts of the real Argo CD.
 
-use crate::stage::{application, argocd, hub_with};
+use crate::stage::{application, argocd, hub_with, run};
 use crate::status::printed;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
+use std::path::Path;
 use testbed::{GitRepository, Hub, ObjectRef, wait};
 
 /// The policy of the plugin.
@@ -149,11 +149,9 @@ fn problems<'t>(printed: &'t str, name: &str) -> Vec<&'t str> {
 
 /// Returns the text of a finding of `doctor` if it is about the Application.
 fn finding(hub: &Hub, id: &str, name: &str) -> Option<String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    command
-        .args(["doctor", "-o", "json", "--kubeconfig"])
-        .arg(hub.kubeconfig_path());
-    let report: Value = serde_json::from_slice(&command.env_clear().output().ok()?.stdout).ok()?;
+    let words = ["doctor", "-o", "json"];
+    let report = run(Path::new("/"), Some(hub.kubeconfig_path()), &words).ok()?.1;
+    let report: Value = serde_json::from_str(&report).ok()?;
     let mut findings = report["findings"].as_array()?.iter();
     let found = findings.find(|it| it["id"] == id)?["message"].as_str()?;
     found.contains(name).then(|| found.to_owned())

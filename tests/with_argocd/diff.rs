@@ -2,11 +2,10 @@
 
 use crate::account::account;
 use crate::app::App;
-use crate::stage::{Stage, stage};
+use crate::stage::{Outcome, Stage, run, stage};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use tempfile::TempDir;
 use testbed::{ObjectRef, wait};
 
@@ -56,8 +55,16 @@ metadata: {name: sad, annotations: {argocd.argoproj.io/hook: SyncFail}}
     ),
 ];
 
-/// The result of a run: its exit code, standard output and standard error.
-type Outcome = (Option<i32>, String, String);
+const DIFF: [&str; 8] = [
+    "diff",
+    ".",
+    "--allow-secrets",
+    "--name",
+    NAME,
+    "--namespace",
+    NAME,
+    "--cluster",
+];
 
 fn no_output() -> Outcome {
     (Some(0), String::new(), String::new())
@@ -65,20 +72,7 @@ fn no_output() -> Outcome {
 
 /// Runs `diff` over `folder` with the permissions of a kubeconfig.
 fn diff(folder: &Path, kubeconfig: &Path, cluster: &str) -> Result<Outcome> {
-    let kubeconfig = kubeconfig.to_str().context("a plain path")?;
-    run(folder, &["--kubeconfig", kubeconfig], cluster)
-}
-
-fn run(folder: &Path, words: &[&str], cluster: &str) -> Result<Outcome> {
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(["diff", ".", "--allow-secrets", "--name", NAME, "--namespace", NAME])
-        .args(["--cluster", cluster])
-        .args(words)
-        .current_dir(folder)
-        .env_clear()
-        .output()?;
-    let stdout = String::from_utf8(output.stdout)?;
-    Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
+    run(folder, Some(kubeconfig), &[&DIFF[..], &[cluster]].concat())
 }
 
 /// Returns the next commit: a changed object, a changed secret, an object of another wave, and a removed one.
@@ -166,8 +160,8 @@ fn check_diff_of_kubectl_output(stage: &Stage, folder: &Path) -> Result<()> {
         &works,
         stage.hub.kubectl(&["get", "manifestworks", "-A", "-o", "yaml"])?,
     )?;
-    let file = ["--file", works.to_str().context("a plain path")?];
-    assert_eq!(run(folder, &file, "cluster1")?, no_output());
+    let file = ["cluster1", "--file", works.to_str().context("a plain path")?];
+    assert_eq!(run(folder, None, &[&DIFF[..], &file].concat())?, no_output());
     Ok(fs::remove_file(works)?)
 }
 
@@ -188,59 +182,4 @@ async fn check_warning_with_few_permissions(stage: &Stage, folder: &Path) -> Res
     let warned = "warning: manifestworks outside the namespaces of the targets are not read: ";
     assert!(stderr.starts_with(warned), "{stderr}");
     Ok(())
-}
-
-#[tokio::test]
-async fn compares_replica_sets_like_works() -> Result<()> {
-    let stage = stage().await?;
-    let folder = TempDir::new()?;
-    let path = folder.path().join("web.yaml");
-    fs::write(&path, FILES[0].1)?;
-    let run = |command: &str| -> Result<Outcome> {
-        let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args([
-                command,
-                ".",
-                "--name=diff-set",
-                "--namespace=shop",
-                "--placement=default/europe",
-            ])
-            .args(["--rollout=Progressive", "--rollout-max-concurrency=1"])
-            .env("KUBECONFIG", stage.hub.kubeconfig_path())
-            .current_dir(folder.path())
-            .output()?;
-        let stdout = String::from_utf8(output.stdout)?;
-        Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
-    };
-    let (_, new, _) = run("diff")?;
-    assert!(
-        new.starts_with("default/europe ManifestWorkReplicaSet diff-set-x"),
-        "{new}"
-    );
-    stage.hub.apply_yaml(&run("generate")?.1)?;
-    assert_eq!(run("diff")?, no_output());
-    fs::write(&path, FILES[0].1.replace("web:1", "web:2"))?;
-    let (code, stdout, stderr) = run("diff")?;
-    assert_eq!((code, stderr.as_str()), (Some(1), ""));
-    assert!(
-        stdout.starts_with("default/europe Deployment.apps shop/web\n--- hub: diff-set-x"),
-        "{stdout}"
-    );
-    // Sets that Argo CD has not applied are identified by their names in the namespace of the Placement.
-    let mut other = run("generate")?.1;
-    let name = other
-        .lines()
-        .find_map(|line| line.strip_prefix("  name: "))
-        .context("a name")?
-        .to_owned();
-    other = other.replace(&name, "diff-set-part-wave2-x0123456789abcdef0123");
-    stage.hub.apply_yaml(&other)?;
-    let (_, stdout, _) = run("diff")?;
-    let gone = "default/europe ManifestWorkReplicaSet diff-set-part-wave2-x0123456789abcdef0123 is deleted\n";
-    assert!(stdout.contains(gone), "{stdout}");
-    let all = "--all";
-    stage
-        .hub
-        .kubectl(&["-n", "default", "delete", "manifestworkreplicasets", all])
-        .map(drop)
 }

@@ -175,7 +175,7 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
         include: globs(question.include),
         exclude: globs(question.exclude),
         max_size: None,
-        leave_out: Vec::new(),
+        ..FileSelection::default()
     };
     let mut found =
         discover::manifests(question.folder, "", "", &selection).map_err(|problems| problems.to_string())?;

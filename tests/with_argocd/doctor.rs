@@ -2,11 +2,10 @@
 //! hubs.
 
 use crate::controller::Controller;
-use crate::stage::{apply, apply_server_side, argocd, hub_with, shipped, shipped_object};
+use crate::stage::{apply, apply_server_side, argocd, hub_with, run, shipped, shipped_object};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Mutex;
 use testbed::{GitRepository, Hub, ManagedClusterOptions, ObjectRef, is_applied, new_condition, tracked_work, wait};
 
@@ -31,11 +30,9 @@ impl DoctorResult {
 }
 
 fn doctor(kubeconfig: &Path, words: &[&str]) -> Result<(Option<i32>, String)> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    command.arg("doctor").args(words).arg("--kubeconfig").arg(kubeconfig);
-    let output = command.env_clear().output()?;
-    assert!(output.stderr.is_empty(), "{output:?}");
-    Ok((output.status.code(), String::from_utf8(output.stdout)?))
+    let (code, stdout, stderr) = run(Path::new("/"), Some(kubeconfig), &[&["doctor"], words].concat())?;
+    assert!(stderr.is_empty(), "{stderr}");
+    Ok((code, stdout))
 }
 
 fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(DoctorResult, String)> {
@@ -134,18 +131,9 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
     wait_for_findings(hub, &["plugin-config-missing"]).await?;
     apply(hub, &["cm_plugin.yaml"])?;
 
-    // Its AppProject does not permit works; and Argo CD's error about an Application without its plugin.
-    let mut application = shipped_object("app.yaml")?;
-    application["spec"]["project"] = json!("no-works");
-    hub.create(&application).await?;
-    let project = ObjectRef::app_project("no-works")
-        .with(json!({"spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]}}));
-    wait_for_findings(hub, &["projects-missing"]).await?;
-    hub.create(&project).await?;
-    wait_for_findings(hub, &["projects-refuse-works"]).await?;
+    // Argo CD's error about an Application without its plugin.
+    hub.create(&shipped_object("app.yaml")?).await?;
     let guestbook = ObjectRef::application("guestbook");
-    hub.patch(&guestbook, &json!({"spec": {"project": "managed-clusters"}}))
-        .await?;
     let message =
         "rpc error: could not find cmp-server plugin with name \"argocd-ocm-cmp\" supporting the given repository";
     let condition = json!({"type": "ComparisonError", "message": message});
@@ -210,51 +198,19 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
 }
 
 async fn break_clusters_and_works(hub: &Hub) -> Result<()> {
-    // An available cluster on which no agent runs; an unknown one; and works that are not Argo CD's.
+    // An available cluster on which no agent runs, and a work that is not Argo CD's.
     let shop = work("cluster1", "shop", "b");
     let mut others = work("cluster1", "others", "b");
     others["metadata"]["annotations"] = json!({});
     for work in [&shop, &others] {
         hub.create(work).await?;
     }
-    hub.create_namespace("nowhere").await?;
-    let nowhere = work("nowhere", "shop", "b");
-    hub.create(&nowhere).await?;
-    let text = wait_for_findings(hub, &["clusters-unknown"]).await?;
-    assert!(
-        text.contains("1 managed cluster not registered on the hub: nowhere"),
-        "{text}"
-    );
-    hub.delete(&ObjectRef::of(&nowhere)).await?;
     wait_for_findings(hub, &["clusters-without-work-agent"]).await?;
     answer(hub, &shop).await?;
     wait_for_findings(hub, &[]).await?;
 
-    let cluster = ObjectRef::managed_cluster("cluster1");
-    let is_available = |status: &str| {
-        let kinds = ["ManagedClusterJoined", "ManagedClusterConditionAvailable"]
-            .into_iter()
-            .zip(["True", status]);
-        let conditions = kinds.map(|(kind, status)| new_condition(kind, status, "", &json!(1)));
-        json!({"status": {"conditions": conditions.collect::<Vec<_>>()}})
-    };
-    for (status, found) in [("Unknown", "clusters-silent"), ("False", "clusters-unwell")] {
-        hub.patch_status(&cluster, &is_available(status)).await?;
-        wait_for_findings(hub, &[found]).await?;
-    }
-    hub.patch_status(&cluster, &is_available("True")).await?;
-
     // A work that OCM's webhook would reject.
     let large = work("cluster1", "large", &"<".repeat(90_000));
-    let refused = hub
-        .create(&large)
-        .await
-        .err()
-        .context("the webhook accepted the work")?;
-    assert!(
-        format!("{refused:#}").contains("exceeds the 512000 limit"),
-        "{refused:#}"
-    );
     hub.kubectl(&["delete", "validatingwebhookconfigurations", "--all"])?;
     wait::eventually("the webhook is not called", wait::DEADLINE, async || {
         hub.create(&large).await.ok()

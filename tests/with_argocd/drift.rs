@@ -88,11 +88,10 @@ async fn apply_everything(hub: &Hub, cluster: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn unsafe_manifests_stay_synced_under_the_default_diff() -> Result<()> {
-    stays_synced("drift-default", false).await
-}
-
-#[tokio::test]
-async fn unsafe_manifests_stay_synced_under_server_side_diff() -> Result<()> {
-    stays_synced("drift-server-side", true).await
+async fn unsafe_manifests_stay_synced_under_both_diff_strategies() -> Result<()> {
+    tokio::try_join!(
+        stays_synced("drift-default", false),
+        stays_synced("drift-server-side", true)
+    )
+    .map(drop)
 }

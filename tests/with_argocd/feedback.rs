@@ -6,7 +6,8 @@ use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use testbed::{GitRepository, ManagedClusterOptions, ObjectRef, condition, is_true};
+use testbed::application::{has_health, is_healthy};
+use testbed::{GitRepository, ManagedClusterOptions, ObjectRef, condition, is_synced, is_true};
 
 /// One object of each kind. The Deployment `idle` is for the autoscaler, which has no metrics here and ignores Deployments scaled
 /// to 0.
@@ -304,7 +305,6 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
         let ready = json!({"type": "Ready", "status": status, "reason": reason, "message": "80 degrees"});
         json!({"conditions": [ready]})
     };
-    let health = |expected: &'static str| move |app: &Value| app["status"]["health"]["status"] == expected;
     let app = ObjectRef::application(NAME);
 
     write_status(stage, &kettle, &ready("False", "Boiling")).await?;
@@ -319,13 +319,17 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
                 .is_some_and(|found| found["status"] == "True" && found["message"] == message)
     };
     stage.hub.wait_for(&custom, waits).await?;
-    stage.hub.wait_for(&app, health("Progressing")).await?;
+    stage.hub.wait_for(&app, |app| has_health(app, "Progressing")).await?;
 
     write_status(stage, &kettle, &ready("True", "Boiled")).await?;
     let expected = json!({"Ready": "True", "ReadyReason": "Boiled"});
     wait_for_feedback(stage, CUSTOM, "Kettle", "tea", &expected).await?;
     // The paused Deployment and the CronJob are Suspended all the time.
-    stage.hub.wait_for(&app, health("Suspended")).await.map(drop)
+    stage
+        .hub
+        .wait_for(&app, |app| has_health(app, "Suspended"))
+        .await
+        .map(drop)
 }
 
 #[tokio::test]
@@ -348,11 +352,11 @@ async fn watched_object_reports_its_health_without_polling() -> Result<()> {
         "parameters": [{"name": "clusters", "array": ["watched"]}, {"name": "feedback", "string": "watch"}],
     });
     stage.hub.create_application(&application).await?;
-    let has_health = |health: &'static str| {
-        move |app: &Value| app["status"]["sync"]["status"] == "Synced" && app["status"]["health"]["status"] == health
-    };
     let object_ref = ObjectRef::application(name);
-    stage.hub.wait_for(&object_ref, has_health("Progressing")).await?;
+    stage
+        .hub
+        .wait_for(&object_ref, |app| is_synced(app) && has_health(app, "Progressing"))
+        .await?;
     let is_waiting = |work: &Value| {
         values(work, "Deployment", "web")
             .is_some_and(|values| values["DesiredReplicas"] == 2 && values["Replicas"] == 2)
@@ -362,6 +366,6 @@ async fn watched_object_reports_its_health_without_polling() -> Result<()> {
         .wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)
         .await?;
     cluster.kubectl(&["label", "nodes", "--all", "disk=fast"])?;
-    stage.hub.wait_for(&object_ref, has_health("Healthy")).await?;
+    stage.hub.wait_for(&object_ref, is_healthy).await?;
     Ok(())
 }

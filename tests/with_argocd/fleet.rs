@@ -1,6 +1,5 @@
 //! Tests with a hub on which OCM's Placements select clusters.
 
-mod application_status;
 mod applicationset;
 mod holds;
 pub(crate) mod placement;

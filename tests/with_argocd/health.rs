@@ -4,8 +4,9 @@ use crate::stage::{Stage, application, stage};
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use ocm::health::{self, Clock, HealthStatus};
-use serde_json::{Value, json};
-use testbed::{GitRepository, ObjectRef, condition, is_applied, is_true};
+use serde_json::Value;
+use testbed::application::has_health;
+use testbed::{GitRepository, ObjectRef, is_synced, is_true};
 
 /// Deploys the folder `name`.
 async fn deploy(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
@@ -14,21 +15,9 @@ async fn deploy(stage: &Stage, name: &str, git: &GitRepository) -> Result<()> {
 
 /// Waits until the Application at this commit has this health.
 async fn wait_for_health(stage: &Stage, name: &str, commit: &str, status: &str) -> Result<Value> {
-    let is_shown = |app: &Value| {
-        app["status"]["sync"]["revision"] == commit
-            && app["status"]["sync"]["status"] == "Synced"
-            && app["status"]["health"]["status"] == status
-    };
+    let is_shown =
+        |app: &Value| app["status"]["sync"]["revision"] == commit && is_synced(app) && has_health(app, status);
     stage.hub.wait_for(&ObjectRef::application(name), is_shown).await
-}
-
-/// Returns the conditions of an object in a work's status.
-fn of_manifest<'a>(work: &'a Value, kind: &str, name: &str) -> Value {
-    let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
-    let of =
-        |manifest: &&'a Value| manifest["resourceMeta"]["kind"] == kind && manifest["resourceMeta"]["name"] == name;
-    let manifest = manifests.and_then(|manifests| manifests.iter().find(of));
-    json!({"status": manifest.cloned().unwrap_or_default()})
 }
 
 /// Waits until the hub evaluates an object to this health, with `words` in its message, and returns the message.
@@ -60,9 +49,6 @@ pub(crate) fn deployment(name: &str, spec: &str, pod: &str) -> String {
          spec:\n      containers: [{{name: web, image: nginx}}]\n{pod}"
     )
 }
-
-/// A selector that matches no node.
-const NO_NODE: &str = "      nodeSelector: {disk: none}\n";
 
 fn pod(name: &str, labels: &str) -> String {
     format!(
@@ -111,29 +97,5 @@ async fn crashing_pods_are_degraded_with_the_containers_message() -> Result<()> 
         .cluster1
         .wait_gone(&ObjectRef::namespaced("v1", "Pod", "default", name))
         .await?;
-    stage.hub.delete(&ObjectRef::application(name)).await
-}
-
-#[tokio::test]
-async fn without_condition_rules_applied_and_available_is_healthy() -> Result<()> {
-    let stage = stage().await?;
-    let name = "health-without-rules";
-    let git = GitRepository::new()?;
-    let commit = git.commit(&[(&format!("{name}/web.yaml"), &deployment(name, "", NO_NODE))])?;
-    let mut app = application(name, &git)?;
-    app["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "condition-rules", "string": "false"}]);
-    stage.hub.create_application(&app).await?;
-    wait_for_health(stage, name, &commit, "Healthy").await?;
-    let work = ObjectRef::manifest_work("cluster1", name);
-    let work = stage.hub.read(&work).await?;
-    assert!(is_applied(&work) && is_true(&work, "Available"), "{:#}", work["status"]);
-    assert!(!work.to_string().contains("conditionRules"), "{:#}", work["spec"]);
-    let manifest = of_manifest(&work, "Deployment", name);
-    assert!(condition(&manifest, "Progressing").is_none() && condition(&manifest, "Healthy").is_none());
-    let web = stage.cluster1.get(&ObjectRef::deployment("default", name)).await?;
-    assert!(
-        !is_true(&web.context("the object does not exist")?, "Available"),
-        "otherwise the test proves nothing"
-    );
     stage.hub.delete(&ObjectRef::application(name)).await
 }

@@ -3,9 +3,10 @@
 
 mod objects;
 
+use crate::agent_rules::{self, condition_rules, feedback_rules, group_and_kind};
 use crate::conversation::Conversation;
 use crate::health_check;
-use crate::stage::stage;
+use crate::stage::{run, stage};
 use anyhow::{Context, Error, Result, ensure};
 use generate::health_rules;
 use generate::health_rules::{HEALTHY, KindHealth, PROGRESSING};
@@ -327,19 +328,9 @@ fn works(objects: &[Value]) -> Result<Vec<Value>> {
     for (at, object) in objects.iter().enumerate() {
         std::fs::write(folder.path().join(format!("{at}.json")), object.to_string())?;
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args([
-            "generate",
-            "--cluster=cluster1",
-            "--name=shop",
-            "--namespace=shop",
-            "--output=json",
-        ])
-        .current_dir(folder.path())
-        .env_clear()
-        .output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let lines = String::from_utf8(output.stdout)?;
+    let options = ["--cluster=cluster1", "--name=shop", "--namespace=shop", "--output=json"];
+    let (code, lines, errors) = run(folder.path(), None, &[&["generate"], &options[..]].concat())?;
+    ensure!(code == Some(0), "{errors}");
     lines.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
@@ -448,12 +439,6 @@ fn ended_hook_run_is_complete() -> Result<()> {
 /// The groups of this test's objects that Kubernetes does not serve itself.
 const CUSTOM_GROUPS: [&str; 2] = ["example.com", "cert-manager.io"];
 
-fn group_and_kind(object: &Value) -> (&str, &str) {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    (group, object["kind"].as_str().unwrap_or_default())
-}
-
 fn kind_health_of(object: &Value) -> Result<&'static KindHealth> {
     let (group, kind) = group_and_kind(object);
     kind_health(group, kind)
@@ -462,30 +447,6 @@ fn kind_health_of(object: &Value) -> Result<&'static KindHealth> {
 fn kind_health(group: &str, kind: &str) -> Result<&'static KindHealth> {
     health_rules::find_kind_health(group, kind, CUSTOM_GROUPS.contains(&group))
         .with_context(|| format!("{kind} has no health rules"))
-}
-
-fn condition_rules(kind_health: &KindHealth) -> Value {
-    let rules = kind_health.rules.iter().map(|rule| {
-        let mut cel = json!({
-            "condition": rule.condition,
-            "type": "CEL",
-            "celExpressions": [rule.expression],
-        });
-        if !rule.message.is_empty() {
-            cel["messageExpression"] = json!(rule.message);
-        }
-        cel
-    });
-    rules.collect()
-}
-
-fn feedback_rules(kind_health: &KindHealth) -> Value {
-    let paths: Value = kind_health
-        .feedback
-        .iter()
-        .map(|(name, path)| json!({"name": name, "path": path}))
-        .collect();
-    json!([{"type": "JSONPaths", "jsonPaths": paths}])
 }
 
 /// The agent's report on an object.
@@ -569,7 +530,7 @@ impl Agent {
     /// message, that of the agent if the hub has one.
     fn evaluate(&mut self, object: &Value) -> Result<Evaluation> {
         let kind_health = kind_health_of(object)?;
-        let answer = self.ask(object, &condition_rules(kind_health), &feedback_rules(kind_health))?;
+        let answer: Answer = serde_json::from_value(agent_rules::ask(&mut self.0, object, kind_health)?)?;
         let has_messages = !kind_health.rules[0].message.is_empty();
         let [progressing, healthy] = answer.conditions.as_slice() else {
             anyhow::bail!("{:?}: {object}", answer.conditions);

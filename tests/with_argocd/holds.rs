@@ -1,11 +1,11 @@
 //! Tests of holds with Argo CD and OCM: Applications change their other clusters, and catch up after the end.
 
 use crate::app::App;
-use crate::controller::messages;
 use crate::stage::{apply, program, stage};
 use crate::status::printed;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
+use testbed::application::messages;
 use testbed::{Hub, ObjectRef, wait};
 
 const FROZEN: &str = "frozen1";

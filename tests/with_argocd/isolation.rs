@@ -7,6 +7,7 @@ use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use testbed::application::has_health;
 use testbed::{GitRepository, ObjectRef, condition, is_applied, is_synced};
 
 /// Returns a custom resource; a commit changes its `size`.
@@ -86,10 +87,8 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
 
     // The Application shows it, and the work shows the reason.
     let app = ObjectRef::application(name);
-    hub.wait_for(&app, |app| {
-        is_synced(app) && app["status"]["health"]["status"] == "Degraded"
-    })
-    .await?;
+    hub.wait_for(&app, |app| is_synced(app) && has_health(app, "Degraded"))
+        .await?;
     for kind in ["Widget", "Gizmo"] {
         let work = format!("{name}.part-{}.{group}", kind.to_lowercase());
         let message = refused(stage, &work).await?;
@@ -124,53 +123,4 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
         assert_eq!(object["spec"]["size"], size);
     }
     hub.delete(&app).await
-}
-
-#[tokio::test]
-async fn unserved_version_blocks_no_other_object_and_can_be_fixed() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, cluster1) = (&stage.hub, &stage.cluster1);
-    let name = "isolation-version";
-    let cron_job = |version: &str| {
-        ObjectRef::cluster(version, "CronJob", "nightly")
-            .with(json!({
-                "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{"name": "nightly", "image": "busybox"}],
-                }}}}},
-            }))
-            .to_string()
-    };
-    let git = GitRepository::new()?;
-    git.commit(&[
-        ("isolation-version/settings.json", &config_map("settings", "green")),
-        ("isolation-version/removed.json", &config_map("removed", "green")),
-        ("isolation-version/nightly.json", &cron_job("batch/v1beta1")),
-    ])?;
-    app::create(stage, name, &git, |_| ()).await?;
-    let (settings, removed) = (
-        ObjectRef::config_map(name, "settings"),
-        ObjectRef::config_map(name, "removed"),
-    );
-    cluster1.wait_for(&settings, |_| true).await?;
-    cluster1.wait_for(&removed, |_| true).await?;
-    let message = refused(stage, "isolation-version.part-cronjob.batch").await?;
-    let reason = "the server doesn't have a resource type \"CronJob\"";
-    assert!(message.ends_with(reason), "{message}");
-
-    git.remove(&["isolation-version/removed.json"])?;
-    git.commit(&[("isolation-version/settings.json", &config_map("settings", "blue"))])?;
-    hub.refresh_application(name, "hard").await?;
-    cluster1
-        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
-        .await?;
-    cluster1.wait_gone(&removed).await?;
-
-    let commit = git.commit(&[("isolation-version/nightly.json", &cron_job("batch/v1"))])?;
-    delivered(hub, name, &commit).await?;
-    let nightly = ObjectRef::namespaced("batch/v1", "CronJob", name, "nightly");
-    assert!(cluster1.get(&nightly).await?.is_some());
-    let names: Vec<String> = works(hub, name).await?.into_keys().collect();
-    assert_eq!(names, [name], "the separate work is deleted");
-    hub.delete(&ObjectRef::application(name)).await
 }

@@ -1,10 +1,10 @@
 //! Tests of custom kinds whose CRD is only on the cluster, of fields that other writers on the cluster set, and of custom hooks.
 
 use crate::app::{self, App, permit_agent};
-use crate::controller::APPLY_ERROR;
 use crate::stage::{Stage, stage};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
+use testbed::application::{APPLY_ERROR, has_health};
 use testbed::wait::{DEADLINE, eventually};
 use testbed::{GitRepository, ManagedCluster, ObjectRef};
 
@@ -85,7 +85,7 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
         "set resource-names to Pump.kinds.example.com=pump",
     ];
     hub.wait_for(&app, |app| {
-        app["status"]["health"]["status"] == "Degraded"
+        has_health(app, "Degraded")
             && says(app, "ManifestWorkDegradedWarning", &names)
             && says(
                 app,
@@ -109,25 +109,22 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
     // Known kinds with a status are progressing until they report it.
     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     cluster1.patch_status(&issuer, &ready).await?;
-    hub.wait_for(&app, |app| app["status"]["health"]["status"] == "Healthy")
-        .await?;
+    hub.wait_for(&app, |app| has_health(app, "Healthy")).await?;
     hub.delete(&app).await
 }
 
-/// Waits until the agent applies the work again, after some five minutes: until it has repaired the ConfigMap that is its last object.
+/// Makes the agent apply the work again, and waits until it has repaired the ConfigMap that is its last object.
 async fn apply_again(stage: &Stage, app: &App<'_>) -> Result<()> {
     let last = ObjectRef::config_map(&app.name, "z-last");
     let by_hand = json!({"data": {"colour": "by-hand"}});
     stage.cluster1.patch(&last, &by_hand).await?;
-    eventually("the agent applies the work again", 4 * DEADLINE, async || {
-        let now = stage.cluster1.get(&last).await.ok()??;
-        (now["data"]["colour"] == "green").then_some(())
-    })
-    .await
+    app.reconcile().await?;
+    let is_repaired = |it: &Value| it["data"]["colour"] == "green";
+    stage.cluster1.wait_for(&last, is_repaired).await.map(drop)
 }
 
 #[tokio::test]
-async fn fields_of_other_writers_stay_beyond_two_intervals_of_the_agent() -> Result<()> {
+async fn fields_of_other_writers_stay_when_the_agent_applies_again() -> Result<()> {
     let stage = stage().await?;
     let cluster1 = &stage.cluster1;
     let name = "other-writers";
@@ -196,16 +193,10 @@ spec:
 
     for _ in 1..=2 {
         apply_again(stage, &app).await?;
-        let live = |object: &ObjectRef| {
-            let object = object.clone();
-            async move { cluster1.get(&object).await?.context("the object does not exist") }
-        };
-        assert_eq!(
-            live(&webhooks).await?["webhooks"][0]["clientConfig"]["caBundle"],
-            INJECTED
-        );
-        assert!(is_aggregated(&live(&rbac(name)).await?));
-        assert_eq!(live(&scaled).await?["spec"]["replicas"], 5);
+        let live = cluster1.read(&webhooks).await?;
+        assert_eq!(live["webhooks"][0]["clientConfig"]["caBundle"], INJECTED);
+        assert!(is_aggregated(&cluster1.read(&rbac(name)).await?));
+        assert_eq!(cluster1.read(&scaled).await?["spec"]["replicas"], 5);
     }
     // A new image arrives, and the replicas of the other writer stay.
     app.commit(&[("scaled.yaml", &deployment.replace("busybox", "nginx"))])

@@ -9,6 +9,8 @@
 
 mod account;
 mod actions;
+#[path = "../common/agent_rules.rs"]
+mod agent_rules;
 mod api_server;
 mod app;
 #[path = "../common/application_source.rs"]
@@ -44,7 +46,6 @@ mod policy;
 mod pull;
 mod quick_start;
 mod rbac;
-mod sidecar;
 mod size;
 mod sources;
 mod stage;
@@ -52,7 +53,4 @@ mod status;
 mod terminal;
 mod tracking;
 mod updates;
-mod upgrade;
-#[path = "../common/upgrade.rs"]
-mod upgrades;
 mod values;

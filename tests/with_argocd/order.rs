@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use ocm::health::{self, Clock, HealthStatus};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use testbed::application::is_healthy;
 use testbed::wait::{DEADLINE, eventually};
-use testbed::{GitRepository, ObjectRef, is_applied, is_synced, is_true};
+use testbed::{GitRepository, ObjectRef, is_applied, is_true};
 
 const WAVE: &str = "argocd.argoproj.io/sync-wave";
 const HOOK: &str = "argocd.argoproj.io/hook";
@@ -128,11 +129,6 @@ impl App<'_> {
     fn job(&self, name: &str) -> ObjectRef {
         ObjectRef::namespaced("batch/v1", "Job", &self.name, name)
     }
-}
-
-/// Returns true if all objects of an Application are as in Git, on the hub and on the cluster.
-fn is_healthy(app: &Value) -> bool {
-    is_synced(app) && app["status"]["health"]["status"] == "Healthy"
 }
 
 fn as_text(value: &Value) -> &str {

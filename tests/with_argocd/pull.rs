@@ -6,26 +6,22 @@
 mod acm;
 mod deletion;
 mod delivery;
-mod moving;
 mod names;
 mod quiet;
 mod requests;
 mod rights;
 mod sets;
 mod switching;
-mod tenancy;
 mod trouble;
 
 use crate::controller::{Controller, health};
-use crate::peers::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
 use crate::stage::{apply, shipped};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use testbed::application::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
 use testbed::{
     ArgoCd, Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, Shared, wait,
 };
-
-const CLUSTER_NAMESPACE: &str = "apps.open-cluster-management.io/ocm-managed-cluster-app-namespace";
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";

@@ -1,45 +1,9 @@
-//! Tests of the README's quick start, from `kubectl apply` to removal, with only the shipped files: what they permit, and what
-//! they deny.
+//! Test of what the shipped AppProject denies.
 
-use crate::policy::{desired_works, messages};
-use crate::stage::{PLUGIN_AS_SHIPPED, application, shipped, shipped_object, stage};
+use crate::stage::{application, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{GitRepository, ObjectRef, is_synced};
-
-#[tokio::test]
-async fn project_missing_in_the_shipped_policy_delivers_nothing() -> Result<()> {
-    let stage = stage().await?;
-    let name = "quick-start-web";
-    let git = GitRepository::new()?;
-    git.commit_folder(&shipped("guestbook"), name)?;
-    let mut project = shipped_object("proj.yaml")?;
-    project["metadata"]["name"] = json!("web");
-    stage.hub.apply(&project).await?;
-    let mut app = application(name, &git)?;
-    app["spec"]["source"]["plugin"]["name"] = json!(PLUGIN_AS_SHIPPED);
-    app["spec"]["project"] = json!("web");
-    stage.hub.create_application(&app).await?;
-    let lines = messages(stage, name).await?;
-    let start = "the policy has no entry for project web, so it may deliver nothing: add `- names: [web]`, with its clusters, namespaces and \
-                 kinds, to `projects` in ";
-    assert!(lines.len() == 1 && lines[0].starts_with(start), "{lines:?}");
-    // In the project of the policy, and beyond its limits.
-    let patch = json!({"spec": {
-        "project": "managed-clusters",
-        "source": {"plugin": {"env": [{"name": "TARGET_CLUSTER", "value": "drift-default"}]}},
-    }});
-    stage.hub.patch(&ObjectRef::application(name), &patch).await?;
-    assert_eq!(
-        messages(stage, name).await?,
-        [
-            "cluster drift-default: the policy lets project managed-clusters deliver nothing to it, only to cluster1: to allow it, add \
-             `drift-default` to `projects[0].clusters`"
-        ]
-    );
-    assert!(desired_works(stage, name).await?.is_empty(), "no work was written");
-    stage.hub.delete(&ObjectRef::application(name)).await
-}
 
 #[tokio::test]
 async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {

@@ -1,26 +1,15 @@
 //! Tests that we count the size of a work as OCM's admission webhook does, to the byte.
 
-use crate::stage::stage;
+use crate::stage::{run, stage};
 use anyhow::{Context, Result};
-use std::process::Command;
 use tempfile::TempDir;
 
 /// Runs the program over `folder` with `limit`, and returns its output, whether it succeeds or not.
 fn generate(folder: &TempDir, limit: &str) -> Result<(String, String)> {
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args([
-            "generate",
-            "--cluster=cluster1",
-            "--name=large",
-            "--output=json",
-            "--manifest-limit",
-            limit,
-            "--work-size=0",
-        ])
-        .current_dir(folder.path())
-        .env_clear()
-        .output()?;
-    Ok((String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?))
+    let options = ["--cluster=cluster1", "--name=large", "--output=json", "--work-size=0"];
+    let words = [&["generate", "--manifest-limit", limit], &options[..]].concat();
+    let (_, stdout, stderr) = run(folder.path(), None, &words)?;
+    Ok((stdout, stderr))
 }
 
 fn number_before(text: &str, mark: &str) -> Option<u64> {

@@ -1,11 +1,10 @@
 //! Tests of kustomizations and charts, from Git to the managed cluster, and of differences between clusters.
 
 use crate::app::{self, permit_agent};
-use crate::delivery::{delivered, objects_of, synced, syncs, works, works_of};
+use crate::delivery::{delivered, objects_of, syncs, works};
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use testbed::{GitRepository, ObjectRef, is_true};
 
 /// Creates an Application with a folder of a new repository, whose objects are in the namespace of its name.
@@ -254,82 +253,4 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     assert_eq!(again[0]["metadata"]["uid"], ran[0]["metadata"]["uid"]);
     end(stage, name).await?;
     stage.cluster1.wait_gone(&lamp).await
-}
-
-/// Returns the works of an Application, by cluster.
-async fn by_cluster(stage: &Stage, name: &str) -> Result<BTreeMap<String, Vec<Value>>> {
-    let mut clusters: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for work in works_of(&stage.hub, name).await? {
-        let cluster = work["metadata"]["namespace"].as_str().context("a cluster")?;
-        let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
-        clusters
-            .entry(cluster.to_owned())
-            .or_default()
-            .extend(manifests.clone());
-    }
-    Ok(clusters)
-}
-
-/// Returns the data of each `ConfigMap` of a cluster, by name.
-fn data(cluster: Option<&Vec<Value>>) -> BTreeMap<&str, &Value> {
-    let objects = cluster.into_iter().flatten();
-    objects
-        .filter_map(|object| Some((object["metadata"]["name"].as_str()?, &object["data"])))
-        .collect()
-}
-
-#[tokio::test]
-async fn each_cluster_uses_its_own_sub_folder_and_shared_objects() -> Result<()> {
-    let stage = stage().await?;
-    let name = "sources-folders";
-    let third = "sources-folders-3";
-    for cluster in [name, third] {
-        stage.hub.create_namespace(cluster).await?;
-    }
-    let parameters = json!([
-        {"name": "clusters", "array": ["cluster1", name, third]},
-        {"name": "overlays", "map": {"cluster1": "clusters/eu", third: "clusters/rendered"}},
-    ]);
-    let config = |name: &str, text: &str| {
-        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{text: {text}}}\n")
-    };
-    let files = [
-        ("shop/shared.yaml", &*config("shared", "same")),
-        ("shop/differs.yaml", &config("differs", "usual")),
-        ("shop/clusters/eu/differs.yaml", &config("differs", "special")),
-        ("shop/clusters/eu/added.yaml", &config("added", "new")),
-        (
-            "shop/clusters/rendered/kustomization.yaml",
-            "resources: [only.yaml]\nnameSuffix: -us\n",
-        ),
-        ("shop/clusters/rendered/only.yaml", &config("only", "rendered")),
-    ];
-    let (_git, commit) = start(stage, name, "shop", parameters, &files).await?;
-    synced(&stage.hub, name, &commit).await?;
-    let text = |text: &str| json!({"text": text});
-    let works_by_cluster = by_cluster(stage, name).await?;
-    assert_eq!(
-        data(works_by_cluster.get("cluster1")),
-        BTreeMap::from([
-            ("shared", &text("same")),
-            ("differs", &text("special")),
-            ("added", &text("new"))
-        ])
-    );
-    assert_eq!(
-        data(works_by_cluster.get(name)),
-        BTreeMap::from([("shared", &text("same")), ("differs", &text("usual"))])
-    );
-    assert_eq!(
-        data(works_by_cluster.get(third)),
-        BTreeMap::from([("only-us", &text("rendered"))])
-    );
-    for (config_map, expected) in [("shared", "same"), ("differs", "special"), ("added", "new")] {
-        let config_map = ObjectRef::config_map(name, config_map);
-        stage
-            .cluster1
-            .wait_for(&config_map, |it| it["data"] == text(expected))
-            .await?;
-    }
-    end(stage, name).await
 }

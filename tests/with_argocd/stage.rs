@@ -4,7 +4,8 @@ use anyhow::{Context, Result, ensure};
 use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use testbed::{ArgoCd, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
 use tokio::sync::OnceCell;
 
@@ -13,9 +14,6 @@ use crate::policy::POLICY;
 
 /// The plugin as a second sidecar with a policy, for Applications that name it.
 pub(crate) const PLUGIN_WITH_POLICY: &str = "argocd-ocm-cmp-with-policy";
-
-/// The plugin as a third sidecar with the shipped policy, for the quick start.
-pub(crate) const PLUGIN_AS_SHIPPED: &str = "argocd-ocm-cmp-as-shipped";
 
 /// The hub, its cluster `cluster1` and the controller.
 pub(crate) struct Stage {
@@ -31,19 +29,11 @@ pub(crate) async fn stage() -> Result<&'static Stage> {
 }
 
 async fn set_up() -> Result<Stage> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
+    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
     let mut argocd = argocd(&hub, "plugin").await?;
     argocd
         .plugins
         .push(with_policy(&argocd.plugins[0], PLUGIN_WITH_POLICY, POLICY)?);
-    let shipped = hub
-        .get(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-policy"))
-        .await?;
-    let shipped = shipped.context("deploy/policy_cm.yaml has no ConfigMap")?;
-    let shipped = shipped["data"]["policy.yaml"].as_str().context("no key policy.yaml")?;
-    argocd
-        .plugins
-        .push(with_policy(&argocd.plugins[0], PLUGIN_AS_SHIPPED, shipped)?);
     let (cluster1, started, controller) = tokio::join!(
         hub.add_managed_cluster("cluster1", ManagedClusterOptions::default()),
         hub.start_argocd(argocd),
@@ -126,6 +116,21 @@ pub(crate) fn with_policy(plugin: &Plugin, name: &str, policy_text: &str) -> Res
 /// Returns the program of the sidecar and of the controller: the one from the image if `TESTBED_PROGRAM` is set.
 pub(crate) fn program() -> PathBuf {
     testbed::program(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
+}
+
+/// The result of a run: its exit code, standard output and standard error.
+pub(crate) type Outcome = (Option<i32>, String, String);
+
+/// Runs the program in a folder, with the permissions of a kubeconfig.
+pub(crate) fn run(folder: &Path, kubeconfig: Option<&Path>, words: &[&str]) -> Result<Outcome> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    command.args(words).current_dir(folder).env_clear();
+    if let Some(kubeconfig) = kubeconfig {
+        command.arg("--kubeconfig").arg(kubeconfig);
+    }
+    let output = command.output()?;
+    let stdout = String::from_utf8(output.stdout)?;
+    Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
 }
 
 /// Returns the path of a file or folder of this repository.

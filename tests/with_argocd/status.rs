@@ -2,11 +2,10 @@
 
 use crate::account::account;
 use crate::app::App;
-use crate::stage::{Stage, stage};
+use crate::stage::{Outcome, Stage, run, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use testbed::wait;
 
 const NAME: &str = "well-or-not";
@@ -19,24 +18,9 @@ const WEB: &str = include_str!("../data/objects/web.yaml");
 const LOST: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lost, namespace: well-or-not-else}\ndata: {a: b}\n";
 
-/// The result of a run: its exit code, standard output and standard error.
-pub(crate) type Outcome = (Option<i32>, String, String);
-
-pub(crate) fn command(kubeconfig: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    command.arg("status").args(words).arg("--kubeconfig").arg(kubeconfig);
-    command.env_clear().stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
+/// Runs `status`.
 pub(crate) fn printed(kubeconfig: &Path, words: &[&str]) -> Result<Outcome> {
-    ended(command(kubeconfig, words).spawn()?)
-}
-
-fn ended(child: Child) -> Result<Outcome> {
-    let output = child.wait_with_output()?;
-    let stdout = String::from_utf8(output.stdout)?;
-    Ok((output.status.code(), stdout, String::from_utf8(output.stderr)?))
+    run(Path::new("/"), Some(kubeconfig), &[&["status"], words].concat())
 }
 
 /// Asserts that each line names the Application, and that none is repeated.
@@ -111,10 +95,11 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
     assert_is_progress(progress.context("the command gave up")?, NAME);
     assert!(stdout.contains(message), "{stdout}");
     // Waits until the Application is repaired, and prints each change.
-    let watching = command(all, &[NAME, "--wait", "--watch", "--timeout=5m", "-o", "json"]).spawn()?;
+    let watching =
+        tokio::task::spawn_blocking(|| printed(all, &[NAME, "--wait", "--watch", "--timeout=5m", "-o", "json"]));
     stage.cluster1.create_namespace("well-or-not-else").await?;
     app.reconcile().await?;
-    let (code, stdout, stderr) = ended(watching)?;
+    let (code, stdout, stderr) = watching.await??;
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     let lines: Vec<&str> = stdout.lines().collect();
     assert!(lines.windows(2).all(|pair| pair[0] != pair[1]), "{stdout}");

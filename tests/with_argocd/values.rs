@@ -1,5 +1,5 @@
 //! Tests of examples/appset_values.yaml: values for clusters and groups of clusters from labels, claims and Placements, with the real
-//! ApplicationSet controller and a hundred clusters.
+//! ApplicationSet controller and more clusters than one PlacementDecision lists.
 
 use crate::fleet;
 use crate::stage::{argocd, shipped_object, shipped_objects};
@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{GitRepository, Hub, ObjectRef, is_synced, wait};
 
-const CLUSTERS: usize = 100;
+/// One more than a PlacementDecision lists.
+const CLUSTERS: usize = 101;
 
 const CHART: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
 
@@ -87,7 +88,7 @@ fn check(deployment: &Value, replicas: &str, label: &str, value: &str) -> Result
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Result<()> {
+async fn more_than_a_hundred_clusters_get_values_of_their_labels_claims_and_groups() -> Result<()> {
     // Not the hub of the fleet: so many Applications delay all others.
     let hub = &fleet::hub().await?;
     let mut argocd = argocd(hub, "plugin-for-values").await?;

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use stage::{CLIENT_SECRET, Stage, TEAM_NAMESPACE, guestbook};
 use std::fs;
 use std::time::{Duration, Instant};
+use testbed::application::is_healthy;
 use testbed::{ObjectRef, wait};
 
 /// The time of an idle connection, more than the five minutes after which gRPC rejects pings by default.
@@ -54,7 +55,7 @@ async fn managed_application(stage: &Stage) -> Result<()> {
     let Stage { hub, managed, git, .. } = stage;
     let started = Instant::now();
     hub.create_application(&guestbook("guestbook", git, "cluster1")).await?;
-    hub.wait_for(&ObjectRef::application("guestbook"), is_settled).await?;
+    hub.wait_for(&ObjectRef::application("guestbook"), is_healthy).await?;
     stage.log_step(&format!(
         "an Application is Synced and Healthy after {:.1?}",
         started.elapsed()
@@ -77,7 +78,7 @@ async fn delivers(stage: &Stage, value: &str) -> Result<()> {
     let commit = stage.git.commit(&[("guestbook/config.yaml", &stage::config(value))])?;
     let application = ObjectRef::application("guestbook");
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
-    let is_shown = |it: &Value| is_settled(it) && it["status"]["sync"]["revision"] == commit.trim();
+    let is_shown = |it: &Value| is_healthy(it) && it["status"]["sync"]["revision"] == commit.trim();
     // The principal removes the request when it gets a status, also one from before it: the request may be lost, and is repeated.
     let is_requested = |it: &Value| {
         it["metadata"]["annotations"]
@@ -109,7 +110,7 @@ async fn application_set(stage: &Stage) -> Result<()> {
         "template": {"metadata": template["metadata"], "spec": template["spec"]},
     }}));
     hub.create(&set).await?;
-    hub.wait_for(&ObjectRef::application("cluster1-set"), is_settled)
+    hub.wait_for(&ObjectRef::application("cluster1-set"), is_healthy)
         .await?;
     stage.log_step("an ApplicationSet delivers an Application");
     Ok(())
@@ -181,7 +182,7 @@ async fn application_in_a_namespace_of_its_team(stage: &Stage) -> Result<()> {
     application["spec"]["destination"]["namespace"] = "shop".into();
     hub.create(&application).await?;
     let shown = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", TEAM_NAMESPACE, "shop");
-    hub.wait_for(&shown, is_settled).await?;
+    hub.wait_for(&shown, is_healthy).await?;
     let on_cluster = managed.cluster.read(&shown).await?;
     assert_eq!(
         on_cluster["spec"]["destination"]["name"], "in-cluster",
@@ -201,7 +202,7 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
     created["metadata"]["namespace"] = "argocd".into();
     created["spec"]["destination"]["namespace"] = "adopted".into();
     cluster.create(&created).await?;
-    cluster.wait_for(&application, is_settled).await?;
+    cluster.wait_for(&application, is_healthy).await?;
     let uids = async || -> Result<[Value; 2]> {
         let deployment = ObjectRef::deployment("adopted", "guestbook-ui");
         let application = cluster.read(&application).await?;
@@ -231,7 +232,7 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
     }
     let change = json!({"metadata": {"annotations": {"example.com/adopted": "true"}}});
     hub.patch(&application, &change).await?;
-    hub.wait_for(&application, is_settled).await?;
+    hub.wait_for(&application, is_healthy).await?;
     cluster
         .wait_for(&application, |it| {
             it["metadata"]["annotations"]["example.com/adopted"] == "true"
@@ -251,7 +252,7 @@ async fn autonomous_application(stage: &Stage) -> Result<()> {
     application["metadata"]["namespace"] = "argocd".into();
     autonomous.cluster.create(&application).await?;
     let shown = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", "cluster2", "local");
-    let shown = hub.wait_for(&shown, is_settled).await?;
+    let shown = hub.wait_for(&shown, is_healthy).await?;
     assert_eq!(shown["spec"]["destination"]["name"], "cluster2", "{shown:#}");
     stage.log_step("the hub shows the Application of an autonomous cluster");
     Ok(())
@@ -341,7 +342,7 @@ async fn idle(stage: &Stage) -> Result<()> {
         &stage.hub.client().await?,
         &ObjectRef::application("guestbook"),
         IDLE,
-        is_settled,
+        is_healthy,
     )
     .await?;
     let after = [stage.connections("cluster1")?, stage.connections("cluster2")?];
@@ -395,9 +396,4 @@ async fn revoked_cluster(stage: &Stage) -> Result<()> {
         stage.log_step("the cluster is revoked, but this principal does not read the list of blocked certificates");
     }
     Ok(())
-}
-
-fn is_settled(application: &Value) -> bool {
-    let status = &application["status"];
-    status["sync"]["status"] == "Synced" && status["health"]["status"] == "Healthy"
 }

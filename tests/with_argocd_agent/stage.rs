@@ -281,8 +281,7 @@ fn authority() -> Result<Value> {
     let not_before = Timestamp::now() + ROTATION - days(CA_DAYS[1]);
     let recipe = Recipe::Authority {
         common_name: authority_name(not_before),
-        not_before,
-        not_after: not_before + days(CA_DAYS[0]),
+        validity: not_before..not_before + days(CA_DAYS[0]),
     };
     let made = pki::make(&recipe, None)?;
     let data: serde_json::Map<String, Value> = made

@@ -329,6 +329,14 @@ async fn works_may_only_contain_applications() -> Result<()> {
     let mut executed = allowed.clone();
     let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
     executed["spec"]["executor"] = executor.clone();
+    // The agent reads these keys, too.
+    let respelled = ["Kind", "\u{212a}ind", "apiVer\u{17f}ion"].map(|key| {
+        let mut respelled = namespace.clone();
+        respelled[key] = json!("ClusterRoleBinding");
+        respelled
+    });
+    let mut elsewhere = namespace.clone();
+    elsewhere["metadata"]["Name"] = json!("kube-system");
     let mut agents = carrying(cluster, "argocd-agent-ca-mw", &json!([root]));
     agents["metadata"]["labels"] = json!({"apps.open-cluster-management.io/gitopscluster": "true", MANAGED_BY: OURS});
     for (work, why) in [
@@ -342,6 +350,22 @@ async fn works_may_only_contain_applications() -> Result<()> {
         ),
         (
             carrying(cluster, "klusterlet", &json!([application])),
+            "create no ManifestWorks but",
+        ),
+        (
+            carrying(cluster, "shop-1a2b3", &json!([respelled[0]])),
+            "create no ManifestWorks but",
+        ),
+        (
+            carrying(cluster, "shop-1a2b3", &json!([respelled[1]])),
+            "create no ManifestWorks but",
+        ),
+        (
+            carrying(cluster, "shop-1a2b3", &json!([respelled[2]])),
+            "create no ManifestWorks but",
+        ),
+        (
+            carrying(cluster, "shop-1a2b3", &json!([elsewhere])),
             "create no ManifestWorks but",
         ),
         (unlabelled, "create no ManifestWorks but"),

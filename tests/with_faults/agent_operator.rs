@@ -17,8 +17,6 @@ use testbed::{ObjectRef, Part, Parts};
 /// The agent that the operator creates.
 const AGENT: &str = "argocd-agent-agent";
 
-const GOC: (&str, &str) = ("argocd", "operated");
-
 #[tokio::test(flavor = "multi_thread")]
 async fn operator_creates_an_agent_with_its_permissions() -> Result<()> {
     let stage = stage("operated").await?;
@@ -39,7 +37,8 @@ async fn operator_creates_an_agent_with_its_permissions() -> Result<()> {
 async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     let hub = &stage.hub;
     hub.create_namespace(&expected.namespace).await?;
-    let template = agent::template(GOC, expected, &ours(), "argocd");
+    let goc = primitives::object_ref::ObjectRef::new("argocd", "operated");
+    let template = agent::template(&goc, expected, &ours(), "argocd");
     let all = template.pointer("/spec/agentSpec/workload/manifests");
     let all = all.and_then(Value::as_array).context("no manifests")?;
     for manifest in all {
@@ -53,7 +52,7 @@ async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent)
         }
     }
     hub.wait_for_crds().await?;
-    let work = agent::argocd_work(GOC, &stage.cluster, expected, &server(), None);
+    let work = agent::argocd_work(&goc, &stage.cluster, expected, &server(), None);
     let manifests = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for manifest in manifests.context("no manifests")? {
         apply(stage, manifest)?;

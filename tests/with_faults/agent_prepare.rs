@@ -10,6 +10,7 @@ use testbed::ObjectRef;
 use testbed::process;
 use testbed::proxy::{Fault, Times};
 
+const NAMESPACE: &str = "prepare-argocd";
 const PART_OF: &str = "app.kubernetes.io/part-of";
 
 /// Runs it for this namespace, and returns its output.
@@ -59,117 +60,78 @@ subjects:
     hub.service_account_kubeconfig(name, "agent")
 }
 
-async fn secret(stage: &Stage, namespace: &str, name: &str) -> Result<Value> {
-    let secret = ObjectRef::secret(namespace, name);
-    stage
-        .hub
-        .get(&secret)
-        .await?
-        .with_context(|| format!("{secret} does not exist"))
+async fn secret(stage: &Stage, name: &str) -> Result<Value> {
+    stage.hub.read(&ObjectRef::secret(NAMESPACE, name)).await
 }
 
 /// The length of a value of 32 bytes in base64, encoded in base64 again.
 const LENGTH: usize = 60;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn creates_missing_secrets_of_argo_cd_once() -> Result<()> {
+async fn completes_the_secrets_of_argo_cd_once_with_its_permissions() -> Result<()> {
     let stage = stage("prepare").await?;
-    let kubeconfig = namespace(&stage, "prepare-anew").await?;
-    assert_eq!(
-        stdout_of("prepare-anew", &kubeconfig)?,
-        "Secret prepare-anew/argocd-secret: server.secretkey created\n\
-         Secret prepare-anew/argocd-redis: auth created\n"
-    );
-    let made = [
-        secret(&stage, "prepare-anew", "argocd-secret").await?,
-        secret(&stage, "prepare-anew", "argocd-redis").await?,
-    ];
-    for (secret, key) in made.iter().zip(["server.secretkey", "auth"]) {
-        assert_eq!(secret["metadata"]["labels"][PART_OF], "argocd");
-        let data = secret["data"].as_object().context("data")?;
-        assert_eq!(
-            (data.len(), secret["data"][key].as_str().map(str::len)),
-            (1, Some(LENGTH))
-        );
-    }
-    assert_ne!(made[0]["data"]["server.secretkey"], made[1]["data"]["auth"]);
-    assert_eq!(
-        stdout_of("prepare-anew", &kubeconfig)?,
-        "Secret prepare-anew/argocd-secret: server.secretkey exists\n\
-         Secret prepare-anew/argocd-redis: auth exists\n"
-    );
-    for before in &made {
-        let name = before["metadata"]["name"].as_str().context("a name")?;
-        assert_eq!(&secret(&stage, "prepare-anew", name).await?, before);
-    }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn completes_existing_secrets_without_changing_keys() -> Result<()> {
-    let stage = stage("prepare").await?;
-    let kubeconfig = namespace(&stage, "prepare-half").await?;
-    for (name, labels, data) in [
-        ("argocd-secret", json!({"team": "a"}), json!({"admin.password": "eA=="})),
-        ("argocd-redis", json!({}), json!({"auth": "eA=="})),
-    ] {
-        stage
-            .hub
-            .create(
-                &ObjectRef::secret("prepare-half", name).with(json!({"metadata": {"labels": labels}, "data": data})),
-            )
-            .await?;
-    }
-    let redis = secret(&stage, "prepare-half", "argocd-redis").await?;
+    let kubeconfig = namespace(&stage, NAMESPACE).await?;
+    let labels = json!({"team": "a"});
+    stage
+        .hub
+        .create(
+            &ObjectRef::secret(NAMESPACE, "argocd-secret")
+                .with(json!({"metadata": {"labels": labels}, "data": {"admin.password": "eA=="}})),
+        )
+        .await?;
     // Simulates a concurrent writer repeatedly.
     let proxy = stage.proxy().await?;
     proxy.fault(Fault::Status(409), Times::Next(2), |request| {
         request.is("patch", "secrets")
     });
     assert_eq!(
-        stdout_of("prepare-half", &proxy.kubeconfig(&kubeconfig)?)?,
-        "Secret prepare-half/argocd-secret: server.secretkey completed\n\
-         Secret prepare-half/argocd-redis: auth exists\n"
+        stdout_of(NAMESPACE, &proxy.kubeconfig(&kubeconfig)?)?,
+        "Secret prepare-argocd/argocd-secret: server.secretkey completed\nSecret prepare-argocd/argocd-redis: auth created\n"
     );
     let requests = proxy.requests();
     let of = |verb: &str| requests.iter().filter(|request| request.is(verb, "secrets")).count();
-    assert_eq!((of("get"), of("patch"), of("create")), (4, 3, 0));
-    let completed = secret(&stage, "prepare-half", "argocd-secret").await?;
-    assert_eq!(completed["metadata"]["labels"], json!({"team": "a", PART_OF: "argocd"}));
-    assert_eq!(completed["data"]["admin.password"], "eA==");
-    assert_eq!(
-        completed["data"]["server.secretkey"].as_str().map(str::len),
-        Some(LENGTH)
-    );
-    assert_eq!(secret(&stage, "prepare-half", "argocd-redis").await?, redis);
-    Ok(())
-}
+    assert_eq!((of("patch"), of("create")), (3, 1));
+    let made = [
+        secret(&stage, "argocd-secret").await?,
+        secret(&stage, "argocd-redis").await?,
+    ];
+    assert_eq!(made[0]["metadata"]["labels"], json!({"team": "a", PART_OF: "argocd"}));
+    assert_eq!(made[1]["metadata"]["labels"][PART_OF], "argocd");
+    assert_eq!(made[0]["data"]["admin.password"], "eA==");
+    let keys = [&made[0]["data"]["server.secretkey"], &made[1]["data"]["auth"]];
+    assert_eq!(keys.map(|key| key.as_str().map(str::len)), [Some(LENGTH); 2]);
+    assert_ne!(keys[0], keys[1]);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn errors_are_one_line() -> Result<()> {
-    let stage = stage("prepare").await?;
-    let kubeconfig = namespace(&stage, "prepare-wrong").await?;
+    assert_eq!(
+        stdout_of(NAMESPACE, &kubeconfig)?,
+        "Secret prepare-argocd/argocd-secret: server.secretkey exists\nSecret prepare-argocd/argocd-redis: auth exists\n"
+    );
+    for before in &made {
+        let name = before["metadata"]["name"].as_str().context("a name")?;
+        assert_eq!(&secret(&stage, name).await?, before);
+    }
+
     let output = run("default", &kubeconfig)?;
     assert_eq!(
         (output.status.code(), &*String::from_utf8(output.stderr)?),
         (
             Some(1),
             "error: Secret default/argocd-secret cannot be read: secrets \"argocd-secret\" is forbidden: User \
-             \"system:serviceaccount:prepare-wrong:agent\" cannot get resource \"secrets\" in API group \"\" in the namespace \
+             \"system:serviceaccount:prepare-argocd:agent\" cannot get resource \"secrets\" in API group \"\" in the namespace \
              \"default\"\n"
         )
     );
-    let proxy = stage.proxy().await?;
-    // Simulates another writer that is always faster, and whose object never appears.
+    // Simulates another writer that is always faster, and whose change never appears.
+    stage.hub.delete(&ObjectRef::secret(NAMESPACE, "argocd-redis")).await?;
     proxy.fault(Fault::Status(409), Times::Always, |request| {
         request.is("create", "secrets")
     });
-    let output = run("prepare-wrong", &proxy.kubeconfig(&kubeconfig)?)?;
+    let output = run(NAMESPACE, &proxy.kubeconfig(&kubeconfig)?)?;
     assert_eq!(
         (output.status.code(), &*String::from_utf8(output.stderr)?),
         (
             Some(1),
-            "error: Secret prepare-wrong/argocd-secret cannot be completed: it keeps changing\n"
+            "error: Secret prepare-argocd/argocd-redis cannot be completed: it keeps changing\n"
         )
     );
     Ok(())

@@ -4,14 +4,18 @@
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
 use argocd_agent as agent;
-use argocd_agent::decisions::DecidedClusters;
 use argocd_agent::{Entry, Server};
 use hub_state::model::{DesiredAgent, Images, Mode};
+use ocm::argocd_agent::AddonPlacement;
+use primitives::object_ref::ObjectRef as ObjectName;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
 
 const NAMESPACE: &str = "agent-template";
-const GOC: (&str, &str) = (NAMESPACE, "fleet");
+
+fn goc() -> ObjectName {
+    ObjectName::new(NAMESPACE, "fleet")
+}
 
 #[tokio::test]
 async fn managed_cluster_accepts_the_agent_template() -> Result<()> {
@@ -48,10 +52,10 @@ fn server() -> Server {
 
 /// Checks every manifest of the template and of the work with the CA, and every resulting Pod.
 fn accepted_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
-    let template = agent::template(GOC, expected, &ours(), "argocd");
+    let template = agent::template(&goc(), expected, &ours(), "argocd");
     let manifests = template.pointer("/spec/agentSpec/workload/manifests");
     let manifests = manifests.and_then(Value::as_array).context("no manifests")?;
-    let ca = agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet");
+    let ca = agent::ca_work(&goc(), &stage.cluster, NAMESPACE, "PEM");
     let of_the_ca = ca.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for manifest in manifests.iter().chain(of_the_ca.context("no manifests")?) {
         dry_run(stage, manifest)?;
@@ -84,16 +88,16 @@ fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
 
 /// Checks that all objects on the hub, read back, need no further write.
 fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
-    let template = agent::template(GOC, expected, &ours(), "argocd");
+    let template = agent::template(&goc(), expected, &ours(), "argocd");
     let entries = [
         Entry {
-            gitops_cluster: GOC,
-            template: template["metadata"]["name"].as_str().context("no name")?,
-            next: Some("argocd-agent-addon-argocd-fleet-01234567"),
+            gitops_cluster: goc(),
+            template: template["metadata"]["name"].as_str().context("no name")?.to_owned(),
+            next: Some("argocd-agent-addon-argocd-fleet-01234567".to_owned()),
         },
         Entry {
-            gitops_cluster: ("argocd", "other"),
-            template: "argocd-agent-addon-argocd-other-01234567",
+            gitops_cluster: ObjectName::new("argocd", "other"),
+            template: "argocd-agent-addon-argocd-other-01234567".to_owned(),
             next: None,
         },
     ];
@@ -104,25 +108,21 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         ]),
         ..expected.clone()
     };
-    let mut objects = agent::decisions(GOC, &[&*stage.cluster].into(), &DecidedClusters::new());
-    for decision in &mut objects {
-        // The status of a decision is a separate resource.
-        decision.as_object_mut().context("no object")?.remove("status");
-    }
-    objects.extend([
-        agent::placement(GOC),
-        agent::next_placement(GOC),
-        agent::deployment_config(GOC, expected, &server()),
+    let objects = [
+        agent::decision(&goc(), AddonPlacement::All, 1),
+        agent::placement(&goc(), AddonPlacement::All),
+        agent::placement(&goc(), AddonPlacement::Next),
+        agent::deployment_config(&goc(), expected, &server()),
         agent::management(&entries, None),
-        agent::ca_work(&stage.cluster, NAMESPACE, "PEM", "argocd/fleet"),
+        agent::ca_work(&goc(), &stage.cluster, NAMESPACE, "PEM"),
         agent::argocd_work(
-            GOC,
+            &goc(),
             &stage.cluster,
             &operated,
             &server(),
             Some("example.com/argocd-agent:v1"),
         ),
-    ]);
+    ];
     for object in &objects {
         stage
             .hub

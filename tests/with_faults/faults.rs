@@ -1,15 +1,13 @@
 //! Tests of failures of the API server: unaffected objects are served, failed requests are retried with backoff and counted, and
 //! after the recovery the state is as if there had been no failure.
 
-use crate::stage::{
-    APPLY_ERROR, DEGRADED, INFO, RETRIES, Replica, Stage, WorkHealth, backs_off, config_map, lists, messages, stage,
-    writes_of,
-};
+use crate::stage::{RETRIES, Replica, Stage, WorkHealth, backs_off, config_map, lists, stage, writes_of};
 use anyhow::{Context, Result, ensure};
 use ocm::names::{WorkName, set_name_max};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use testbed::ObjectRef;
+use testbed::application::{APPLY_ERROR, DEGRADED, INFO, messages};
 use testbed::proxy::{Fault, RecordedRequest, Times};
 
 const ERRORS: &str = "argocd_ocm_cmp_reconcile_errors_total";

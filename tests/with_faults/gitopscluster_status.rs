@@ -88,8 +88,7 @@ async fn issue(stage: &Stage, cluster: &str, all: [Timestamp; 2]) -> Result<()> 
         let common_name = pki::authority_name(not_before);
         let recipe = Recipe::Authority {
             common_name,
-            not_before,
-            not_after,
+            validity: not_before..not_after,
         };
         let mut made = pki::make(&recipe, None)?;
         let certificate = made.remove("tls.crt").flatten().context("a certificate")?;

@@ -92,6 +92,12 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
     ];
     hub.kubectl(&[&patch[..], &emergency].concat())?;
 
+    let uninstall = run(hub, &["uninstall"]).expect_err("it would end the hold").to_string();
+    assert!(
+        uninstall.contains("is on hold: storage migration, which its admission policy enforces"),
+        "{uninstall}"
+    );
+
     assert_eq!(
         run(hub, &["release", "warehouse"])?,
         "managed cluster warehouse released\n"

@@ -1,9 +1,10 @@
 //! Tests that an unchanged state costs no requests, and a change costs one write.
 
-use crate::stage::{APPLY_ERROR, DEGRADED, Stage, WorkHealth, lists, stage, writes, writes_of};
+use crate::stage::{Stage, WorkHealth, lists, stage, writes, writes_of};
 use anyhow::Result;
 use serde_json::json;
 use testbed::ObjectRef;
+use testbed::application::{APPLY_ERROR, DEGRADED, INFO};
 use testbed::proxy::RecordedRequest;
 
 /// Creates Applications in every state.
@@ -58,7 +59,7 @@ async fn change_costs_one_write_and_a_restart_none() -> Result<()> {
         let (kind, text) = match &*application.name {
             name if name.starts_with("badly") => (DEGRADED, "it is broken"),
             name if name.starts_with("refused") => (APPLY_ERROR, "it is refused"),
-            _ => (crate::stage::INFO, "healthy on 1"),
+            _ => (INFO, "healthy on 1"),
         };
         stage.wait_for_condition(application, kind, text).await?;
     }

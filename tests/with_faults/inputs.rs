@@ -1,8 +1,9 @@
 //! Tests of unusual objects that the API server accepts: the controller processes them, and they do not block others.
 
-use crate::stage::{DEGRADED, INFO, WorkHealth, messages, stage, writes_of};
+use crate::stage::{WorkHealth, stage, writes_of};
 use anyhow::ensure;
 use serde_json::{Value, json};
+use testbed::application::{DEGRADED, INFO, messages};
 use testbed::wait;
 
 #[tokio::test]

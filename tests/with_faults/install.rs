@@ -16,8 +16,10 @@ use anyhow::{Context, Result, ensure};
 use hub_state::model::shipped;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use testbed::{Borrowed, Hub, ObjectRef, Parts, Shared, wait};
@@ -37,16 +39,51 @@ const HEALTH: &str = "resource.customizations.health.work.open-cluster-managemen
 
 /// A separate hub, for one test at a time, because an installation affects all of it.
 pub(crate) struct Installation {
-    pub(crate) hub: Borrowed<Hub>,
+    pub(crate) hub: Borrowed<CleanHub>,
+    /// All objects of the hub when the test got it.
+    before: Vec<(String, Value)>,
     _turn: MutexGuard<'static, ()>,
+}
+
+/// A hub without an installation.
+pub(crate) struct CleanHub {
+    hub: Hub,
+    names: BTreeSet<String>,
+}
+
+impl Deref for CleanHub {
+    type Target = Hub;
+
+    fn deref(&self) -> &Hub {
+        &self.hub
+    }
+}
+
+impl CleanHub {
+    async fn start() -> Result<Self> {
+        let hub = start().await?;
+        let names = all(&hub)?.into_iter().map(|(name, _)| name).collect();
+        Ok(Self { hub, names })
+    }
+
+    /// Returns false if a test that failed has left objects or fields on the hub.
+    fn is_clean(&self) -> bool {
+        let is_left = |(name, object): &(String, Value)| !self.names.contains(name) || !of_ours(object).is_empty();
+        all(&self.hub).is_ok_and(|objects| !objects.iter().any(is_left))
+    }
 }
 
 /// Returns a hub with an Argo CD that has an argocd-server.
 async fn installation() -> Result<Installation> {
-    static HUBS: [(Mutex<()>, Shared<Hub>); 2] = [const { (Mutex::const_new(()), Shared::new()) }; 2];
+    static HUBS: [(Mutex<()>, Shared<CleanHub>); 2] = [const { (Mutex::const_new(()), Shared::new()) }; 2];
     let (turn, hub) = take_turn(&HUBS).await;
-    let hub = hub.borrow(start).await?;
-    Ok(Installation { hub, _turn: turn })
+    let hub = hub.borrow_if(async |hub| hub.is_clean(), CleanHub::start).await?;
+    let before = all(&hub)?;
+    Ok(Installation {
+        hub,
+        before,
+        _turn: turn,
+    })
 }
 
 async fn start() -> Result<Hub> {
@@ -64,6 +101,15 @@ async fn start() -> Result<Hub> {
     )
     .await?;
     Ok(hub)
+}
+
+/// Returns the manifests that `install` prints with these options.
+fn printed(form: &str, options: &str) -> Result<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    let output = command
+        .args(["install", "--print", "-o", form, options, IMAGE])
+        .output()?;
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 impl Installation {
@@ -111,41 +157,13 @@ impl Installation {
         self.hub.kubectl(&words).map(drop)
     }
 
-    /// Returns all objects of the hub, by kind and name, except those that change by themselves.
     fn all(&self) -> Result<Vec<(String, Value)>> {
-        const ATTEMPTS: usize = 20;
-        // For a moment after the deletion of a CRD, the API server still names its kind.
-        let was_deleted = |error: &anyhow::Error| {
-            let error = error.to_string();
-            error.contains("the server doesn't have a resource type")
-                || error.contains("the server could not find the requested resource")
-        };
-        let mut found = self.listed();
-        for _ in 1..ATTEMPTS {
-            if !found.as_ref().is_err_and(was_deleted) {
-                break;
-            }
-            found = self.listed();
-        }
-        let mut found: Value = serde_json::from_str(&found?)?;
-        let items = found["items"].as_array_mut().context("items")?;
-        let mut all: Vec<_> = items.iter_mut().map(|it| (name(it), it.take())).collect();
-        // The API server renews these Leases.
-        all.retain(|(name, _)| !name.starts_with("Lease kube-system/"));
-        all.sort_by(|one, other| one.0.cmp(&other.0));
-        Ok(all)
+        all(&self.hub)
     }
 
-    /// Lists the objects of all kinds, except those that change by themselves.
-    fn listed(&self) -> Result<String> {
-        let kinds = self.hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
-        let own = ["events", "componentstatuses", "apiservices", "endpoints"];
-        let kinds: Vec<_> = kinds
-            .lines()
-            .filter(|kind| !own.iter().any(|own| kind.split('.').next() == Some(own)))
-            .collect();
-        let list = ["get", &kinds.join(","), "-A", "-o", "json", "--show-managed-fields"];
-        self.hub.kubectl(&list)
+    /// Waits until the hub has exactly the objects that it had when the test got it.
+    async fn until_restored(&self) -> Result<()> {
+        self.until(&self.before).await
     }
 
     /// Waits until the hub has exactly these objects.
@@ -171,6 +189,43 @@ impl Installation {
         }
         Ok(())
     }
+}
+
+/// Returns all objects of the hub, by kind and name, except those that change by themselves.
+fn all(hub: &Hub) -> Result<Vec<(String, Value)>> {
+    const ATTEMPTS: usize = 20;
+    // For a moment after the deletion of a CRD, the API server still names its kind.
+    let was_deleted = |error: &anyhow::Error| {
+        let error = error.to_string();
+        error.contains("the server doesn't have a resource type")
+            || error.contains("the server could not find the requested resource")
+    };
+    let mut found = listed(hub);
+    for _ in 1..ATTEMPTS {
+        if !found.as_ref().is_err_and(was_deleted) {
+            break;
+        }
+        found = listed(hub);
+    }
+    let mut found: Value = serde_json::from_str(&found?)?;
+    let items = found["items"].as_array_mut().context("items")?;
+    let mut all: Vec<_> = items.iter_mut().map(|it| (name(it), it.take())).collect();
+    // The API server renews these Leases.
+    all.retain(|(name, _)| !name.starts_with("Lease kube-system/"));
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(all)
+}
+
+/// Lists the objects of all kinds, except those that change by themselves.
+fn listed(hub: &Hub) -> Result<String> {
+    let kinds = hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
+    let own = ["events", "componentstatuses", "apiservices", "endpoints"];
+    let kinds: Vec<_> = kinds
+        .lines()
+        .filter(|kind| !own.iter().any(|own| kind.split('.').next() == Some(own)))
+        .collect();
+    let list = ["get", &kinds.join(","), "-A", "-o", "json", "--show-managed-fields"];
+    hub.kubectl(&list)
 }
 
 fn named<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
@@ -224,7 +279,7 @@ fn shipped(file: &str) -> PathBuf {
 #[tokio::test]
 async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
+    let before = &installation.before;
     let tried = installation.run_ok(&["install", "--dry-run", ALL])?;
     for ((name, was), (_, is)) in before.iter().zip(installation.all()?) {
         assert_eq!(version(was), version(&is), "{name}");
@@ -295,7 +350,7 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     }
     let lines = installation.run_ok(&["uninstall"])?;
     assert_eq!(lines, tried.replace(" (dry run)", ""));
-    installation.until(&before).await?;
+    installation.until_restored().await?;
     assert_eq!(
         installation.run_ok(&["uninstall"])?,
         "argocd-ocm-cmp is not installed in namespace argocd\n"
@@ -343,7 +398,6 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
 #[tokio::test]
 async fn install_without_argo_cd_names_the_missing_parts() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     let missing = "install Argo CD first, or pass its namespace with --namespace\n";
     assert_eq!(
         installation.run_err(&["install", "-n", "nowhere"])?,
@@ -357,7 +411,7 @@ async fn install_without_argo_cd_names_the_missing_parts() -> Result<()> {
         "Deployment cluster1/argocd-server",
     ];
     assert_eq!(error, all.map(missing_object).concat());
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Tests of the shipped triggers and templates in Argo CD's notifications controller, with a receiver of webhooks.
 
-use crate::stage::{Stage, WorkHealth, messages, stage};
+use crate::stage::{Stage, WorkHealth, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use testbed::application::messages;
 use testbed::process::Process;
 use testbed::{ObjectRef, wait};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

@@ -1,9 +1,9 @@
 //! Tests of a hub whose etcd is restored in place, with an older revision: watches would miss all changes.
 
-use crate::stage::{DEGRADED, Stage, WorkHealth, config_map, own_stage, writes, writes_of};
+use crate::stage::{Stage, WorkHealth, config_map, own_stage, writes, writes_of};
 use anyhow::{Context, Result};
-use serde_json::json;
-use testbed::{ObjectRef, wait};
+use testbed::application::DEGRADED;
+use testbed::wait;
 
 /// Waits until the controller has renewed its Lease after the hub's latest write.
 async fn until_lease_is_renewed(stage: &Stage) -> Result<()> {
@@ -30,21 +30,7 @@ async fn restored_etcd_is_read_again_and_nothing_is_deleted() -> Result<()> {
     let controller = stage.controller_for("application-status,pull", &proxy).await?;
     let kept = stage.application("kept", WorkHealth::Healthy).await?;
     stage.wait_until_healthy(&kept).await?;
-    let pulled = ObjectRef::cluster("argoproj.io/v1alpha1", "Application", "pulled").with(json!({
-        "metadata": {"labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"}, "annotations": {
-                "apps.open-cluster-management.io/ocm-managed-cluster": stage.cluster,
-                "argocd.argoproj.io/skip-reconcile": "true",
-            }},
-        "spec": {
-            "project": "default",
-            "destination": {"server": "https://kubernetes.default.svc"},
-            "source": {"repoURL": "https://example.com/git"},
-        },
-    }));
-    let pulled = stage.hub.create_application(&pulled).await?;
-    let uid = pulled["metadata"]["uid"].as_str().context("a UID")?;
-    let work = ObjectRef::manifest_work(&stage.cluster, &format!("pulled-{}", &uid[..5]));
-    stage.hub.wait_for(&work, |_| true).await?;
+    let (_, work) = stage.pulled_application("pulled").await?;
 
     let copy = stage.hub.copy_etcd()?;
     let lost = stage.application("lost", WorkHealth::Healthy).await?;

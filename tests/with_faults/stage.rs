@@ -1,11 +1,12 @@
 //! The shared environment: two hubs that the tests take turns to use, Applications with works, and replicas of the controller.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use testbed::application::{CLUSTER, INFO, PULL, SKIP_RECONCILE, messages};
 use testbed::process::{self, Process};
 use testbed::proxy::{Proxy, RecordedRequest};
 use testbed::{Hub, ObjectRef, new_condition, tracked_work, wait};
@@ -87,6 +88,24 @@ impl Stage {
         Ok(application)
     }
 
+    /// Creates an Application of the pull model, which has no finalizer, and returns it with its work, once the controller has
+    /// created that.
+    pub(crate) async fn pulled_application(&self, name: &str) -> Result<(ObjectRef, ObjectRef)> {
+        let application = ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
+            "metadata": {"labels": {PULL: "true"}, "annotations": {CLUSTER: self.cluster, SKIP_RECONCILE: "true"}},
+            "spec": {
+                "project": "default",
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": name},
+                "source": {"repoURL": "https://example.com/git", "path": "."},
+            },
+        }));
+        let created = self.hub.create_application(&application).await?;
+        let uid = created["metadata"]["uid"].as_str().context("a UID")?;
+        let work = ObjectRef::manifest_work(&self.cluster, &format!("{name}-{}", &uid[..5]));
+        self.hub.wait_for(&work, |_| true).await?;
+        Ok((ObjectRef::of(&created), work))
+    }
+
     async fn work(&self, application: &str, health: WorkHealth) -> Result<()> {
         let work = tracked_work(application, &self.cluster, application, &[config_map(application)]);
         self.hub.create(&work).await?;
@@ -112,20 +131,8 @@ impl Stage {
                 "conditions": conditions,
             }]},
         });
-        self.write_status(application, &status).await
-    }
-
-    /// Writes this status as the agent does, at once.
-    pub(crate) async fn write_status(&self, work: &str, status: &Value) -> Result<()> {
-        let mut full_status = json!({"conditions": null, "resourceStatus": null});
-        for (key, value) in status.as_object().into_iter().flatten() {
-            full_status[key] = value.clone();
-        }
-        let work = ObjectRef::manifest_work(&self.cluster, work);
-        self.hub
-            .patch_status(&work, &json!({"status": full_status}))
-            .await
-            .map(drop)
+        let work = ObjectRef::manifest_work(&self.cluster, application);
+        self.hub.patch_status(&work, &json!({"status": status})).await.map(drop)
     }
 
     /// Waits until the Application has a condition of that type whose message contains that text.
@@ -203,18 +210,6 @@ impl Stage {
 /// Returns the manifest of every work: OCM rejects an empty work.
 pub(crate) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": name}})
-}
-
-/// The condition with the totals.
-pub(crate) const INFO: &str = "ManifestWorkInfo";
-pub(crate) const DEGRADED: &str = "ManifestWorkDegradedWarning";
-pub(crate) const APPLY_ERROR: &str = "ManifestWorkApplyError";
-
-/// Returns the messages of an Application's conditions of that type.
-pub(crate) fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
-    let conditions = application["status"]["conditions"].as_array().into_iter().flatten();
-    let of_kind = conditions.filter(|condition| condition["type"] == kind);
-    of_kind.filter_map(|condition| condition["message"].as_str()).collect()
 }
 
 /// Returns the requests that write an Application.

@@ -11,9 +11,13 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
+
+#[path = "../../tests/common/conversation.rs"]
+mod conversation;
+
+use conversation::Conversation;
 
 /// The version of Kubernetes at the destination.
 const KUBE_VERSION: &str = "1.33.4";
@@ -207,24 +211,15 @@ fn sources(folder: &Path, found: &mut Vec<(SampleKind, PathBuf)>) -> Result<()> 
     Ok(())
 }
 
-/// Argo CD's own code, which answers each line of JSON with one.
-struct ArgoCdProcess {
-    process: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
+/// Argo CD's own code.
+struct ArgoCdProcess(Conversation);
 
 impl ArgoCdProcess {
     fn start(program: &str, tools: &str) -> Result<Self> {
         let mut command = Command::new(program);
         command.env("PATH", tools).env("ARGOCD_LOG_LEVEL", "panic");
         command.envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, NO_PROXY)));
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        Ok(Self {
-            questions: process.stdin.take().context("its standard input")?,
-            answers: BufReader::new(process.stdout.take().context("its standard output")?),
-            process,
-        })
+        Conversation::start(command).map(Self)
     }
 
     /// Returns the objects of a source as JSON, or the error.
@@ -233,10 +228,7 @@ impl ArgoCdProcess {
             "root": checkout, "folder": source, "name": "shop", "namespace": "shop", "source": {},
             "kube_version": KUBE_VERSION, "kustomize_build_options": "",
         });
-        writeln!(self.questions, "{question}")?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        let answer: Value = serde_json::from_str(&answer)?;
+        let answer: Value = serde_json::from_str(&self.0.ask(&question)?)?;
         let error = answer["error"].as_str().context("an error")?;
         if !error.is_empty() {
             return Ok(Err(error.to_owned()));
@@ -245,13 +237,6 @@ impl ArgoCdProcess {
         Ok(Ok(manifests
             .filter_map(|manifest| manifest.as_str().map(str::to_owned))
             .collect()))
-    }
-}
-
-impl Drop for ArgoCdProcess {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -355,7 +340,6 @@ impl Programs {
 
 /// Compares all sources of these checkouts. Argo CD may write into them.
 pub(crate) fn run(checkouts: &[String]) -> Result<()> {
-    ensure!(!checkouts.is_empty(), "name folders of checkouts");
     let mut programs = Programs::find(root()?)?;
     let mut counts: BTreeMap<(SampleKind, &str), usize> = BTreeMap::new();
     for checkout in checkouts {

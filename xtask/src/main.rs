@@ -2,10 +2,11 @@
 //! `kinds`.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
 use release::ReleaseDestination;
 
 mod conformance;
@@ -23,40 +24,67 @@ mod test_run;
 /// The program, and its package.
 const PROGRAM: &str = "argocd-ocm-cmp";
 
-const USAGE: &str = "\
-usage: cargo xtask test [--quick]
-       cargo xtask setup
-       cargo xtask soak [MINUTES]
-       cargo xtask mutants [PART]
-       cargo xtask mutants --sample NUMBER FILE…
-       cargo xtask conformance FOLDER…
-       cargo xtask docs
-       cargo xtask release --to FOLDER|oci://REGISTRY [--programs FOLDER]
-       cargo xtask sbom [--target TRIPLE]
-       cargo xtask schema
-       cargo xtask kinds FOLDER...
-
-test      installs what the tests need, builds the real components, and runs all tests
-setup     installs what the tests need: packages, Go and Node.js; prints the PATH with them
-soak      runs the tests with random input again and again, each time with other input, until one fails or it is stopped
-mutants   checks that a unit test finds each mistake in xtask/mutants.txt, or those in files whose path contains PART;
-          --sample exchanges operators at NUMBER places of each file instead, and prints how many of these mistakes are found
-conformance
-          renders the charts, kustomizations and manifests of checkouts, and compares the objects with those of Argo CD's own code
-docs      builds the documentation as a site in target/docs, and installs mdBook the first time
-release   builds programs for amd64 and arm64, the image, the chart, bills of materials and checksums, and pushes image and chart
-sbom      prints the bill of materials of the program, as CycloneDX 1.5 JSON
-schema    writes the fields of Kubernetes' kinds, with which generate compares manifests, from Kubernetes' OpenAPI
-kinds     adds the custom kinds that the CRDs in folders define to those whose plural and scope generate knows
-
-  --quick                      only the tests without real components, which need neither Go nor Node.js
-  --to FOLDER|oci://REGISTRY   destination, such as oci://ghcr.io/argocd-ocm-cmp; all files are also in target/dist then
-  --programs FOLDER            existing programs, such as amd64/argocd-ocm-cmp, instead of compiling them
-  --target TRIPLE              for which the program is built (default: x86_64-unknown-linux-gnu)
-";
+/// Tasks of contributors.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+enum Task {
+    /// Install what the tests need, build the real components, and run all tests
+    Test {
+        /// Only the tests without real components, which need neither Go nor Node.js
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Install what the tests need: packages, Go and Node.js; print the PATH with them
+    Setup,
+    /// Run the tests with random input again and again, each time with other input, until one fails or it is stopped
+    Soak {
+        /// The time after which it stops
+        minutes: Option<u64>,
+    },
+    /// Check that a unit test finds each mistake in xtask/mutants.txt, or those in files whose path contains PART
+    Mutants {
+        /// Exchange operators at NUMBER places of each FILE instead, and print how many of these mistakes are found
+        #[arg(long, value_name = "NUMBER")]
+        sample: Option<usize>,
+        /// A part of a path, or files with --sample
+        #[arg(value_name = "PART|FILE")]
+        files: Vec<String>,
+    },
+    /// Render the charts, kustomizations and manifests of checkouts, and compare the objects with those of Argo CD's own code
+    Conformance {
+        /// The checkouts
+        #[arg(required = true)]
+        folders: Vec<String>,
+    },
+    /// Build the documentation as a site in target/docs, and install mdBook the first time
+    Docs,
+    /// Build programs for amd64 and arm64, the image, the chart, bills of materials and checksums, and push image and chart
+    Release {
+        /// Destination, such as oci://ghcr.io/argocd-ocm-cmp; all files are also in target/dist then
+        #[arg(long, value_name = "FOLDER|oci://REGISTRY")]
+        to: String,
+        /// Existing programs, such as amd64/argocd-ocm-cmp, instead of compiling them
+        #[arg(long, value_name = "FOLDER")]
+        programs: Option<PathBuf>,
+    },
+    /// Print the bill of materials of the program, as CycloneDX 1.5 JSON
+    Sbom {
+        /// The target for which the program is built
+        #[arg(long, value_name = "TRIPLE", default_value = "x86_64-unknown-linux-gnu")]
+        target: String,
+    },
+    /// Write the fields of Kubernetes' kinds, with which generate compares manifests, from Kubernetes' OpenAPI
+    Schema,
+    /// Add the custom kinds that the CRDs in folders define to those whose plural and scope generate knows
+    Kinds {
+        /// The folders with CRDs
+        #[arg(required = true)]
+        folders: Vec<String>,
+    },
+}
 
 fn main() -> ExitCode {
-    match run() {
+    match run(Task::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error:#}");
@@ -65,52 +93,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    match arguments.next().as_deref() {
-        Some("test") => match arguments.next().as_deref() {
-            None => test_run::run(),
-            Some("--quick") => test_run::run_quick(),
-            Some(option) => bail!("unknown option {option}\n{USAGE}"),
-        },
-        Some("setup") => Ok(writeln!(io::stdout(), "{}", setup::everything()?.display())?),
-        Some("soak") => soak::run(arguments.next().as_deref()),
-        Some("mutants") => match arguments.next().as_deref() {
-            Some("--sample") => {
-                let number = arguments.next().context("--sample needs a number")?;
-                mutants::run_sample(&number, &arguments.collect::<Vec<_>>())
-            }
-            part => mutants::run(part),
-        },
-        Some("conformance") => conformance::run(&arguments.collect::<Vec<_>>()),
-        Some("docs") => docs::run(),
-        Some("release") => {
-            let (mut to, mut programs) = (None, None);
-            while let Some(option) = arguments.next() {
-                match option.as_str() {
-                    "--to" => to = arguments.next(),
-                    "--programs" => programs = arguments.next(),
-                    _ => bail!("unknown option {option}\n{USAGE}"),
-                }
-            }
-            let to = to.context("--to needs a folder, or a registry as oci://REGISTRY")?;
-            release::run(&ReleaseDestination::new(&to), programs.as_deref().map(Path::new))
-        }
-        Some("sbom") => {
-            let mut target = "x86_64-unknown-linux-gnu".to_owned();
-            while let Some(option) = arguments.next() {
-                match option.as_str() {
-                    "--target" => target = arguments.next().context("--target needs a triple")?,
-                    _ => bail!("unknown option {option}\n{USAGE}"),
-                }
-            }
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Test { quick: false } => test_run::run(),
+        Task::Test { quick: true } => test_run::run_quick(),
+        Task::Setup => Ok(writeln!(io::stdout(), "{}", setup::everything()?.display())?),
+        Task::Soak { minutes } => soak::run(minutes),
+        Task::Mutants { sample: None, files } => mutants::run(files.first().map(String::as_str)),
+        Task::Mutants {
+            sample: Some(number),
+            files,
+        } => mutants::run_sample(number, &files),
+        Task::Conformance { folders } => conformance::run(&folders),
+        Task::Docs => docs::run(),
+        Task::Release { to, programs } => release::run(&ReleaseDestination::new(&to), programs.as_deref()),
+        Task::Sbom { target } => {
             let text = serde_json::to_string_pretty(&sbom::build_sbom(&target)?)?;
             Ok(writeln!(io::stdout(), "{text}")?)
         }
-        Some("schema") => schema::run(),
-        Some("kinds") => kinds::run(&arguments.collect::<Vec<_>>()),
-        Some("help" | "--help" | "-h") => Ok(write!(io::stdout(), "{USAGE}")?),
-        _ => bail!("no command\n{USAGE}"),
+        Task::Schema => schema::run(),
+        Task::Kinds { folders } => kinds::run(&folders),
     }
 }
 

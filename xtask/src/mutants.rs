@@ -145,9 +145,8 @@ pub(crate) fn run(part: Option<&str>) -> Result<()> {
 }
 
 /// Tests about `number` mutants of each of these files, and prints the survivors.
-pub(crate) fn run_sample(number: &str, files: &[String]) -> Result<()> {
+pub(crate) fn run_sample(number: usize, files: &[String]) -> Result<()> {
     let root = root()?;
-    let number = number.parse().context("NUMBER must be a number")?;
     let mut chosen = Vec::new();
     for file in files {
         let text = fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;

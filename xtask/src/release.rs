@@ -263,18 +263,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn destination_is_a_folder_or_a_registry() {
-        assert_eq!(
-            ReleaseDestination::new("dist"),
-            ReleaseDestination::Folder("dist".into())
-        );
-        assert_eq!(
-            ReleaseDestination::new("oci://localhost:5000/ours/"),
-            ReleaseDestination::Registry("localhost:5000/ours".to_owned())
-        );
-    }
-
-    #[test]
     fn keeps_what_is_in_the_folder_of_a_user() {
         let folder = ReleaseDestination::Folder(concat!(env!("CARGO_MANIFEST_DIR"), "/src").into());
         let error = empty_folder(&folder, Path::new("/nowhere")).expect_err("it has files");

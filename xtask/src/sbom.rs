@@ -19,27 +19,6 @@ mod tree;
 
 use tree::Package;
 
-/// The crates of this repository that the program is made of. They are on no registry, where other packages have these names.
-const OUR_CRATES: [&str; 17] = [
-    "application_set_report",
-    "application_status",
-    "argocd_agent",
-    "assignment",
-    "cluster_secrets",
-    "controller",
-    "generate",
-    "gitopscluster",
-    "hub",
-    "hub_state",
-    "live",
-    "manifest",
-    "ocm",
-    "pki",
-    "primitives",
-    "pull",
-    "runtime",
-];
-
 /// A component that a compiler adds to the program.
 struct Added {
     name: &'static str,
@@ -138,7 +117,8 @@ fn expression(licence: &str) -> String {
 
 fn purl(package: &Package) -> String {
     let (name, version) = (&package.name, package.version.replace('+', "%2B"));
-    if OUR_CRATES.contains(&&**name) {
+    // The crates of this repository are on no registry, where other packages have their names.
+    if package.is_local && name != PROGRAM {
         format!("pkg:generic/{PROGRAM}/{name}@{version}")
     } else {
         format!("pkg:cargo/{name}@{version}")

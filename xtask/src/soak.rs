@@ -11,11 +11,7 @@ const HISTORIES: u64 = 200;
 const CASES: u64 = 2_000;
 
 /// Runs rounds for these minutes, or until it is stopped.
-pub(crate) fn run(minutes: Option<&str>) -> Result<()> {
-    let minutes: Option<u64> = minutes
-        .map(str::parse)
-        .transpose()
-        .context("MINUTES must be a number")?;
+pub(crate) fn run(minutes: Option<u64>) -> Result<()> {
     let limit = minutes.map(|minutes| Duration::from_secs(60 * minutes));
     let started = Instant::now();
     let first = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() << 20;

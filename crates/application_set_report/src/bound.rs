@@ -273,7 +273,8 @@ fn size(value: &impl Serialize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Report, Set, app};
+    use crate::{Report, app};
+    use primitives::object_ref::ObjectRef;
     use serde_json::Value;
     use std::sync::LazyLock;
 
@@ -305,12 +306,8 @@ mod tests {
 
     /// Returns the report as stored, and the description of what was dropped.
     fn report(lines: &[Line<'_>]) -> (Value, String) {
-        let set = Set {
-            namespace: "argocd",
-            name: "shop",
-            uid: "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b",
-        };
-        let report = Report::new(set, lines);
+        let set = ObjectRef::new("argocd", "shop");
+        let report = Report::new(&set, "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b", lines);
         let (object, cut) = (report.object(), report.cut().unwrap_or_default().to_owned());
         assert!(object.to_string().len() < MIB, "{}", object.to_string().len());
         assert_eq!(
@@ -332,6 +329,12 @@ mod tests {
         entries(report).iter().filter(|entry| which(entry)).count()
     }
 
+    fn lines<'a>(count: usize, line_of: impl Fn(usize) -> (&'a str, &'a [&'a str])) -> Vec<Line<'a>> {
+        let all = (0..count).map(|number| (number, line_of(number)));
+        all.map(|(number, (health, messages))| line(number, health, messages))
+            .collect()
+    }
+
     fn is_healthy(entry: &Value) -> bool {
         entry["healthStatus"] == "Healthy"
     }
@@ -339,8 +342,8 @@ mod tests {
     #[test]
     fn report_that_fits_is_not_truncated() {
         let long = "x".repeat(100_000);
-        let lines: Vec<_> = (0..1_000).map(|n| line(n, "Healthy", &[])).collect();
-        let lines = [lines, vec![line(1_000, "Degraded", &[&long, "and more"])]].concat();
+        let mut lines = lines(1_000, |_| ("Healthy", &[]));
+        lines.push(line(1_000, "Degraded", &[&long, "and more"]));
         let (report, cut) = report(&lines);
         assert_eq!((entries(&report).len(), cut.as_str()), (1_001, ""));
         assert_eq!(entries(&report)[1_000]["conditions"][0]["message"], long);
@@ -351,15 +354,14 @@ mod tests {
     fn report_of_5000_clusters_lists_every_cluster() {
         let long = "no space left on device ".repeat(20);
         // All Applications, and the messages of one in ten.
-        let lines: Vec<_> = (0..5_000)
-            .map(|n| {
-                if n % 10 == 0 {
-                    line(n, "Degraded", &[&long])
-                } else {
-                    line(n, "Healthy", &[])
-                }
-            })
-            .collect();
+        let ill = [&*long];
+        let lines = lines(5_000, |n| {
+            if n % 10 == 0 {
+                ("Degraded", &ill[..])
+            } else {
+                ("Healthy", &[])
+            }
+        });
         let (report, cut) = report(&lines);
         assert_eq!(
             cut,
@@ -380,7 +382,8 @@ mod tests {
     #[test]
     fn report_of_5000_degraded_clusters_lists_every_cluster() {
         let long = "no space left on device ".repeat(20);
-        let lines: Vec<_> = (0..5_000).map(|n| line(n, "Degraded", &[&long])).collect();
+        let ill = [&*long];
+        let lines = lines(5_000, |_| ("Degraded", &ill));
         let (report, cut) = report(&lines);
         assert_eq!(
             cut,
@@ -398,9 +401,7 @@ mod tests {
             _ => "Healthy",
         };
         let message = ["no space left on device"];
-        let lines: Vec<_> = (0..20_000)
-            .map(|n| line(n, health(n), if n % 50 == 0 { &message } else { &[] }))
-            .collect();
+        let lines = lines(20_000, |n| (health(n), if n % 50 == 0 { &message[..] } else { &[] }));
         let (report, cut) = report(&lines);
         assert_eq!(count(&report, |entry| !is_healthy(entry)), 600);
         assert_eq!(
@@ -429,7 +430,7 @@ mod tests {
             8_000..16_000 => "Progressing",
             _ => "Degraded",
         };
-        let lines: Vec<_> = (0..20_000).map(|n| line(n, health(n), &["message"])).collect();
+        let lines = lines(20_000, |n| (health(n), &["message"]));
         let (report, cut) = report(&lines);
         assert_eq!(
             (
@@ -450,9 +451,7 @@ mod tests {
 
     #[test]
     fn truncated_report_prefers_healthy_entries_with_messages() {
-        let lines: Vec<_> = (0..9_000)
-            .map(|n| line(n, "Healthy", if n < 8_900 { &[] } else { &["message"] }))
-            .collect();
+        let lines = lines(9_000, |n| ("Healthy", if n < 8_900 { &[][..] } else { &["message"] }));
         let (report, _) = report(&lines);
         assert!(entries(&report).len() < 8_000);
         let last = entries(&report).iter().rev().take(100);
@@ -466,16 +465,15 @@ mod tests {
     fn more_unhealthy_entries_displace_only_healthy_ones() {
         // One more unhealthy line displaces healthy lines, never unhealthy ones.
         let long = "x".repeat(300);
+        let long = [&*long];
         for ill in [0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 9_000] {
-            let lines: Vec<_> = (0..9_000)
-                .map(|n| {
-                    if n < ill {
-                        line(n, "Degraded", &[&long])
-                    } else {
-                        line(n, "Healthy", &[])
-                    }
-                })
-                .collect();
+            let lines = lines(9_000, |n| {
+                if n < ill {
+                    ("Degraded", &long[..])
+                } else {
+                    ("Healthy", &[])
+                }
+            });
             let (report, _) = report(&lines);
             let shown = count(&report, |entry| !is_healthy(entry));
             assert!(shown == ill || count(&report, is_healthy) == 0, "{shown} of {ill}");
@@ -486,7 +484,8 @@ mod tests {
     #[test]
     fn measures_escaped_messages_and_cuts_at_characters() {
         let angles = "<".repeat(200);
-        let lines: Vec<_> = (0..1_000).map(|n| line(n, "Degraded", &[&angles])).collect();
+        let messages = [&*angles];
+        let lines = lines(1_000, |_| ("Degraded", &messages));
         let (escaped, cut) = report(&lines);
         let text = escaped.to_string();
         let stored = text.len() + 5 * text.matches('<').count();

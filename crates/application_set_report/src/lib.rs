@@ -24,19 +24,9 @@ pub use line::{Condition, Line};
 use hub_state::report;
 use hub_state::report::{ExistingReport, Fingerprint, HOSTING, Resource, Statuses, TRUNCATED};
 use ocm::application_set_report::{GROUP, KIND, VERSION};
-use serde_json::{Map, Value, json};
+use primitives::object_ref::ObjectRef;
+use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
-
-/// An ApplicationSet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Set<'a> {
-    /// The namespace of the ApplicationSet, its Applications and its report.
-    pub namespace: &'a str,
-    /// The name of the ApplicationSet and of its report.
-    pub name: &'a str,
-    /// The UID of the ApplicationSet.
-    pub uid: &'a str,
-}
 
 /// Returns the name of an Application in a report: `NAMESPACE/NAME`, followed by the one ManifestWork that carries it, if any.
 ///
@@ -53,7 +43,9 @@ pub fn app(namespace: &str, name: &str, work: Option<(&str, &str)>) -> String {
 /// The desired report.
 #[derive(Debug)]
 pub struct Report<'a> {
-    set: Set<'a>,
+    set: &'a ObjectRef,
+    /// The UID of the ApplicationSet.
+    uid: &'a str,
     cut: Option<String>,
     statuses: Statuses<'a>,
 }
@@ -61,12 +53,13 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     /// Builds the report of a set; the result does not depend on the order of the lines.
     #[must_use]
-    pub fn new(set: Set<'a>, lines: &'a [Line<'a>]) -> Self {
+    pub fn new(set: &'a ObjectRef, uid: &'a str, lines: &'a [Line<'a>]) -> Self {
         let mut ordered: Vec<&Line<'_>> = lines.iter().collect();
         ordered.sort_unstable_by_key(|line| (line.cluster, &line.app));
         let bounded = bound::fit(&all_resources(&ordered), &ordered);
         Self {
             set,
+            uid,
             cut: bounded.cut,
             statuses: Statuses {
                 cluster_conditions: bounded.entries,
@@ -79,7 +72,7 @@ impl<'a> Report<'a> {
     /// Returns the fingerprint of the report's content.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        report::fingerprint(Some(&hosting(&self.set)), self.cut.as_deref(), &self.statuses)
+        report::fingerprint(Some(&hosting(self.set)), self.cut.as_deref(), &self.statuses)
     }
 
     /// Returns the description of what the report leaves out, or `None` if it is complete.
@@ -91,15 +84,14 @@ impl<'a> Report<'a> {
     /// Returns the object to create if there is no report.
     #[must_use]
     pub fn object(&self) -> Value {
-        let Set { namespace, name, .. } = self.set;
-        let mut metadata = Map::from_iter([
-            ("name".to_owned(), json!(name)),
-            ("namespace".to_owned(), json!(namespace)),
-            ("labels".to_owned(), json!({HOSTING: hosting(&self.set)})),
-            ("ownerReferences".to_owned(), json!([self.owner()])),
-        ]);
+        let mut metadata = json!({
+            "name": &*self.set.name,
+            "namespace": &*self.set.namespace,
+            "labels": {HOSTING: hosting(self.set)},
+            "ownerReferences": [self.owner()],
+        });
         if let Some(cut) = &self.cut {
-            metadata.insert("annotations".to_owned(), json!({TRUNCATED: cut}));
+            metadata["annotations"] = json!({TRUNCATED: cut});
         }
         json!({
             "apiVersion": format!("{GROUP}/{VERSION}"),
@@ -112,19 +104,19 @@ impl<'a> Report<'a> {
     /// Returns the merge patch from the existing report to this one, or `None` if they are equal.
     #[must_use]
     pub fn patch(&self, existing: &ExistingReport) -> Option<Value> {
-        let is_owned = existing.is_owned_by(self.set.uid);
+        let is_owned = existing.is_owned_by(self.uid);
         if is_owned && existing.fingerprint == Some(self.fingerprint()) {
             return None;
         }
-        let mut metadata = Map::from_iter([
-            ("resourceVersion".to_owned(), json!(existing.version)),
-            ("labels".to_owned(), json!({HOSTING: hosting(&self.set)})),
-            ("annotations".to_owned(), json!({TRUNCATED: self.cut})),
-        ]);
+        let mut metadata = json!({
+            "resourceVersion": existing.version,
+            "labels": {HOSTING: hosting(self.set)},
+            "annotations": {TRUNCATED: self.cut},
+        });
         if !is_owned {
             let others = existing.owners.iter().filter(|owner| !self.is_same_set(owner));
             let owners: Vec<_> = others.cloned().chain([self.owner()]).collect();
-            metadata.insert("ownerReferences".to_owned(), owners.into());
+            metadata["ownerReferences"] = owners.into();
         }
         // A merge patch keeps fields that it does not name.
         let mut statuses = json!({"resources": null, "clusterConditions": null});
@@ -139,14 +131,14 @@ impl<'a> Report<'a> {
         json!({
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "ApplicationSet",
-            "name": self.set.name,
-            "uid": self.set.uid,
+            "name": &*self.set.name,
+            "uid": self.uid,
         })
     }
 
     /// Returns true if an owner is an ApplicationSet of this name, possibly an earlier one with another UID.
     fn is_same_set(&self, owner: &Value) -> bool {
-        owner["kind"] == "ApplicationSet" && owner["name"] == self.set.name
+        owner["kind"] == "ApplicationSet" && owner["name"] == *self.set.name
     }
 }
 
@@ -160,7 +152,7 @@ fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
 
 /// Returns the first 63 characters of the set's namespace and name, without trailing characters that are invalid at the end of a
 /// label.
-fn hosting(set: &Set<'_>) -> String {
+fn hosting(set: &ObjectRef) -> String {
     const LABEL_MAX: usize = 63;
     let label: String = format!("{}.{}", set.namespace, set.name)
         .chars()
@@ -172,13 +164,11 @@ fn hosting(set: &Set<'_>) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use serde_json::Map;
+    use std::sync::LazyLock;
     use testing::merge;
 
-    const SET: Set<'_> = Set {
-        namespace: "argocd",
-        name: "shop",
-        uid: "u",
-    };
+    static SET: LazyLock<ObjectRef> = LazyLock::new(|| ObjectRef::new("argocd", "shop"));
 
     fn resource(api_version: &str, kind: &str, name: &str) -> Resource {
         Resource {
@@ -260,7 +250,7 @@ pub(crate) mod tests {
     fn lists_one_condition_per_application_and_cluster_sorted() {
         let resources = resources();
         let lines = lines(&resources);
-        let report = Report::new(SET, &lines);
+        let report = Report::new(&SET, "u", &lines);
         let desired = json!({
             "apiVersion": "apps.open-cluster-management.io/v1alpha1",
             "kind": "MulticlusterApplicationSetReport",
@@ -307,7 +297,7 @@ pub(crate) mod tests {
 
     #[test]
     fn report_of_a_set_without_applications_counts_zero() {
-        let object = Report::new(SET, &[]).object();
+        let object = Report::new(&SET, "u", &[]).object();
         let summary = object["statuses"]["summary"].as_object().expect("a summary");
         assert_eq!((summary.len(), summary.values().all(|count| count == "0")), (6, true));
         assert_eq!(object["statuses"].as_object().map(Map::len), Some(1));
@@ -315,13 +305,7 @@ pub(crate) mod tests {
 
     #[test]
     fn truncates_the_label_to_a_valid_label_value() {
-        let label = |namespace, name| {
-            hosting(&Set {
-                namespace,
-                name,
-                uid: "",
-            })
-        };
+        let label = |namespace, name| hosting(&ObjectRef::new(namespace, name));
         assert_eq!(label("openshift-gitops", "shop"), "openshift-gitops.shop");
         let long = "x".repeat(80);
         assert_eq!(label("argocd", &long), format!("argocd.{}", "x".repeat(56)));
@@ -334,9 +318,9 @@ pub(crate) mod tests {
         let resources = resources();
         let all = lines(&resources);
         let reports = [
-            Report::new(SET, &all),
-            Report::new(SET, &all[..1]),
-            Report::new(SET, &[]),
+            Report::new(&SET, "u", &all),
+            Report::new(&SET, "u", &all[..1]),
+            Report::new(&SET, "u", &[]),
         ];
         for from in &reports {
             for to in &reports {
@@ -354,7 +338,7 @@ pub(crate) mod tests {
         }
         let mut others: Vec<_> = all.iter().rev().cloned().collect();
         others.rotate_left(1);
-        let requeue_after = Report::new(SET, &others);
+        let requeue_after = Report::new(&SET, "u", &others);
         assert_eq!(
             requeue_after.patch(&existing(&stored(reports[0].object()))),
             None,
@@ -366,7 +350,7 @@ pub(crate) mod tests {
     fn patches_every_changed_field() {
         let resources = resources();
         let lines = lines(&resources);
-        let report = Report::new(SET, &lines);
+        let report = Report::new(&SET, "u", &lines);
         let object = stored(report.object());
         let mut changed = 0;
         for (path, value) in leaves("", &object) {
@@ -417,7 +401,7 @@ pub(crate) mod tests {
     fn adopts_reports_of_other_owners() {
         let resources = resources();
         let lines = lines(&resources);
-        let report = Report::new(SET, &lines);
+        let report = Report::new(&SET, "u", &lines);
         let with = |owners: Value| {
             let mut object = stored(report.object());
             merge(&mut object, &json!({"metadata": {"ownerReferences": owners}}));
@@ -442,7 +426,7 @@ pub(crate) mod tests {
 
     #[test]
     fn repairs_malformed_reports() {
-        let report = Report::new(SET, &[]);
+        let report = Report::new(&SET, "u", &[]);
         for statuses in [json!("none"), json!({"clusterConditions": "none"}), Value::Null] {
             let mut object = stored(report.object());
             object["statuses"] = statuses;

@@ -8,7 +8,7 @@
 
 mod mappers;
 
-use crate::{Condition, Line, Report, Set};
+use crate::{Condition, Line, Report};
 use hub_state::cache::Cache;
 use hub_state::condition_types::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
 use hub_state::model::{Application, Kind};
@@ -51,12 +51,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<A
     let lines: Vec<_> = applications
         .flat_map(|(object_ref, it)| lines(cache, object_ref, it))
         .collect();
-    let which = Set {
-        namespace: &object_ref.namespace,
-        name: &object_ref.name,
-        uid: &set.uid,
-    };
-    let report = Report::new(which, &lines);
+    let report = Report::new(object_ref, &set.uid, &lines);
     let (resource, object_ref) = (&REPORTS, object_ref.clone());
     let write = match found {
         None => Write::create(resource, object_ref.clone(), report.object()),

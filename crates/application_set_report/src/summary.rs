@@ -9,27 +9,26 @@ use hub_state::report::Summary;
 
 /// Computes the summary of lines sorted by cluster. Applications that are on no cluster are ignored.
 pub(super) fn summarize(lines: &[&Line<'_>]) -> Summary {
-    let (mut clusters, mut synced, mut healthy, mut in_progress) = (0_usize, 0_usize, 0_usize, 0_usize);
     let known = lines.iter().position(|line| !line.cluster.is_empty());
     let known = &lines[known.unwrap_or(lines.len())..];
-    for cluster in known.chunk_by(|one, other| one.cluster == other.cluster) {
-        clusters = clusters.saturating_add(1);
-        synced = synced.saturating_add(usize::from(cluster.iter().all(|line| line.is_synced())));
-        if cluster.iter().all(|line| line.is_healthy()) {
-            healthy = healthy.saturating_add(1);
-        } else if cluster.iter().all(|line| line.is_healthy() || line.is_progressing()) {
-            in_progress = in_progress.saturating_add(1);
-        }
-    }
+    let all: Vec<_> = known.chunk_by(|one, other| one.cluster == other.cluster).collect();
+    let (clusters, synced, healthy) = (all.len(), count(&all, Line::is_synced), count(&all, Line::is_healthy));
+    let no_worse_than_progressing = count(&all, |line| line.is_healthy() || line.is_progressing());
     let text = |count: usize| count.to_string();
     Summary {
         clusters: text(clusters),
         healthy: text(healthy),
-        in_progress: text(in_progress),
+        in_progress: text(no_worse_than_progressing.saturating_sub(healthy)),
         not_healthy: text(clusters.saturating_sub(healthy)),
         not_synced: text(clusters.saturating_sub(synced)),
         synced: text(synced),
     }
+}
+
+/// Returns the number of clusters for all of whose Applications this is true.
+fn count<'l>(clusters: &[&[&Line<'l>]], is: fn(&Line<'l>) -> bool) -> usize {
+    let with_all = clusters.iter().filter(|cluster| cluster.iter().all(|line| is(line)));
+    with_all.count()
 }
 
 #[cfg(test)]

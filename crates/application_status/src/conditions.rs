@@ -1,10 +1,10 @@
 //! Builds the conditions of an Application: few and short for any number of clusters, and with stable texts for the same state.
 
-use super::fleet::{ClusterStatus, Fleet, ReplicaSetHealth, SET};
+use super::fleet::{ClusterStatus, Fleet, SET};
 use hub_state::condition_types::{
-    APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE, is_own_type, unreachable,
+    APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE, unreachable,
 };
-use hub_state::model::Condition;
+use hub_state::model::{Condition, WorkState};
 use manifest::text::count;
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;
@@ -13,11 +13,6 @@ use std::collections::BTreeMap;
 
 /// The maximum number of conditions of one type; one more condition summarizes the rest.
 const MAX_CONDITIONS: usize = 10;
-
-/// Returns true if the condition is of one of our types.
-pub(super) fn is_own(condition: &Condition) -> bool {
-    is_own_type(&condition.kind)
-}
 
 /// Returns true if two lists are equal, ignoring order and transition times.
 pub(super) fn are_same(one: &[Condition], other: &[Condition]) -> bool {
@@ -51,7 +46,7 @@ pub(super) fn subject(condition: &Condition) -> Option<&str> {
 }
 
 /// Returns the conditions of an Application, given its present ones; none if it has no works.
-pub(super) fn compute(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
+pub(super) fn compute(fleet: &Fleet<'_>, before: &[Condition]) -> Vec<Condition> {
     if fleet.is_empty() {
         return Vec::new();
     }
@@ -65,13 +60,13 @@ pub(super) fn compute(fleet: &Fleet, before: &[Condition]) -> Vec<Condition> {
     let mut refused = clusters(&|cluster| joined(&cluster.refused));
     let mut degraded = clusters(&|cluster| joined(&cluster.degraded));
     let mut overdue = clusters(&|cluster| joined(&cluster.overdue));
-    let sets = |message_of: &dyn Fn(&ReplicaSetHealth) -> Option<String>| -> Vec<(String, String)> {
+    let sets = |message_of: &dyn Fn(&WorkState) -> Option<String>| -> Vec<(String, String)> {
         let messages = fleet.sets.iter().map(|(name, set)| (name, message_of(set)));
         messages
             .filter_map(|(name, message)| Some((format!("{SET}{name}"), message?)))
             .collect()
     };
-    let with_health = |set: &ReplicaSetHealth, health| (set.health == health).then(|| set.message.clone());
+    let with_health = |set: &WorkState, health| (set.health == health).then(|| set.message.clone());
     // If clusters report errors, the state of their set adds nothing.
     if degraded.is_empty() && refused.is_empty() {
         degraded.extend(sets(&|set| with_health(set, HealthStatus::Degraded)));
@@ -186,7 +181,7 @@ impl Totals {
     }
 }
 
-fn totals(fleet: &Fleet) -> String {
+fn totals(fleet: &Fleet<'_>) -> String {
     let all = || fleet.clusters.values();
     if fleet.deleting {
         let works = count(fleet.works, "work");

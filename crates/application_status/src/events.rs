@@ -8,7 +8,7 @@ use hub_state::model::Condition;
 use runtime::action::Event;
 
 /// Returns the Event for the change from one list of our conditions to another.
-pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet) -> Option<Event> {
+pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet<'_>) -> Option<Event> {
     let mut changes = Vec::new();
     for (kind, reason) in [
         (APPLY_ERROR, "ManifestWorkApplyFailed"),

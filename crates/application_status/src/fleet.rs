@@ -1,7 +1,7 @@
 //! The state of an Application on its clusters.
 
 use hub_state::cache::Cache;
-use hub_state::model::{Availability, Kind};
+use hub_state::model::{Availability, Kind, WorkState};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::hold::Hold;
@@ -13,22 +13,14 @@ pub(super) const SET: &str = "ManifestWorkReplicaSet ";
 
 /// The state of an Application on its clusters.
 #[derive(Debug, Default)]
-pub(super) struct Fleet {
+pub(super) struct Fleet<'c> {
     pub(super) clusters: BTreeMap<String, ClusterStatus>,
     /// The state of its ManifestWorkReplicaSets, by `NAMESPACE/NAME`.
-    pub(super) sets: BTreeMap<String, ReplicaSetHealth>,
+    pub(super) sets: BTreeMap<String, &'c WorkState>,
     pub(super) works: usize,
     pub(super) objects: usize,
     /// True if the Application is being deleted.
     pub(super) deleting: bool,
-}
-
-/// The health and message of a ManifestWorkReplicaSet.
-#[derive(Debug)]
-pub(super) struct ReplicaSetHealth {
-    pub(super) health: HealthStatus,
-    pub(super) message: String,
-    pub(super) overdue: Option<String>,
 }
 
 /// The state of an Application on one cluster.
@@ -57,8 +49,8 @@ impl ClusterStatus {
     }
 }
 
-impl Fleet {
-    pub(super) fn from_cache(cache: &Cache, application: &ObjectRef, deleting: bool, now: Timestamp) -> Self {
+impl<'c> Fleet<'c> {
+    pub(super) fn from_cache(cache: &'c Cache, application: &ObjectRef, deleting: bool, now: Timestamp) -> Self {
         let mut fleet = Self {
             deleting,
             ..Self::default()
@@ -67,12 +59,7 @@ impl Fleet {
             let state = &work.state;
             fleet.works = fleet.works.saturating_add(1);
             if kind == Kind::ReplicaSets {
-                let health = ReplicaSetHealth {
-                    health: state.health,
-                    message: state.message.clone(),
-                    overdue: state.overdue.clone(),
-                };
-                fleet.sets.insert(object_ref.to_string(), health);
+                fleet.sets.insert(object_ref.to_string(), state);
                 continue;
             }
             fleet.objects = fleet.objects.saturating_add(state.objects);

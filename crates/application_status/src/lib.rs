@@ -15,6 +15,7 @@ pub use conditions::Totals;
 use fleet::Fleet;
 use hub_state::annotations::REFRESH;
 use hub_state::cache::{Cache, owners};
+use hub_state::condition_types::is_own_type;
 use hub_state::model::{Condition, Kind};
 use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
@@ -55,7 +56,11 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
         return None;
     }
     let fleet = Fleet::from_cache(cache, object_ref, application.deleting, context.now);
-    let (own, others): (Vec<_>, Vec<_>) = application.conditions.iter().cloned().partition(conditions::is_own);
+    let (own, others): (Vec<_>, Vec<_>) = application
+        .conditions
+        .iter()
+        .cloned()
+        .partition(|it| is_own_type(&it.kind));
     let desired = conditions::compute(&fleet, &own);
     let differs = !conditions::are_same(&own, &desired);
     let refresh = context.stale && !application.refreshing && !application.deleting && !fleet.is_empty();
@@ -124,25 +129,26 @@ fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hub_state::cache::Change;
-    use hub_state::model::{Application, Availability, Work};
+    use ::testing::merge;
+    use hub_state::model::Availability;
     use hub_state::reconcile::Settings;
     use hub_state::testing;
-    use hub_state::testing::{AgentReport, BROKEN, REFUSED, WELL, now, of_set, set, set_of, tracked, work};
+    use hub_state::testing::{
+        AgentReport, BROKEN, REFUSED, WELL, deleted, now, of_set, set, set_of, stored, tracked, work,
+    };
     use runtime::action::Event;
     use runtime::queue::Refresh;
-    use runtime::store::Update;
     use runtime::text::TEXT_MAX;
 
     const LATER: &str = "2026-06-01T13:00:00Z";
 
     /// A simulated hub with the Application `argocd/shop`.
-    struct Hub(Cache);
+    struct Hub(Cache, Value);
 
     impl Hub {
         fn new() -> Self {
-            let mut hub = Self(Cache::new("argocd").with_shared_objects());
-            hub.application("{}");
+            let mut hub = Self(Cache::new("argocd").with_shared_objects(), Value::Null);
+            hub.application(&json!({}));
             hub
         }
 
@@ -150,15 +156,16 @@ mod tests {
             ObjectRef::new("argocd", "shop")
         }
 
-        fn application(&mut self, annotations: &str) {
-            let text = format!(
-                r#"{{"metadata":{{"uid":"u","resourceVersion":"7","annotations":{annotations}}},"status":{{"sync":{{}}}}}}"#
-            );
-            let application = Application::from_json(&text).expect("an Application");
-            self.0.apply(Change::objects(
-                Kind::Applications,
-                Update::Set(Self::object_ref(), application),
-            ));
+        /// Writes the Application with these fields in its metadata.
+        fn application(&mut self, metadata: &Value) {
+            let base = json!({"namespace": "argocd", "name": "shop", "uid": "u", "resourceVersion": "7"});
+            self.1 = json!({"metadata": base, "status": {"sync": {}}});
+            self.change(&json!({"metadata": metadata}));
+        }
+
+        fn change(&mut self, patch: &Value) {
+            merge(&mut self.1, patch);
+            self.0.apply(stored(Kind::Applications, &self.1));
         }
 
         fn on(&mut self, cluster: &str, report: &AgentReport<'_>) -> &mut Self {
@@ -180,10 +187,7 @@ mod tests {
         }
 
         fn without(&mut self, cluster: &str) -> &mut Self {
-            self.0.apply(Change::objects::<Work>(
-                Kind::Works,
-                Update::Deleted(ObjectRef::new(cluster, "shop")),
-            ));
+            self.0.apply(deleted(Kind::Works, &format!("{cluster}/shop")));
             self
         }
 
@@ -204,12 +208,7 @@ mod tests {
         /// Reconciles and applies the write.
         fn write(&mut self) -> Option<Action> {
             let action = self.decide(now(), false)?;
-            let mut application = self.0.application(&Self::object_ref()).expect("it is there").clone();
-            application.conditions = conditions_of(&action);
-            self.0.apply(Change::objects(
-                Kind::Applications,
-                Update::Set(Self::object_ref(), application),
-            ));
+            self.change(&json!({"status": {"conditions": conditions_of(&action)}}));
             Some(action)
         }
 
@@ -302,12 +301,7 @@ mod tests {
             condition("SharedResourceWarning", "b"),
             condition("ComparisonError", "a"),
         ];
-        let mut application = hub.0.application(&Hub::object_ref()).expect("it is there").clone();
-        application.conditions = others.to_vec();
-        hub.0.apply(Change::objects(
-            Kind::Applications,
-            Update::Set(Hub::object_ref(), application),
-        ));
+        hub.change(&json!({"status": {"conditions": others}}));
         let action = hub.on("eu1", &BROKEN).write().expect("a change");
         let conditions = conditions_of(&action);
         let kinds: Vec<_> = conditions.iter().map(|it| it.kind.as_str()).collect();
@@ -519,12 +513,7 @@ mod tests {
         let mut hub = Hub::new();
         hub.availability("eu2", Availability::Available);
         hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");
-        let text = r#"{"metadata":{"resourceVersion":"8","deletionTimestamp":"2026-06-01T11:00:00Z"}}"#;
-        let deleting = Application::from_json(text).expect("an Application");
-        hub.0.apply(Change::objects(
-            Kind::Applications,
-            Update::Set(Hub::object_ref(), deleting),
-        ));
+        hub.application(&json!({"deletionTimestamp": "2026-06-01T11:00:00Z"}));
         hub.without("eu1")
             .waiting("shop", "eu2", r#""deletionTimestamp":"2026-06-01T11:00:00Z""#)
             .write()
@@ -545,14 +534,7 @@ mod tests {
             let mut hub = Hub::new();
             hub.on("eu1", &BROKEN);
             assert!(hub.decide(now(), false).is_some());
-            let text = format!(
-                r#"{{"metadata":{{"deletionTimestamp":"2026-06-01T11:00:00Z","finalizers":["{finalizer}"]}}}}"#
-            );
-            let deleting = Application::from_json(&text).expect("an Application");
-            hub.0.apply(Change::objects(
-                Kind::Applications,
-                Update::Set(Hub::object_ref(), deleting),
-            ));
+            hub.application(&json!({"deletionTimestamp": "2026-06-01T11:00:00Z", "finalizers": [finalizer]}));
             assert_eq!(hub.decide(now(), true), None, "{finalizer}");
         }
     }
@@ -627,14 +609,11 @@ mod tests {
     #[test]
     fn ignores_applications_of_another_argo_cd() {
         let object_ref = ObjectRef::new("team", "shop");
-        let decide = |controller: &str| {
+        let decide = |controller: Value| {
             let mut cache = Cache::new("argocd");
-            let text = format!(r#"{{"metadata":{{}},"status":{{"controllerNamespace":{controller}}}}}"#);
-            let application = Application::from_json(&text).expect("an Application");
-            cache.apply(Change::objects(
-                Kind::Applications,
-                Update::Set(object_ref.clone(), application),
-            ));
+            let metadata = json!({"namespace": "team", "name": "shop"});
+            let application = json!({"metadata": metadata, "status": {"controllerNamespace": controller}});
+            cache.apply(stored(Kind::Applications, &application));
             let of_work = ObjectRef::new("eu1", &testing::name_of("team_shop"));
             cache.apply(work(&of_work, &tracked("team_shop", &of_work), &BROKEN));
             let settings = Settings::default();
@@ -644,9 +623,9 @@ mod tests {
             };
             reconcile(&cache, &object_ref, &context)
         };
-        assert!(decide(r#""argocd""#).is_some());
-        assert_eq!(decide(r#""gitops""#), None);
-        assert_eq!(decide("null"), None, "no Argo CD has reconciled it yet");
+        assert!(decide(json!("argocd")).is_some());
+        assert_eq!(decide(json!("gitops")), None);
+        assert_eq!(decide(Value::Null), None, "no Argo CD has reconciled it yet");
     }
 
     #[test]
@@ -666,7 +645,7 @@ mod tests {
         hub.on("eu1", &WELL).write().expect("a change");
         let action = hub.decide(now(), true).expect("a refresh");
         assert!(action.refresh && body(&action)["status"].is_null() && action.events.is_empty());
-        hub.application(r#"{"argocd.argoproj.io/refresh":"hard"}"#);
+        hub.application(&json!({"annotations": {"argocd.argoproj.io/refresh": "hard"}}));
         hub.write().expect("a change");
         assert_eq!(hub.decide(now(), true), None, "it was asked already");
     }
@@ -675,21 +654,16 @@ mod tests {
     fn ignores_applications_that_are_skipped_or_pulled() {
         for skip in ["true", "1", "T"] {
             let mut hub = Hub::new();
-            hub.application(&format!(r#"{{"argocd.argoproj.io/skip-reconcile":"{skip}"}}"#));
+            hub.application(&json!({"annotations": {"argocd.argoproj.io/skip-reconcile": skip}}));
             assert_eq!(hub.on("eu1", &BROKEN).decide(now(), true), None);
         }
         let mut hub = Hub::new();
-        hub.application(r#"{"argocd.argoproj.io/skip-reconcile":"yes"}"#);
+        hub.application(&json!({"annotations": {"argocd.argoproj.io/skip-reconcile": "yes"}}));
         assert!(
             hub.on("eu1", &BROKEN).decide(now(), true).is_some(),
             "which Argo CD does not understand either"
         );
-        let text = r#"{"metadata":{"labels":{"apps.open-cluster-management.io/pull-to-ocm-managed-cluster":"true"}}}"#;
-        let pulled = Application::from_json(text).expect("an Application");
-        hub.0.apply(Change::objects(
-            Kind::Applications,
-            Update::Set(Hub::object_ref(), pulled),
-        ));
+        hub.application(&json!({"labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"}}));
         assert_eq!(hub.decide(now(), true), None, "another controller reconciles it");
     }
 

@@ -1,10 +1,12 @@
 //! The objects that configure the installation of the add-on in OCM: our own Placements, a configuration for each GitOpsCluster,
 //! and the ClusterManagementAddOn.
 
-use super::{Server, labels, owner};
+use super::{Server, labels, metadata};
 use hub_state::model::DesiredAgent;
 use ocm::argocd_agent as names;
+use ocm::argocd_agent::AddonPlacement;
 use ocm::management_addon::strategy_at;
+use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};
 
 const GROUP: &str = "addon.open-cluster-management.io";
@@ -12,27 +14,17 @@ const API_VERSION: &str = "addon.open-cluster-management.io/v1alpha1";
 const TEMPLATES: &str = "addontemplates";
 const CONFIGS: &str = "addondeploymentconfigs";
 
-/// Returns the Placement of a GitOpsCluster that OCM's scheduler ignores: its PlacementDecisions are [`super::decisions()`]. So a
-/// gap in the decisions of the user's Placement uninstalls nothing, and the user's Placement does not need changes.
+/// Returns a Placement of a GitOpsCluster that OCM's scheduler ignores: its PlacementDecisions are ours. So a gap in the decisions
+/// of the user's Placement uninstalls nothing, and the user's Placement does not need changes.
 #[must_use]
-pub fn placement(gitops_cluster: (&str, &str)) -> Value {
-    unscheduled(gitops_cluster, &names::placement(gitops_cluster.1))
-}
-
-/// Returns the Placement of the clusters that already have the next version: its PlacementDecisions are
-/// [`super::next_decisions`].
-#[must_use]
-pub fn next_placement(gitops_cluster: (&str, &str)) -> Value {
-    unscheduled(gitops_cluster, &names::next_placement(gitops_cluster.1))
-}
-
-fn unscheduled(gitops_cluster: (&str, &str), name: &str) -> Value {
-    let mut annotations = owner(gitops_cluster);
-    annotations["cluster.open-cluster-management.io/experimental-scheduling-disable"] = "true".into();
+pub fn placement(gitops_cluster: &ObjectRef, placement: AddonPlacement) -> Value {
+    let namespace = &gitops_cluster.namespace;
+    let mut metadata = metadata(gitops_cluster, namespace, &placement.name(&gitops_cluster.name));
+    metadata["annotations"]["cluster.open-cluster-management.io/experimental-scheduling-disable"] = "true".into();
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta1",
         "kind": "Placement",
-        "metadata": {"namespace": gitops_cluster.0, "name": name, "labels": labels(), "annotations": annotations},
+        "metadata": metadata,
         "spec": {},
     })
 }
@@ -40,13 +32,12 @@ fn unscheduled(gitops_cluster: (&str, &str), name: &str) -> Value {
 /// Returns the AddOnDeploymentConfig of a GitOpsCluster: the namespace into which OCM installs the add-on, and the address of the
 /// principal. It may change in place: the address is the same for all clusters during a rollout.
 #[must_use]
-pub fn deployment_config(gitops_cluster: (&str, &str), desired: &DesiredAgent, server: &Server) -> Value {
+pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, server: &Server) -> Value {
+    let name = names::deployment_config(&gitops_cluster.name);
     json!({
         "apiVersion": API_VERSION,
         "kind": "AddOnDeploymentConfig",
-        "metadata": {
-            "namespace": gitops_cluster.0, "name": names::deployment_config(gitops_cluster.1), "labels": labels(), "annotations": owner(gitops_cluster),
-        },
+        "metadata": metadata(gitops_cluster, &gitops_cluster.namespace, &name),
         "spec": {
             "agentInstallNamespace": desired.namespace,
             "customizedVariables": [
@@ -57,22 +48,22 @@ pub fn deployment_config(gitops_cluster: (&str, &str), desired: &DesiredAgent, s
     })
 }
 
-/// The installation of the add-on for one GitOpsCluster.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+/// The installation of the add-on for one GitOpsCluster: its install strategy entries.
+#[derive(Clone, Debug)]
+pub struct Entry {
     /// The namespace and name of the GitOpsCluster.
-    pub gitops_cluster: (&'a str, &'a str),
+    pub gitops_cluster: ObjectRef,
     /// The name of its AddOnTemplate.
-    pub template: &'a str,
+    pub template: String,
     /// The name of the AddOnTemplate that some of its clusters already have, during a [rollout](super::rollout).
-    pub next: Option<&'a str>,
+    pub next: Option<String>,
 }
 
 /// Returns the ClusterManagementAddOn for these GitOpsClusters, given the current one. Keeps the settings of others: the display
 /// name, other kinds of configuration, and other Placements. For a cluster of two GitOpsClusters the later entry wins (OCM's
 /// rule).
 #[must_use]
-pub fn management(entries: &[Entry<'_>], existing: Option<&Value>) -> Value {
+pub fn management(entries: &[Entry], existing: Option<&Value>) -> Value {
     let existing = |path: &str| existing.and_then(|existing| existing.pointer(path));
     let list = |path: &str| existing(path).and_then(Value::as_array).cloned().unwrap_or_default();
     let mut placements = list("/spec/installStrategy/placements");
@@ -80,14 +71,14 @@ pub fn management(entries: &[Entry<'_>], existing: Option<&Value>) -> Value {
     placements.extend(entries.iter().flat_map(strategies));
     let mut configs = list("/spec/supportedConfigs");
     if let Some(first) = entries.first() {
-        let (namespace, name) = first.gitops_cluster;
+        let ObjectRef { namespace, name } = &first.gitops_cluster;
         configs.retain(|config| {
             let is = |resource| config["group"] == GROUP && config["resource"] == resource;
             !is(TEMPLATES) && !is(CONFIGS)
         });
         // OCM reads manifestConfigs and the registration from the default template only. Its API v1beta1, since OCM 1.3, needs a
         // default for every type of configuration.
-        let config = json!({"namespace": namespace, "name": names::deployment_config(name)});
+        let config = json!({"namespace": **namespace, "name": names::deployment_config(name)});
         let ours = [
             json!({"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": first.template}}),
             json!({"group": GROUP, "resource": CONFIGS, "defaultConfig": config}),
@@ -117,22 +108,11 @@ pub fn management(entries: &[Entry<'_>], existing: Option<&Value>) -> Value {
     })
 }
 
-/// Returns the AddOnTemplate that a ClusterManagementAddOn has for a GitOpsCluster now. Its [`Entry`] keeps this template while
-/// the desired one is unknown, because OCM uninstalls the add-on if the entry is missing.
+/// Returns the AddOnTemplate that a ClusterManagementAddOn has for a Placement of a GitOpsCluster now. An [`Entry`] keeps its
+/// template while the desired one is unknown, because OCM uninstalls the add-on if the entry is missing.
 #[must_use]
-pub fn present_template<'v>((namespace, name): (&str, &str), existing: &'v Value) -> Option<&'v str> {
-    template_at((namespace, &names::placement(name)), existing)
-}
-
-/// Returns the AddOnTemplate that a ClusterManagementAddOn has for the clusters of a GitOpsCluster that already have the next
-/// version.
-#[must_use]
-pub fn next_template<'v>((namespace, name): (&str, &str), existing: &'v Value) -> Option<&'v str> {
-    template_at((namespace, &names::next_placement(name)), existing)
-}
-
-fn template_at<'v>(at: (&str, &str), existing: &'v Value) -> Option<&'v str> {
-    template_names(strategy_at(at, existing)?).next()
+pub fn template_at<'v>(gitops: &ObjectRef, placement: AddonPlacement, existing: &'v Value) -> Option<&'v str> {
+    template_names(strategy_at(gitops, placement, existing)?).next()
 }
 
 /// Returns true if we wrote an install strategy entry, for a GitOpsCluster that may no longer exist.
@@ -141,7 +121,6 @@ fn is_ours(placement: &Value) -> bool {
     template_names(placement).any(|name| name.starts_with(&prefix))
 }
 
-/// Returns the names of the AddOnTemplates in an install strategy entry.
 fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
     let configs = placement["configs"].as_array().into_iter().flatten();
     configs
@@ -150,18 +129,18 @@ fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the install strategy entries of a GitOpsCluster. For a cluster of both the later entry wins (OCM's rule).
-fn strategies(entry: &Entry<'_>) -> impl Iterator<Item = Value> {
-    let (namespace, name) = entry.gitops_cluster;
-    let all = (names::placement(name), Some(entry.template));
-    let next = (names::next_placement(name), entry.next);
+fn strategies(entry: &Entry) -> impl Iterator<Item = Value> {
+    let ObjectRef { namespace, name } = &entry.gitops_cluster;
+    let all = (AddonPlacement::All, Some(&entry.template));
+    let next = (AddonPlacement::Next, entry.next.as_ref());
     let config = names::deployment_config(name);
     [all, next].into_iter().filter_map(move |(placement, template)| {
         Some(json!({
-            "namespace": namespace,
-            "name": placement,
+            "namespace": **namespace,
+            "name": placement.name(name),
             "configs": [
                 {"group": GROUP, "resource": TEMPLATES, "name": template?},
-                {"group": GROUP, "resource": CONFIGS, "namespace": namespace, "name": config},
+                {"group": GROUP, "resource": CONFIGS, "namespace": **namespace, "name": config},
             ],
             // We control the pace: OCM's strategies do not wait for the health of the add-on.
             "rolloutStrategy": {"type": "All"},
@@ -174,11 +153,11 @@ mod tests {
     use super::*;
     use crate::difference;
 
-    fn entry<'a>(name: &'a str, template: &'a str, next: Option<&'a str>) -> Entry<'a> {
+    fn entry(name: &str, template: &str, next: Option<&str>) -> Entry {
         Entry {
-            gitops_cluster: ("argocd", name),
-            template,
-            next,
+            gitops_cluster: ObjectRef::new("argocd", name),
+            template: template.to_owned(),
+            next: next.map(str::to_owned),
         }
     }
 
@@ -207,22 +186,19 @@ mod tests {
                 .iter()
                 .all(|it| it["rolloutStrategy"] == json!({"type": "All"}))
         );
-        for (gitops_cluster, first, next) in [
-            (("argocd", "a"), Some("argocd-agent-addon-argocd-a-1"), None),
+        for (namespace, name, first, next) in [
+            ("argocd", "a", Some("argocd-agent-addon-argocd-a-1"), None),
             (
-                ("argocd", "b"),
+                "argocd",
+                "b",
                 Some("argocd-agent-addon-argocd-b-1"),
                 Some("argocd-agent-addon-argocd-b-2"),
             ),
-            (("other", "b"), None, None),
+            ("other", "b", None, None),
         ] {
-            assert_eq!(
-                (
-                    present_template(gitops_cluster, &written),
-                    next_template(gitops_cluster, &written)
-                ),
-                (first, next)
-            );
+            let found = [AddonPlacement::All, AddonPlacement::Next]
+                .map(|placement| template_at(&ObjectRef::new(namespace, name), placement, &written));
+            assert_eq!(found, [first, next]);
         }
         let newer = [entry("a", "argocd-agent-addon-argocd-a-2", None)];
         let patch = difference(&management(&newer, Some(&written)), &written).expect("a template and a place less");
@@ -289,7 +265,7 @@ mod tests {
             namespace: "gitops".into(),
             ..DesiredAgent::default()
         };
-        let config = deployment_config(("argocd", "fleet"), &desired, &server);
+        let config = deployment_config(&ObjectRef::new("argocd", "fleet"), &desired, &server);
         assert_eq!(
             config["spec"],
             json!({

@@ -1,79 +1,83 @@
 //! The PlacementDecisions of our own Placements.
 
+use super::metadata;
+use super::reconcile::shared::{ensure, ensure_absent};
 use super::rollout::UpdatedClusters;
-use super::{labels, owner};
+use assignment::GitOpsClusterRef;
+use hub_state::model::Kind;
 use jiff::Timestamp;
-use ocm::argocd_agent as names;
+use ocm::argocd_agent::AddonPlacement;
+use ocm::resources::DECISION_STATUSES;
+use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
+use runtime::action::Write;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of clusters in one PlacementDecision (OCM's limit).
-pub const MAX: usize = 100;
+const MAX: usize = 100;
 
-/// The clusters of each existing PlacementDecision, by its [number](names::decision_number).
-pub type DecidedClusters = BTreeMap<usize, BTreeSet<Box<str>>>;
+/// The clusters of each existing PlacementDecision, by its [number](AddonPlacement::decision_number).
+type DecidedClusters<'a> = BTreeMap<usize, BTreeSet<&'a str>>;
 
-/// Returns the desired PlacementDecisions, each with its status, which is a subresource. A cluster stays in its
-/// PlacementDecision, so adding or removing one cluster changes one object; the caller deletes existing objects that are not in
-/// the result. Without clusters, the result is one PlacementDecision with an empty list.
-#[must_use]
-pub fn decisions(gitops_cluster: (&str, &str), clusters: &BTreeSet<&str>, existing: &DecidedClusters) -> Vec<Value> {
-    let placement = names::placement(gitops_cluster.1);
-    written(gitops_cluster, &placement, clusters, existing, &|_| String::new())
+/// Returns the writes that make the PlacementDecisions of a Placement name these clusters, and no others.
+pub(super) fn writes(
+    gitops: GitOpsClusterRef<'_>,
+    placement: AddonPlacement,
+    clusters: &UpdatedClusters<'_>,
+) -> Vec<Write> {
+    let (cache, ObjectRef { namespace, name }) = (gitops.cache, gitops.object_ref);
+    let decided = gitops.decisions(placement).filter_map(|(at, it)| {
+        Some((
+            placement.decision_number(name, &at.name)?,
+            it.decided_clusters().collect(),
+        ))
+    });
+    let mut writes = Vec::new();
+    let mut stay = BTreeSet::new();
+    for (number, share) in shares(clusters.keys().copied().collect(), &decided.collect()) {
+        let at = ObjectRef::new(namespace, &placement.decision(name, number));
+        let write = ensure(
+            cache,
+            Kind::OwnDecisions,
+            decision(gitops.object_ref, placement, number),
+        );
+        // The status is a subresource, which is written once the object is as desired: both writes of one version would conflict.
+        let unwritten = cache.object(Kind::OwnDecisions, &at).filter(|_| write.is_none());
+        writes.extend(write);
+        let decisions = status(&share, clusters);
+        if let Some(before) = unwritten.filter(|it| it.object["status"]["decisions"] != decisions) {
+            let body = json!({"metadata": {"resourceVersion": before.version}, "status": {"decisions": decisions}});
+            writes.push(Write::patch(&DECISION_STATUSES, at.clone(), body));
+        }
+        stay.insert(at);
+    }
+    let obsolete = gitops.decisions(placement).filter(|(at, _)| !stay.contains(*at));
+    writes.extend(obsolete.filter_map(|(at, it)| ensure_absent(Kind::OwnDecisions, at, it)));
+    writes
 }
 
-/// Returns the PlacementDecisions of the Placement for clusters that already have the next version. The field `reason`, which is
-/// free text, holds the time since when a cluster has it: no other field would survive a restart.
-#[must_use]
-pub fn next_decisions(
-    gitops_cluster: (&str, &str),
-    updated: &UpdatedClusters<'_>,
-    existing: &DecidedClusters,
-) -> Vec<Value> {
-    let placement = names::next_placement(gitops_cluster.1);
-    let since = |cluster: &str| {
-        updated
-            .get(cluster)
-            .copied()
-            .flatten()
-            .map(format_time)
-            .unwrap_or_default()
-    };
-    written(
-        gitops_cluster,
-        &placement,
-        &updated.keys().copied().collect(),
-        existing,
-        &since,
-    )
+/// Returns the decisions of these clusters. The field `reason`, which is free text, holds the time since when a cluster has the next
+/// version: no other field would survive a restart.
+fn status(share: &BTreeSet<&str>, clusters: &UpdatedClusters<'_>) -> Value {
+    let since = |cluster| clusters.get(cluster).copied().flatten().map(format_time);
+    let decisions = share
+        .iter()
+        .map(|cluster| json!({"clusterName": cluster, "reason": since(cluster).unwrap_or_default()}));
+    decisions.collect()
 }
 
 /// Returns the time in the `reason` of such a decision.
-#[must_use]
-pub fn since(decision: &Value) -> Option<Timestamp> {
+pub(super) fn since(decision: &Value) -> Option<Timestamp> {
     decision["reason"].as_str()?.parse().ok()
 }
 
-fn written(
-    gitops_cluster: (&str, &str),
-    placement: &str,
-    clusters: &BTreeSet<&str>,
-    existing: &DecidedClusters,
-    reason: &dyn Fn(&str) -> String,
-) -> Vec<Value> {
-    let shares = shares(clusters, existing);
-    shares
-        .iter()
-        .map(|(number, share)| decision(gitops_cluster, (placement, *number), share, reason))
-        .collect()
-}
-
-fn shares<'a>(clusters: &BTreeSet<&'a str>, existing: &DecidedClusters) -> BTreeMap<usize, BTreeSet<&'a str>> {
-    let mut left = clusters.clone();
+/// Returns the clusters of each PlacementDecision. A cluster stays in its PlacementDecision, so adding or removing one cluster
+/// changes one object. Without clusters, the result is one PlacementDecision with an empty list.
+fn shares<'a>(mut left: BTreeSet<&'a str>, existing: &DecidedClusters<'_>) -> DecidedClusters<'a> {
     let mut shares = BTreeMap::new();
     for (number, held) in existing {
-        let stay = held.iter().filter_map(|cluster| left.take(&**cluster));
+        let stay = held.iter().filter_map(|cluster| left.take(*cluster));
         let share: BTreeSet<&str> = stay.take(MAX).collect();
         if !share.is_empty() {
             shares.insert(*number, share);
@@ -92,36 +96,26 @@ fn shares<'a>(clusters: &BTreeSet<&'a str>, existing: &DecidedClusters) -> BTree
     shares
 }
 
-/// Builds a PlacementDecision. All are in one decision group: OCM counts groups from 0 without gaps, and ours are no groups.
-fn decision(
-    gitops_cluster: (&str, &str),
-    (placement, number): (&str, usize),
-    clusters: &BTreeSet<&str>,
-    reason: &dyn Fn(&str) -> String,
-) -> Value {
-    let mut labels = labels();
-    labels["cluster.open-cluster-management.io/placement"] = placement.into();
+/// Returns a PlacementDecision without its status. All are in one decision group: OCM counts groups from 0 without gaps, and ours
+/// are no groups.
+#[must_use]
+pub fn decision(gitops_cluster: &ObjectRef, placement: AddonPlacement, number: usize) -> Value {
+    let ObjectRef { namespace, name } = gitops_cluster;
+    let mut metadata = metadata(gitops_cluster, namespace, &placement.decision(name, number));
+    let labels = &mut metadata["labels"];
+    labels["cluster.open-cluster-management.io/placement"] = placement.name(name).into();
     labels["cluster.open-cluster-management.io/decision-group-index"] = "0".into();
     labels["cluster.open-cluster-management.io/decision-group-name"] = "".into();
-    let decisions: Vec<Value> = clusters
-        .iter()
-        .map(|cluster| json!({"clusterName": cluster, "reason": reason(cluster)}))
-        .collect();
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1beta1",
         "kind": "PlacementDecision",
-        "metadata": {
-            "namespace": gitops_cluster.0, "name": names::decision_of(placement, number), "labels": labels, "annotations": owner(gitops_cluster),
-        },
-        "status": {"decisions": decisions},
+        "metadata": metadata,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const GITOPS_CLUSTER: (&str, &str) = ("argocd", "fleet");
 
     fn fleet(count: usize) -> Vec<String> {
         (0..count).map(|number| format!("cluster{number:04}")).collect()
@@ -131,99 +125,64 @@ mod tests {
         clusters.iter().map(String::as_str).collect()
     }
 
-    /// Returns the state after these PlacementDecisions are written.
-    fn present(decisions: &[Value]) -> DecidedClusters {
-        let clusters = |decision: &Value| {
-            let decisions = decision["status"]["decisions"].as_array().expect("a list");
-            let name = |decision: &Value| decision["clusterName"].as_str().expect("a name").into();
-            decisions.iter().map(name).collect()
-        };
-        let number =
-            |decision: &Value| names::decision_number(GITOPS_CLUSTER.1, decision["metadata"]["name"].as_str()?);
-        let entry = |decision| Some((number(decision)?, clusters(decision)));
-        decisions.iter().filter_map(entry).collect()
-    }
-
-    fn all(present: &DecidedClusters) -> BTreeSet<&str> {
-        present.values().flatten().map(|cluster| &**cluster).collect()
+    /// Returns the number of PlacementDecisions, and of those that changed.
+    fn changed(before: &DecidedClusters<'_>, after: &DecidedClusters<'_>) -> (usize, usize) {
+        let changed = before.iter().zip(after).filter(|(before, after)| before != after);
+        (after.len(), changed.count())
     }
 
     #[test]
     fn changing_one_cluster_changes_one_decision() {
         let fleet = fleet(1001);
         let mut clusters = set(&fleet[..1000]);
-        let before = decisions(GITOPS_CLUSTER, &clusters, &DecidedClusters::new());
+        let before = shares(clusters.clone(), &DecidedClusters::new());
         assert_eq!(before.len(), 10);
-        assert_eq!(
-            before,
-            decisions(GITOPS_CLUSTER, &clusters, &present(&before)),
-            "nothing moves by itself"
-        );
+        assert_eq!(before, shares(clusters.clone(), &before), "nothing moves by itself");
         clusters.remove("cluster0123");
-        let after = decisions(GITOPS_CLUSTER, &clusters, &present(&before));
-        let changed = before.iter().zip(&after).filter(|(before, after)| before != after);
-        assert_eq!((after.len(), changed.count()), (10, 1));
+        let after = shares(clusters.clone(), &before);
+        assert_eq!(changed(&before, &after), (10, 1));
         clusters.insert("cluster1000");
-        let filled = decisions(GITOPS_CLUSTER, &clusters, &present(&after));
-        let changed = after.iter().zip(&filled).filter(|(before, after)| before != after);
-        assert_eq!((filled.len(), changed.count()), (10, 1), "the gap is filled first");
-        let existing = present(&filled);
-        assert_eq!(all(&existing), clusters);
+        let filled = shares(clusters.clone(), &after);
+        assert_eq!(changed(&after, &filled), (10, 1), "the gap is filled first");
+        assert_eq!(filled.into_values().flatten().collect::<BTreeSet<_>>(), clusters);
     }
 
     #[test]
     fn lists_each_cluster_in_one_decision_of_at_most_100() {
         let fleet = fleet(250);
-        let clusters = set(&fleet);
-        let too_many: BTreeSet<Box<str>> = fleet.iter().take(150).map(|name| name.as_str().into()).collect();
-        let twice: BTreeSet<Box<str>> = fleet[..3].iter().map(|name| name.as_str().into()).collect();
-        let gone: BTreeSet<Box<str>> = ["gone".into()].into();
-        let existing = DecidedClusters::from([(2, too_many), (5, twice), (7, gone)]);
-        let decisions = decisions(GITOPS_CLUSTER, &clusters, &existing);
-        let present = present(&decisions);
-        assert_eq!(all(&present), clusters);
-        assert_eq!(present.values().map(BTreeSet::len).sum::<usize>(), 250);
-        assert!(present.values().all(|share| (1..=MAX).contains(&share.len())));
+        let existing = DecidedClusters::from([(2, set(&fleet[..150])), (5, set(&fleet[..3])), (7, ["gone"].into())]);
+        let shares = shares(set(&fleet), &existing);
+        assert!(shares.values().all(|share| (1..=MAX).contains(&share.len())));
+        let all: Vec<_> = shares.into_values().flatten().collect();
+        assert_eq!((all.len(), all.into_iter().collect()), (250, set(&fleet)));
     }
 
     #[test]
     fn reads_back_since_when_a_cluster_has_the_next_version() {
         let time = Timestamp::from_second(1_800_000_000).ok();
-        let updated = UpdatedClusters::from([("a", time), ("b", None)]);
-        let decisions = next_decisions(GITOPS_CLUSTER, &updated, &DecidedClusters::new());
-        assert_eq!(decisions[0]["metadata"]["name"], "fleet-argocd-agent-next-decision-1");
-        let placement = &decisions[0]["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
-        assert_eq!(placement, "fleet-argocd-agent-next");
-        let decided = decisions[0]["status"]["decisions"].as_array().expect("a list");
+        let decided = status(&["a", "b"].into(), &[("a", time), ("b", None)].into());
+        let decided = decided.as_array().expect("a list");
         assert_eq!(decided.iter().map(since).collect::<Vec<_>>(), [time, None]);
     }
 
     #[test]
     fn writes_an_empty_decision_for_no_cluster() {
-        let existing = DecidedClusters::from([(3, ["gone".into()].into())]);
-        let decisions = decisions(GITOPS_CLUSTER, &BTreeSet::new(), &existing);
-        assert_eq!(present(&decisions), DecidedClusters::from([(1, BTreeSet::new())]));
-        insta::assert_snapshot!(serde_json::to_string_pretty(&decisions[0]).expect("it is JSON"), @r#"
-        {
-          "apiVersion": "cluster.open-cluster-management.io/v1beta1",
-          "kind": "PlacementDecision",
-          "metadata": {
-            "annotations": {
-              "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"
-            },
-            "labels": {
-              "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
-              "cluster.open-cluster-management.io/decision-group-index": "0",
-              "cluster.open-cluster-management.io/decision-group-name": "",
-              "cluster.open-cluster-management.io/placement": "fleet-argocd-agent"
-            },
-            "name": "fleet-argocd-agent-decision-1",
-            "namespace": "argocd"
-          },
-          "status": {
-            "decisions": []
-          }
-        }
-        "#);
+        let existing = DecidedClusters::from([(3, ["gone"].into())]);
+        assert_eq!(shares(BTreeSet::new(), &existing), [(1, BTreeSet::new())].into());
+        let decision = decision(&ObjectRef::new("argocd", "fleet"), AddonPlacement::Next, 1);
+        assert_eq!(
+            decision["metadata"],
+            json!({
+                "namespace": "argocd",
+                "name": "fleet-argocd-agent-next-decision-1",
+                "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"},
+                "labels": {
+                    "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+                    "cluster.open-cluster-management.io/decision-group-index": "0",
+                    "cluster.open-cluster-management.io/decision-group-name": "",
+                    "cluster.open-cluster-management.io/placement": "fleet-argocd-agent-next",
+                },
+            })
+        );
     }
 }

@@ -5,7 +5,6 @@ use hub_state::model::DesiredAgent;
 use ocm::argocd_agent as names;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use thiserror::Error;
 
 /// The address where managed clusters reach the principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,30 +24,7 @@ impl Server {
     }
 }
 
-/// The reason why managed clusters cannot reach the principal, by the name of its Service.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DiscoveryError {
-    /// The Service does not exist.
-    #[error("Service {0} is missing in Argo CD's namespace: install argocd-agent's principal, {remediation}", remediation = REMEDIATION)]
-    NoService(String),
-    /// The load balancer has no address.
-    #[error("the load balancer of Service {0} has no address yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
-    NoAddress(String),
-    /// No Node has an address for the node port.
-    #[error("Service {0} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, {remediation}", remediation = REMEDIATION)]
-    NoNode(String),
-    /// The Service has no node port.
-    #[error("Service {0} has no node port yet: wait until it has one, {remediation}", remediation = REMEDIATION)]
-    NoNodePort(String),
-    /// The Service has another type and no Route.
-    #[error(
-        "Service {0} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with TLS \
-         termination passthrough, {remediation}",
-        remediation = REMEDIATION
-    )]
-    Internal(String),
-}
-
+/// The end of each reason why managed clusters cannot reach the principal.
 const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
 
 /// Returns the address where managed clusters reach the principal: the configured one, otherwise the discovered one. The
@@ -58,8 +34,8 @@ const REMEDIATION: &str = "or set the principal's address and port in the GitOps
 /// Returns the errors of [`discover`] if the address is discovered.
 pub fn configured_server(
     desired: &DesiredAgent,
-    discovered: impl FnOnce() -> Result<Server, DiscoveryError>,
-) -> Result<Server, DiscoveryError> {
+    discovered: impl FnOnce() -> Result<Server, String>,
+) -> Result<Server, String> {
     let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let port = configured(&desired.port);
     if let Some(address) = configured(&desired.address) {
@@ -77,80 +53,80 @@ pub fn configured_server(
 ///
 /// # Errors
 /// Returns the reason why the principal has no such address.
-pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, DiscoveryError> {
+pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, String> {
     let Some(service) = find(services, names::PRINCIPAL_SERVICES) else {
         let [name, _] = names::PRINCIPAL_SERVICES;
-        return Err(DiscoveryError::NoService(name.to_owned()));
+        return Err(format!(
+            "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {REMEDIATION}"
+        ));
     };
     let name = name_of(service);
     if let Some(host) = hosts(routes, name).next() {
         return Ok(Server::new(host, 443));
     }
+    let port = port(service, "https", &[443, 8443]);
     match text_at(service, "/spec/type") {
         "LoadBalancer" => {
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
-            let server = |address| Server::new(address, port(service).map_or(443, |port| number_at(port, "/port")));
-            address
-                .map(server)
-                .ok_or_else(|| DiscoveryError::NoAddress(name.to_owned()))
+            let server = |address| Server::new(address, port.map_or(443, |port| number_at(port, "/port")));
+            address.map(server).ok_or_else(|| {
+                format!("the load balancer of Service {name} has no address yet: wait until it has one, {REMEDIATION}")
+            })
         }
         "NodePort" => {
-            let port = port(service)
-                .map(|port| number_at(port, "/nodePort"))
-                .filter(|port| *port > 0);
+            let port = port.map(|port| number_at(port, "/nodePort")).filter(|port| *port > 0);
             let address = ready(nodes).find_map(|node| internal_addresses(node).next());
             match (address, port) {
                 (Some(address), Some(port)) => Ok(Server::new(address, port)),
-                (None, _) => Err(DiscoveryError::NoNode(name.to_owned())),
-                (_, None) => Err(DiscoveryError::NoNodePort(name.to_owned())),
+                (None, _) => Err(format!(
+                    "Service {name} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, \
+                     {REMEDIATION}"
+                )),
+                (_, None) => Err(format!(
+                    "Service {name} has no node port yet: wait until it has one, {REMEDIATION}"
+                )),
             }
         }
-        _ => Err(DiscoveryError::Internal(name.to_owned())),
+        _ => Err(format!(
+            "Service {name} is reachable only inside the hub: set its type to LoadBalancer or NodePort, give it a Route with \
+             TLS termination passthrough, {REMEDIATION}"
+        )),
     }
 }
 
-/// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, those of its Service inside the
-/// hub, and the address that managed clusters use.
+/// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, and those of its Service inside the
+/// hub.
 #[must_use]
 pub fn principal_names(
     services: &[&Value],
     routes: &[&Value],
     nodes: &[&Value],
     namespace: &str,
-    address: Option<&str>,
-) -> BTreeSet<String> {
+) -> BTreeSet<Box<str>> {
     let [default, _] = names::PRINCIPAL_SERVICES;
     let service = find(services, names::PRINCIPAL_SERVICES);
     let mut all = inside(service.map_or(default, name_of), namespace);
-    all.extend(address.filter(|address| !address.is_empty()).map(str::to_owned));
     let Some(service) = service else { return all };
     let exposed = hosts(routes, name_of(service))
         .chain(ingresses(service, "hostname"))
         .chain(ingresses(service, "ip"));
-    all.extend(exposed.map(str::to_owned));
+    all.extend(exposed.map(Into::into));
     if text_at(service, "/spec/type") == "NodePort" {
         // Includes Nodes that are not ready, because they may become ready.
-        all.extend(nodes.iter().copied().flat_map(internal_addresses).map(str::to_owned));
+        all.extend(nodes.iter().copied().flat_map(internal_addresses).map(Into::into));
     }
     all
 }
 
 /// Returns the URL where the hub's Argo CD reaches the principal's resource proxy, and the names for its certificate.
 #[must_use]
-pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet<String>) {
+pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet<Box<str>>) {
     const PORT: u64 = 9090;
     let [default, _] = names::RESOURCE_PROXY_SERVICES;
     let service = find(services, names::RESOURCE_PROXY_SERVICES);
     let name = service.map_or(default, name_of);
-    let port = service.map_or(PORT, |service| {
-        let ports = list_at(service, "/spec/ports");
-        let named = ports.iter().find(|port| text_at(port, "/name") == "resource-proxy");
-        let usual = ports.iter().find(|port| number_at(port, "/port") == PORT);
-        named
-            .or(usual)
-            .or(ports.first())
-            .map_or(PORT, |port| number_at(port, "/port"))
-    });
+    let port = service.and_then(|service| port(service, "resource-proxy", &[PORT]));
+    let port = port.map_or(PORT, |port| number_at(port, "/port"));
     let names = inside(name, namespace);
     // `argocd-agentctl` writes the short name of its own Service; Red Hat's uses the full name.
     let host = if name == default {
@@ -162,27 +138,22 @@ pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet
 }
 
 /// Returns the names of a Service inside the hub.
-fn inside(service: &str, namespace: &str) -> BTreeSet<String> {
-    let names = ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}"));
-    let local = ["localhost", "127.0.0.1", "::1", service].map(str::to_owned);
+fn inside(service: &str, namespace: &str) -> BTreeSet<Box<str>> {
+    let names = ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}").into());
+    let local = ["localhost", "127.0.0.1", "::1", service].map(Into::into);
     names.into_iter().chain(local).collect()
 }
 
-/// Returns the first of these Services that exists.
 fn find<'v>(services: &[&'v Value], names: [&str; 2]) -> Option<&'v Value> {
     let with = |name| services.iter().copied().find(|service| name_of(service) == name);
     names.into_iter().find_map(with)
 }
 
-/// Returns the port for agents: the one called `https`, else 443 or 8443, else the first.
-fn port(service: &Value) -> Option<&Value> {
+/// Returns the port of this name, else of one of the usual numbers, else the first.
+fn port<'v>(service: &'v Value, name: &str, usual: &[u64]) -> Option<&'v Value> {
     let ports = list_at(service, "/spec/ports");
-    let named = ports.iter().find(|port| text_at(port, "/name") == "https");
-    let usual = || {
-        ports
-            .iter()
-            .find(|port| [443, 8443].contains(&number_at(port, "/port")))
-    };
+    let named = ports.iter().find(|port| text_at(port, "/name") == name);
+    let usual = || ports.iter().find(|port| usual.contains(&number_at(port, "/port")));
     named.or_else(usual).or(ports.first())
 }
 

@@ -7,26 +7,26 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-pub mod decisions;
 pub mod discovery;
-pub mod requests;
 pub mod rollout;
 pub mod state;
 pub mod works;
 
 mod addon;
+mod decisions;
 mod difference;
 mod manifests;
 pub mod reconcile;
 mod template;
 
-pub use addon::{Entry, deployment_config, management, next_placement, next_template, placement, present_template};
-pub use decisions::{decisions, next_decisions};
+pub use addon::{Entry, deployment_config, management, placement, template_at};
+pub use decisions::decision;
 pub use difference::difference;
-pub use discovery::{DiscoveryError, Server, configured_server, discover, principal_names, resource_proxy};
+pub use discovery::{Server, configured_server, discover, principal_names, resource_proxy};
 pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, template};
 pub use works::{argocd_work, ca_work};
 
+use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};
 
 /// Returns the labels of all objects that the controller creates.
@@ -34,7 +34,10 @@ fn labels() -> Value {
     json!({ ocm::work::MANAGED_BY: ocm::work::OURS })
 }
 
-/// Returns the annotation that names the GitOpsCluster that owns an object.
-fn owner((namespace, name): (&str, &str)) -> Value {
-    json!({ hub_state::annotations::OWNER: format!("{namespace}/{name}") })
+fn owner(gitops_cluster: &ObjectRef) -> Value {
+    json!({ hub_state::annotations::OWNER: gitops_cluster.to_string() })
+}
+
+fn metadata(gitops_cluster: &ObjectRef, namespace: &str, name: &str) -> Value {
+    json!({"namespace": namespace, "name": name, "labels": labels(), "annotations": owner(gitops_cluster)})
 }

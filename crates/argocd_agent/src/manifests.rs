@@ -29,7 +29,6 @@ pub(super) struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// Returns the parameters for a mode.
     pub(super) fn new(mode: Mode) -> Self {
         Self {
             cases: vec![mode.name()],
@@ -37,13 +36,11 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Adds a case.
     pub(super) fn case(mut self, case: &'static str) -> Self {
         self.cases.push(case);
         self
     }
 
-    /// Adds a value.
     pub(super) fn value(mut self, name: &'static str, value: &'a str) -> Self {
         self.values.push((name, value));
         self
@@ -67,7 +64,6 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    /// Returns the manifests of a file.
     pub(super) fn manifests(&self, file: &str) -> Vec<Value> {
         let text = self.filter_lines(file);
         let parsed = yaml::documents(&text).map(|document| {

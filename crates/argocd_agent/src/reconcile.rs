@@ -8,13 +8,12 @@
 mod addon;
 mod authority;
 mod blocklist;
-mod decisions;
 mod hub;
 mod issued;
 mod mappers;
 mod requests;
 mod rollout;
-mod shared;
+pub(crate) mod shared;
 mod templates;
 mod works;
 
@@ -28,18 +27,16 @@ pub use shared::{ABOUT, NAME, WATCHES, server};
 pub use templates::{agent_image, principal_image};
 pub use works::{CONTROLLER as WORKS, is_registered_by};
 
-use crate as agent;
 use crate::rollout::Progress;
 use assignment::GitOpsClusterRef;
-use hub_state::model::DesiredAgent;
-use hub_state::model::Kind;
+use hub_state::model::{DesiredAgent, Kind};
 use hub_state::reconcile::Context;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
+use ocm::argocd_agent::AddonPlacement;
 use ocm::management_addon::is_named;
 use primitives::object_ref::ObjectRef;
-use serde_json::Value;
-use shared::{management, may_have_agents};
+use shared::{installed_template, management, may_have_agents};
 
 /// Returns true if objects of a GitOpsCluster are left. For the last GitOpsCluster with agents, shared objects count too.
 #[must_use]
@@ -74,24 +71,21 @@ pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, contex
         &gitops.object_ref.namespace,
         &names::deployment_config(&gitops.object_ref.name),
     );
-    let existing = management(cache).map(|it| &it.object);
-    let has_template = |existing: &Value| {
-        // During a rollout the second entry has the desired version.
-        let (first, next) = (
-            agent::present_template(gitops.namespace_and_name(), existing),
-            agent::next_template(gitops.namespace_and_name(), existing),
-        );
-        [first, next].contains(&Some(&name))
-    };
+    let is_named = management(cache).is_some_and(|existing| is_named(gitops.object_ref, &existing.object));
+    // During a rollout the second entry has the desired version.
+    let mut placements = [AddonPlacement::All, AddonPlacement::Next].into_iter();
     AddonStatus {
         template: cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_some(),
         config: cache.object(Kind::AddOnConfigs, &config).is_some(),
-        management: match existing.filter(|existing| is_named(gitops.namespace_and_name(), existing)) {
-            Some(existing) => Ok(has_template(existing)),
-            None => match hub::unselected_clusters(cache, context) {
-                unselected_clusters if unselected_clusters.is_empty() => Ok(false),
-                unselected_clusters => Err(unselected_clusters),
-            },
+        management: if is_named {
+            Ok(placements.any(|placement| installed_template(gitops, placement) == Some(&name)))
+        } else {
+            let unselected_clusters = hub::unselected_clusters(cache, context);
+            if unselected_clusters.is_empty() {
+                Ok(false)
+            } else {
+                Err(unselected_clusters)
+            }
         },
         progress: rollout::plan(gitops, &name, context).progress,
     }

@@ -54,16 +54,6 @@ impl State {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
-
-    /// Returns the condition of the add-on that explains the state, or the empty string.
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Degraded => "Degraded",
-            Self::Disconnected => "Available",
-            Self::Installing => "ManifestApplied",
-            Self::Pending | Self::Unreachable | Self::Connected => "",
-        }
-    }
 }
 
 /// The state of the agent of a cluster, as its ManagedClusterAddOn reports it.
@@ -90,17 +80,18 @@ pub fn agent_status(addon: Option<&Value>, is_silent: bool) -> AgentStatus<'_> {
         };
     };
     let is_installed = is_good(addon, "ManifestApplied");
-    let state = match (is_installed, is_good(addon, "Available")) {
-        _ if is_silent => State::Unreachable,
-        _ if !is_good(addon, "Degraded") => State::Degraded,
-        (true, true) => State::Connected,
-        (true, false) => State::Disconnected,
-        (false, _) => State::Installing,
+    // The state, and the condition that explains it.
+    let (state, reason) = match (is_installed, is_good(addon, "Available")) {
+        _ if is_silent => (State::Unreachable, ""),
+        _ if !is_good(addon, "Degraded") => (State::Degraded, "Degraded"),
+        (true, true) => (State::Connected, ""),
+        (true, false) => (State::Disconnected, "Available"),
+        (false, _) => (State::Installing, "ManifestApplied"),
     };
     AgentStatus {
         state,
         is_installed,
-        message: condition(addon, state.reason())["message"].as_str().unwrap_or_default(),
+        message: condition(addon, reason)["message"].as_str().unwrap_or_default(),
     }
 }
 
@@ -140,68 +131,61 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn addon(conditions: &[(&str, &str)]) -> Value {
-        let conditions: Vec<_> = conditions
-            .iter()
-            .map(|(kind, status)| json!({"type": kind, "status": status, "message": format!("of {kind}")}))
-            .collect();
-        json!({"status": {"conditions": conditions}})
-    }
-
     #[test]
     fn derives_the_agents_state_from_the_add_on() {
-        let (applied, available) = (("ManifestApplied", "True"), ("Available", "True"));
-        for (state, is_installed, message, conditions) in [
-            (State::Installing, false, "", &[][..]),
-            (State::Installing, false, "", &[available]),
-            (
-                State::Installing,
-                false,
-                "of ManifestApplied",
-                &[("ManifestApplied", "False")],
-            ),
-            (State::Disconnected, true, "", &[applied]),
+        for (state, is_installed, reason, conditions) in [
+            (State::Installing, false, "", ""),
+            (State::Installing, false, "", "Available=True"),
+            (State::Installing, false, "ManifestApplied", "ManifestApplied=False"),
+            (State::Disconnected, true, "", "ManifestApplied=True"),
             (
                 State::Disconnected,
                 true,
-                "of Available",
-                &[applied, ("Available", "False")],
+                "Available",
+                "ManifestApplied=True Available=False",
             ),
             (
                 State::Disconnected,
                 true,
-                "of Available",
-                &[applied, ("Available", "Unknown")],
+                "Available",
+                "ManifestApplied=True Available=Unknown",
             ),
-            (State::Connected, true, "", &[applied, available]),
-            (State::Connected, true, "", &[applied, available, ("Degraded", "False")]),
+            (State::Connected, true, "", "ManifestApplied=True Available=True"),
+            (
+                State::Connected,
+                true,
+                "",
+                "ManifestApplied=True Available=True Degraded=False",
+            ),
             (
                 State::Degraded,
                 true,
-                "of Degraded",
-                &[applied, available, ("Degraded", "True")],
+                "Degraded",
+                "ManifestApplied=True Available=True Degraded=True",
             ),
-            (State::Degraded, false, "of Degraded", &[("Degraded", "True")]),
+            (State::Degraded, false, "Degraded", "Degraded=True"),
             (
                 State::Degraded,
                 true,
-                "of Degraded",
-                &[applied, available, ("Degraded", "Unknown")],
+                "Degraded",
+                "ManifestApplied=True Available=True Degraded=Unknown",
             ),
         ] {
-            let addon = addon(conditions);
+            let all = conditions.split_terminator(' ').filter_map(|it| it.split_once('='));
+            let all = all.map(|(kind, status)| json!({"type": kind, "status": status, "message": kind}));
+            let addon = json!({"status": {"conditions": all.collect::<Vec<_>>()}});
             let desired = AgentStatus {
                 state,
                 is_installed,
-                message,
+                message: reason,
             };
-            assert_eq!(agent_status(Some(&addon), false), desired, "{conditions:?}");
+            assert_eq!(agent_status(Some(&addon), false), desired, "{conditions}");
             let silent = AgentStatus {
                 state: State::Unreachable,
                 message: "",
                 ..desired
             };
-            assert_eq!(agent_status(Some(&addon), true), silent, "{conditions:?}");
+            assert_eq!(agent_status(Some(&addon), true), silent, "{conditions}");
         }
         for is_silent in [true, false] {
             assert_eq!(agent_status(None, is_silent).state, State::Pending);

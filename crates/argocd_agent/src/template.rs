@@ -17,6 +17,7 @@ use hub_state::annotations::AGENT_IMAGE;
 use hub_state::model::{DesiredAgent, Images};
 use ocm::argocd_agent as names;
 use ocm::pull_model::DEFAULT_PROJECT;
+use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};
 
 /// The message for a missing image of this program.
@@ -33,7 +34,7 @@ pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is
 /// `argocd` is the namespace of Argo CD on the hub. Its name contains the hash of its content (see [`names::template`]), so an
 /// existing template with that name is correct. Do not compare the content: OCM's CRD adds defaults inside lists.
 #[must_use]
-pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
+pub fn template(gitops_cluster: &ObjectRef, desired: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
     let images = desired.images.or(defaults).or(&Images::shipped());
     let spec = json!({
         "addonName": names::ADDON,
@@ -50,8 +51,7 @@ pub fn template(gitops_cluster: (&str, &str), desired: &DesiredAgent, defaults: 
         }],
     });
     // The hash covers the owner: two GitOpsClusters never share a template, so each may delete its own.
-    let (namespace, name) = gitops_cluster;
-    let hash = names::hash(&format!("{namespace}/{name}\n{spec}"));
+    let hash = names::hash(&format!("{gitops_cluster}\n{spec}"));
     let mut annotations = owner(gitops_cluster);
     annotations[AGENT_IMAGE] = json!(images.agent);
     json!({
@@ -110,34 +110,30 @@ fn manifests(desired: &DesiredAgent, images: &Images) -> Vec<Value> {
 /// template, for all namespaces, so all templates have the same. Templates with an operator have additional ones, for CRDs that
 /// another operator has installed; these apply only if the default template has an operator.
 fn configs(desired: &DesiredAgent) -> Vec<Value> {
-    let config = |(group, resource, namespace): (&str, &str, Option<&str>), name: &str, strategy: &Value| {
-        let mut identifier = json!({"group": group, "resource": resource, "name": name});
-        if let Some(namespace) = namespace {
-            identifier["namespace"] = namespace.into();
-        }
+    let config = |mut identifier: Value, name: String, strategy: &Value| {
+        identifier["name"] = name.into();
         json!({"resourceIdentifier": identifier, "updateStrategy": strategy})
     };
     // Keep the CRDs of an existing Argo CD, which are better, and an existing AppProject, which belongs to the owner of the
     // Applications.
     let create_only = json!({"type": "CreateOnly"});
     let crds = |file| {
-        let crd = ("apiextensions.k8s.io", "customresourcedefinitions", None);
-        manifests::names(file, "CustomResourceDefinition")
-            .into_iter()
-            .map(move |name| (crd, name))
+        let crd = json!({"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions"});
+        let names = manifests::names(file, "CustomResourceDefinition").into_iter();
+        names
+            .map(|name| config(crd.clone(), name, &create_only))
+            .collect::<Vec<_>>()
     };
-    let kept = crds(manifests::CRDS).chain([(("argoproj.io", "appprojects", Some("*")), DEFAULT_PROJECT.to_owned())]);
-    let mut configs: Vec<Value> = kept.map(|(kind, name)| config(kind, &name, &create_only)).collect();
+    let mut configs = crds(manifests::CRDS);
+    let project = json!({"group": "argoproj.io", "resource": "appprojects", "namespace": "*"});
+    configs.push(config(project, DEFAULT_PROJECT.to_owned(), &create_only));
     // Server-side apply keeps the keys that others set, and the GPG keys that the agent sets.
     let apply = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "fieldManager": "work-agent"}});
-    let shared = manifests::names(manifests::ARGOCD, "ConfigMap");
-    configs.extend(
-        shared
-            .iter()
-            .map(|name| config(("", "configmaps", Some("*")), name, &apply)),
-    );
+    let shared = json!({"group": "", "resource": "configmaps", "namespace": "*"});
+    let names = manifests::names(manifests::ARGOCD, "ConfigMap").into_iter();
+    configs.extend(names.map(|name| config(shared.clone(), name, &apply)));
     if desired.operator {
-        configs.extend(crds(manifests::OPERATOR_CRDS).map(|(crd, name)| config(crd, &name, &create_only)));
+        configs.extend(crds(manifests::OPERATOR_CRDS));
     }
     configs
 }

@@ -1,46 +1,36 @@
 //! The ManifestWorks that the controller delivers to managed clusters in addition to the add-on.
 
-mod argocd;
-
-pub(super) use argocd::name as argocd_name;
-
 use super::manifests::{ARGOCD_RESOURCE, ARGOCD_RESOURCE_RIGHTS, Parameters};
-use super::{Server, labels, owner};
+use super::{Server, labels, metadata};
 use hub_state::model::DesiredAgent;
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
-use serde_json::{Value, json};
+use primitives::object_ref::ObjectRef;
+use serde_json::{Map, Value, json};
 
-/// Returns the ManifestWork with the CA certificates and their Namespace. `owner` is the GitOpsCluster, `NAMESPACE/NAME`.
+/// Returns the ManifestWork with the CA certificates and their Namespace.
 ///
 /// Both objects stay on the cluster when the ManifestWork is deleted or the namespace changes: deleting a Namespace deletes all
 /// of its contents, and the certificates are public.
 #[must_use]
-pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) -> Value {
+pub fn ca_work(gitops_cluster: &ObjectRef, cluster: &str, namespace: &str, bundle_pem: &str) -> Value {
     let ca = ByteString(bundle_pem.as_bytes().to_vec());
-    json!({
-        "apiVersion": "work.open-cluster-management.io/v1",
-        "kind": "ManifestWork",
-        "metadata": {
-            "namespace": cluster,
-            "name": names::CA_WORK,
-            "labels": work_labels("ca"),
-            "annotations": {names::CA_ANNOTATION: "true", hub_state::annotations::OWNER: owner},
-        },
-        "spec": {
-            "workload": {"manifests": [
-                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-                {
-                    "apiVersion": "v1",
-                    "kind": "Secret",
-                    "metadata": {"namespace": namespace, "name": names::CA_SECRET, "labels": labels()},
-                    "type": "Opaque",
-                    "data": {"ca.crt": ca},
-                },
-            ]},
-            "deleteOption": {"propagationPolicy": "Orphan"},
-        },
-    })
+    let spec = json!({
+        "workload": {"manifests": [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"namespace": namespace, "name": names::CA_SECRET, "labels": labels()},
+                "type": "Opaque",
+                "data": {"ca.crt": ca},
+            },
+        ]},
+        "deleteOption": {"propagationPolicy": "Orphan"},
+    });
+    let mut work = work(gitops_cluster, cluster, (names::CA_WORK, "ca"), &spec);
+    work["metadata"]["annotations"][names::CA_ANNOTATION] = "true".into();
+    work
 }
 
 /// Returns the ManifestWork for an argocd-operator on the managed cluster: the configured manifests, otherwise an ArgoCD resource
@@ -53,7 +43,7 @@ pub fn ca_work(cluster: &str, namespace: &str, bundle_pem: &str, owner: &str) ->
 /// has it as its default.
 #[must_use]
 pub fn argocd_work(
-    gitops_cluster: (&str, &str),
+    gitops_cluster: &ObjectRef,
     cluster: &str,
     desired: &DesiredAgent,
     server: &Server,
@@ -70,37 +60,95 @@ pub fn argocd_work(
     let configured = desired.argocd_manifests.clone();
     for mut manifest in configured.unwrap_or_else(|| parameters.manifests(ARGOCD_RESOURCE)) {
         if manifest["kind"] == "ArgoCD" {
-            argocd::complete(&mut manifest, desired, server, image);
+            complete(&mut manifest, desired, server, image);
         }
         manifests.push(manifest);
     }
-    let mut annotations = owner(gitops_cluster);
+    let name = names::argocd_work(&gitops_cluster.namespace, &gitops_cluster.name);
+    let spec = json!({"workload": {"manifests": manifests}});
+    let mut work = work(gitops_cluster, cluster, (&name, "argocd-cr"), &spec);
     if desired.operator {
-        annotations[names::OPERATOR_MANAGED] = "true".into();
+        work["metadata"]["annotations"][names::OPERATOR_MANAGED] = "true".into();
     }
+    work
+}
+
+fn work(gitops_cluster: &ObjectRef, cluster: &str, (name, component): (&str, &str), spec: &Value) -> Value {
+    let mut metadata = metadata(gitops_cluster, cluster, name);
+    metadata["labels"][names::WORK_LABEL] = "true".into();
+    metadata["labels"]["app.kubernetes.io/component"] = component.into();
     json!({
         "apiVersion": "work.open-cluster-management.io/v1",
         "kind": "ManifestWork",
-        "metadata": {
-            "namespace": cluster,
-            "name": names::argocd_work(gitops_cluster.0, gitops_cluster.1),
-            "labels": work_labels("argocd-cr"),
-            "annotations": annotations,
-        },
-        "spec": {"workload": {"manifests": manifests}},
+        "metadata": metadata,
+        "spec": spec,
     })
 }
 
-fn work_labels(component: &str) -> Value {
-    let mut labels = labels();
-    labels[names::WORK_LABEL] = "true".into();
-    labels["app.kubernetes.io/component"] = component.into();
-    labels
+/// Returns the name of the ArgoCD resource, which is part of the names of the ServiceAccounts that the operator creates.
+pub(super) fn argocd_name(desired: &DesiredAgent) -> String {
+    let mut manifests = desired.argocd_manifests.iter().flatten();
+    let argocd = manifests.find(|it| it["kind"] == "ArgoCD");
+    let name = argocd.and_then(|it| it["metadata"]["name"].as_str());
+    name.unwrap_or(ARGOCD).to_owned()
+}
+
+/// The default name of the ArgoCD resource, as in argocd-pull-integration.
+const ARGOCD: &str = "argocd";
+
+/// The name of the Secret to which argocd-pull-integration's add-on copies the agent's certificate.
+const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert";
+
+/// Adds the required settings that an ArgoCD resource does not have.
+fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Server, image: Option<&str>) {
+    if let Some(metadata) = child(argocd, "metadata") {
+        fill(metadata, "namespace", &desired.namespace);
+    }
+    let Some(spec) = child(argocd, "spec") else { return };
+    if desired.operator {
+        // Our operator may not grant all permissions, which the default cluster-scoped roles do.
+        spec.entry("defaultClusterScopedRoleDisabled")
+            .or_insert(Value::Bool(true));
+    }
+    let agent = spec.get_mut("argoCDAgent").and_then(|agent| agent.get_mut("agent"));
+    if let Some(agent @ Value::Object(_)) = agent {
+        let image = image.filter(|_| !desired.operator);
+        if let (Some(image), Some(agent)) = (image, agent.as_object_mut()) {
+            fill(agent, "image", image);
+        }
+        if let Some(client) = child(agent, "client") {
+            fill(client, "principalServerAddress", &server.address);
+            fill(client, "principalServerPort", &server.port);
+        }
+        if let Some(tls) = child(agent, "tls") {
+            if tls.get("secretName").is_some_and(|name| name == COPIED_SECRET) {
+                tls.remove("secretName");
+            }
+            fill(tls, "secretName", names::CLIENT_SECRET);
+            fill(tls, "rootCASecretName", names::CA_SECRET);
+        }
+    } else if let Some(Value::Object(extra)) = Some(spec.entry("extraConfig").or_insert_with(|| json!({}))) {
+        fill(extra, "agent.principal.server.address", &server.address);
+        fill(extra, "agent.principal.server.port", &server.port);
+    }
+}
+
+/// Returns the object in a field, created if missing; `None` if the field holds another type.
+fn child<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Map<String, Value>> {
+    let fields = value.as_object_mut()?;
+    fields.entry(field).or_insert_with(|| json!({})).as_object_mut()
+}
+
+/// Sets a field that is missing, null or empty.
+fn fill(fields: &mut Map<String, Value>, field: &str, value: &str) {
+    let is_set = fields.get(field).is_some_and(|value| !value.is_null() && value != "");
+    if !is_set {
+        fields.insert(field.to_owned(), value.into());
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::argocd::COPIED_SECRET;
     use super::*;
     use hub_state::model::Mode;
 
@@ -111,6 +159,10 @@ mod tests {
         }
     }
 
+    fn fleet() -> ObjectRef {
+        ObjectRef::new("argocd", "fleet")
+    }
+
     fn argocd(spec: &Value) -> Value {
         let manifest = json!({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "argocd"}, "spec": spec});
         let desired = DesiredAgent {
@@ -118,63 +170,32 @@ mod tests {
             ..DesiredAgent::default()
         };
         let image = Some("registry.example.com/agent:v1");
-        argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), image)["spec"]["workload"]["manifests"][1]
-            .clone()
+        argocd_work(&fleet(), "cluster1", &desired, &server(), image)["spec"]["workload"]["manifests"][1].clone()
     }
 
     #[test]
     fn ca_work_orphans_the_secret_and_its_namespace() {
-        let work = ca_work("cluster1", "argocd", "PEM", "argocd/fleet");
-        insta::assert_snapshot!(serde_json::to_string_pretty(&work).expect("it is JSON"), @r#"
-        {
-          "apiVersion": "work.open-cluster-management.io/v1",
-          "kind": "ManifestWork",
-          "metadata": {
-            "annotations": {
-              "apps.open-cluster-management.io/propagate-argocd-agent-ca": "true",
-              "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet"
-            },
-            "labels": {
-              "app.kubernetes.io/component": "ca",
-              "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
-              "apps.open-cluster-management.io/gitopscluster": "true"
-            },
-            "name": "argocd-agent-ca-mw",
-            "namespace": "cluster1"
-          },
-          "spec": {
-            "deleteOption": {
-              "propagationPolicy": "Orphan"
-            },
-            "workload": {
-              "manifests": [
-                {
-                  "apiVersion": "v1",
-                  "kind": "Namespace",
-                  "metadata": {
-                    "name": "argocd"
-                  }
+        let work = ca_work(&fleet(), "cluster1", "argocd", "PEM");
+        assert_eq!(
+            work["metadata"],
+            json!({
+                "namespace": "cluster1",
+                "name": "argocd-agent-ca-mw",
+                "annotations": {
+                    "apps.open-cluster-management.io/propagate-argocd-agent-ca": "true",
+                    "argocd-ocm-cmp.github.io/gitopscluster": "argocd/fleet",
                 },
-                {
-                  "apiVersion": "v1",
-                  "data": {
-                    "ca.crt": "UEVN"
-                  },
-                  "kind": "Secret",
-                  "metadata": {
-                    "labels": {
-                      "app.kubernetes.io/managed-by": "argocd-ocm-cmp"
-                    },
-                    "name": "argocd-agent-ca",
-                    "namespace": "argocd"
-                  },
-                  "type": "Opaque"
-                }
-              ]
-            }
-          }
-        }
-        "#);
+                "labels": {
+                    "app.kubernetes.io/component": "ca",
+                    "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
+                    "apps.open-cluster-management.io/gitopscluster": "true",
+                },
+            })
+        );
+        assert_eq!(work["spec"]["deleteOption"], json!({"propagationPolicy": "Orphan"}));
+        let manifests = &work["spec"]["workload"]["manifests"];
+        assert_eq!(manifests[0]["metadata"], json!({"name": "argocd"}));
+        assert_eq!(manifests[1]["data"], json!({"ca.crt": "UEVN"}));
     }
 
     #[test]
@@ -216,7 +237,7 @@ mod tests {
                 argocd_manifests: configured,
                 ..DesiredAgent::default()
             };
-            let work = argocd_work(("argocd", "fleet"), "cluster1", &desired, &server(), Some("agent:v1"));
+            let work = argocd_work(&fleet(), "cluster1", &desired, &server(), Some("agent:v1"));
             assert_eq!(work["metadata"]["annotations"][names::OPERATOR_MANAGED], "true");
             let manifests = work["spec"]["workload"]["manifests"].as_array();
             let [argocd] = &manifests.expect("a list")[..] else {
@@ -226,26 +247,12 @@ mod tests {
         };
         let (metadata, spec) = given(Mode::Managed, None);
         assert_eq!(metadata, json!({"name": "argocd", "namespace": "argocd"}));
-        assert_eq!(
-            spec,
-            json!({
-                "defaultClusterScopedRoleDisabled": true,
-                "server": {"enabled": false},
-                "controller": {"respectRBAC": "strict", "extraCommandArgs": ["--application-namespaces", "*"]},
-                "argoCDAgent": {"agent": {
-                    "enabled": true,
-                    "creds": "mtls:client-certificate",
-                    "allowedNamespaces": ["*"],
-                    "client": {
-                        "mode": "managed", "keepAliveInterval": "0",
-                        "principalServerAddress": "hub.example.com", "principalServerPort": "443",
-                    },
-                    "env": [{"name": "ARGOCD_AGENT_HEARTBEAT_INTERVAL", "value": "50s"}],
-                    "destinationBasedMapping": {"enabled": true, "createNamespace": true},
-                    "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": "argocd-agent-ca"},
-                }},
-            })
-        );
+        assert_eq!(spec["defaultClusterScopedRoleDisabled"], true);
+        let agent = &spec["argoCDAgent"]["agent"];
+        assert_eq!(agent["destinationBasedMapping"]["enabled"], true);
+        assert_eq!(agent["client"]["mode"], "managed");
+        assert_eq!(agent["client"]["principalServerAddress"], "hub.example.com");
+        assert_eq!(agent["tls"]["rootCASecretName"], names::CA_SECRET);
         let (_, spec) = given(Mode::Autonomous, None);
         assert_eq!(spec["argoCDAgent"]["agent"].get("destinationBasedMapping"), None);
         assert_eq!(spec["argoCDAgent"]["agent"]["client"]["mode"], "autonomous");

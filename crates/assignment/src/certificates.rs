@@ -5,7 +5,7 @@
 //! certificate that an agent can have. The Secret also names the GitOpsCluster that last ran the agent: only that one can revoke
 //! it.
 
-use super::gitops::{Claim, GitOpsClusterRef, Held, ServingState, claim};
+use super::gitops::{GitOpsClusterRef, ServingState, has_released_agent};
 use hub_state::cache::Cache;
 use hub_state::model::{IssuedCertificate, Kind, Object};
 use jiff::Timestamp;
@@ -63,7 +63,6 @@ pub fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option
 /// released it or the cluster was deleted, and the add-on is deleted.
 pub(super) fn is_uninstalled(cache: &Cache, cluster: &str, record: &Object) -> bool {
     let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
-    let has_released =
-        |owner| claim(cache, &owner, Held::Agent, cluster) == Claim::Released || cache.is_deleted(cluster);
+    let has_released = |owner| has_released_agent(cache, &owner, cluster) || cache.is_deleted(cluster);
     addon.is_none_or(|it| it.deleting) && record.owner().is_some_and(has_released)
 }

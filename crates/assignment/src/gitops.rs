@@ -2,9 +2,9 @@
 
 use hub_state::cache::{Cache, Selection};
 use hub_state::cluster_secret::ClusterSecret;
-use hub_state::model::DesiredAgent;
-use hub_state::model::{Availability, GitOpsCluster, Kind, Object, SecretKind};
+use hub_state::model::{Availability, DesiredAgent, GitOpsCluster, Kind, Object, SecretKind};
 use ocm::argocd_agent as names;
+use ocm::argocd_agent::AddonPlacement;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use ocm::resources::GITOPS_CLUSTERS;
 use primitives::object_ref::ObjectRef;
@@ -33,27 +33,6 @@ pub enum ServingState {
     Unauthorised,
     /// Its Placement is in this other namespace, according to `placementRef`.
     WrongPlacement(String),
-}
-
-/// The answer to the question whether a GitOpsCluster still has a managed cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// It selects the cluster.
-    Keeps,
-    /// It certainly does not, or was deleted: what it has written for the cluster may be removed, or get another owner.
-    Released,
-    /// Neither is certain: it is absent or not served, its Placement's decisions contradict each other or have just changed, or the
-    /// cluster is unavailable.
-    Unknown,
-}
-
-/// What a GitOpsCluster has written for a managed cluster.
-#[derive(Clone, Copy, Debug)]
-pub enum Held {
-    /// The cluster Secret of this kind.
-    Secret(SecretKind),
-    /// The agent.
-    Agent,
 }
 
 impl<'c> GitOpsClusterRef<'c> {
@@ -87,12 +66,6 @@ impl<'c> GitOpsClusterRef<'c> {
     pub fn served_agent(self) -> Option<&'c DesiredAgent> {
         let is_served = self.is_served() && !self.object.deleting && self.has_finalizer();
         self.object.spec.agent.as_ref().filter(|_| is_served)
-    }
-
-    /// Returns the namespace and the name.
-    #[must_use]
-    pub fn namespace_and_name(self) -> (&'c str, &'c str) {
-        (&self.object_ref.namespace, &self.object_ref.name)
     }
 
     /// Returns the Placement.
@@ -198,10 +171,15 @@ impl<'c> GitOpsClusterRef<'c> {
         self.cache.is_selected_by(&self.placement(), cluster)
     }
 
-    /// Returns true if the GitOpsCluster has a managed cluster, and this controller has its finalizer on it.
+    /// Returns true if the GitOpsCluster has a managed cluster: it is served, selects the cluster, and has the finalizer of this
+    /// controller.
     #[must_use]
     pub fn selects(self, cluster: &str) -> bool {
-        self.has_finalizer() && self.claim(cluster) == Claim::Keeps
+        self.has_finalizer()
+            && !self.object.deleting
+            && !self.revokes(cluster)
+            && self.is_served()
+            && self.is_selected(cluster)
     }
 
     /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
@@ -221,44 +199,42 @@ impl<'c> GitOpsClusterRef<'c> {
                 && SecretKind::requested_by(self.object) == Some(secret_kind)
                 && self.has_finalizer()
                 && self.is_served()
-                && self.claim(cluster) != Claim::Released
+                && !self.has_released(cluster)
     }
 
-    /// Returns the claim on a managed cluster.
-    fn claim(self, cluster: &str) -> Claim {
+    /// Returns true if the GitOpsCluster has certainly released a managed cluster, so that what it has written for the cluster may
+    /// be removed or get another owner. Nothing is certain while the GitOpsCluster is not served, its Placement's decisions
+    /// contradict each other or have just changed, or the cluster is unavailable.
+    fn has_released(self, cluster: &str) -> bool {
         if self.object.deleting || self.revokes(cluster) {
-            return Claim::Released;
+            return true;
         }
         match self.serving_state() {
-            ServingState::Elsewhere(_) => Claim::Released,
-            ServingState::Unauthorised | ServingState::WrongPlacement(_) => Claim::Unknown,
-            ServingState::Served if self.is_selected(cluster) => Claim::Keeps,
+            ServingState::Elsewhere(_) => true,
+            ServingState::Unauthorised | ServingState::WrongPlacement(_) => false,
+            ServingState::Served if self.is_selected(cluster) => false,
             ServingState::Served => {
                 let placement = self.placement();
                 let is_consistent = matches!(self.cache.selection(&placement), Selection::Consistent(_));
                 let is_certain = is_consistent && self.cache.is_settled(&placement);
                 // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
-                let is_available = self.cache.availability(cluster) == Availability::Available;
-                if is_certain && is_available {
-                    Claim::Released
-                } else {
-                    Claim::Unknown
-                }
+                is_certain && self.cache.availability(cluster) == Availability::Available
             }
         }
     }
 
-    /// Returns the claim on what the GitOpsCluster has written for a managed cluster. A Secret is released too when the cluster is
-    /// registered with the other kind. The agent is not released while another controller must remove it: most of its objects are
-    /// outside Argo CD's namespace, where both controllers watch them.
+    /// Returns true if the GitOpsCluster has certainly released the Secret of this kind of a managed cluster, which it has written:
+    /// it has released the cluster, or registers it with the other kind.
     #[must_use]
-    pub fn claim_on(self, held: Held, cluster: &str) -> Claim {
-        match held {
-            Held::Secret(secret_kind) if self.registers(secret_kind.other(), cluster) => Claim::Released,
-            Held::Agent if self.is_of_another_controller() => Claim::Unknown,
-            Held::Agent if !self.object.spec.may_have_agent() => Claim::Released,
-            Held::Secret(_) | Held::Agent => self.claim(cluster),
-        }
+    pub fn has_released_secret(self, secret_kind: SecretKind, cluster: &str) -> bool {
+        self.registers(secret_kind.other(), cluster) || self.has_released(cluster)
+    }
+
+    /// Returns true if the GitOpsCluster has certainly released the agent of a managed cluster, which it has installed. Not while
+    /// another controller must remove it: most of its objects are outside Argo CD's namespace, where both controllers watch them.
+    #[must_use]
+    pub fn has_released_agent(self, cluster: &str) -> bool {
+        !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
     }
 
     /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
@@ -274,23 +250,22 @@ impl<'c> GitOpsClusterRef<'c> {
         all.filter(move |(_, it)| it.owner().as_ref() == Some(self.object_ref))
     }
 
-    /// Returns the PlacementDecisions, written for the GitOpsCluster, that name all clusters with the add-on.
-    pub fn decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+    /// Returns the PlacementDecisions that were written for one of the two Placements of the GitOpsCluster.
+    pub fn decisions(self, placement: AddonPlacement) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
         let all = self.owned_objects(Kind::OwnDecisions);
-        all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_none())
-    }
-
-    /// Returns the PlacementDecisions, written for the GitOpsCluster, that name the clusters with the next version, during a
-    /// rollout.
-    pub fn next_decisions(self) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
-        let all = self.owned_objects(Kind::OwnDecisions);
-        all.filter(move |(at, _)| names::next_decision_number(&self.object_ref.name, &at.name).is_some())
+        let is_next = move |name: &str| {
+            AddonPlacement::Next
+                .decision_number(&self.object_ref.name, name)
+                .is_some()
+        };
+        all.filter(move |(at, _)| is_next(&at.name) == (placement == AddonPlacement::Next))
     }
 
     /// Returns the clusters in the PlacementDecisions that name all clusters with the add-on.
     #[must_use]
     pub fn decided_clusters(self) -> BTreeSet<&'c str> {
-        self.decisions().flat_map(|(_, it)| it.decided_clusters()).collect()
+        let all = self.decisions(AddonPlacement::All);
+        all.flat_map(|(_, it)| it.decided_clusters()).collect()
     }
 }
 
@@ -302,13 +277,21 @@ pub fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluster: &str
     (secret.owner().is_some() && secret.is_of_cluster(&name, cluster)).then_some(secret)
 }
 
-/// Returns the claim of a GitOpsCluster on what it has written for a managed cluster. A GitOpsCluster that is absent keeps its claim
-/// until its deletion is certain: it may be invalid, or not yet restored from a backup.
-#[must_use]
-pub fn claim(cache: &Cache, owner: &ObjectRef, held: Held, cluster: &str) -> Claim {
+/// Returns true if a GitOpsCluster has certainly released what it has written, by the given rule. A GitOpsCluster that is absent
+/// has not until its deletion is certain: it may be invalid, or not yet restored from a backup.
+pub(super) fn has_owner_released(
+    cache: &Cache,
+    owner: &ObjectRef,
+    has_released: impl Fn(GitOpsClusterRef<'_>) -> bool,
+) -> bool {
     match GitOpsClusterRef::get(cache, owner) {
-        Some(gitops) => gitops.claim_on(held, cluster),
-        None if cache.is_gitops_cluster_deleted(owner) => Claim::Released,
-        None => Claim::Unknown,
+        Some(gitops) => has_released(gitops),
+        None => cache.is_gitops_cluster_deleted(owner),
     }
+}
+
+/// Returns true if a GitOpsCluster has certainly released the agent of a managed cluster, which it has installed.
+#[must_use]
+pub fn has_released_agent(cache: &Cache, owner: &ObjectRef, cluster: &str) -> bool {
+    has_owner_released(cache, owner, |gitops| gitops.has_released_agent(cluster))
 }

@@ -11,7 +11,7 @@ mod gitops;
 pub mod mappers;
 pub mod secret_mappers;
 
-pub use gitops::{Claim, GitOpsClusterRef, Held, ServingState, claim, owned_secret};
+pub use gitops::{GitOpsClusterRef, ServingState, has_released_agent, owned_secret};
 
 use hub_state::cache::Cache;
 use hub_state::model::{Assignment, Blocked, SecretKind};
@@ -120,8 +120,7 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
     }
     let wants_agent = |gitops: &&GitOpsClusterRef<'c>| gitops.object.spec.agent.is_some() && gitops.selects(cluster);
     let has_agent = |gitops: &GitOpsClusterRef<'c>| {
-        gitops.claim_on(Held::Agent, cluster) != Claim::Released
-            && cache.has_written_decision(gitops.object_ref, cluster)
+        !gitops.has_released_agent(cluster) && cache.has_written_decision(gitops.object_ref, cluster)
     };
     let first_with_agent = || {
         let with_agent = || all.iter().copied().filter(&has_agent);
@@ -131,8 +130,7 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
     };
     let registrar = SecretKind::ALL.iter().find_map(|secret_kind| {
         let owner = ObjectRef::parse(owned_secret(*secret_kind, cache, cluster)?.owner()?)?;
-        GitOpsClusterRef::get(cache, &owner)
-            .filter(|gitops| gitops.claim_on(Held::Secret(*secret_kind), cluster) != Claim::Released)
+        GitOpsClusterRef::get(cache, &owner).filter(|gitops| !gitops.has_released_secret(*secret_kind, cluster))
     });
     match registrar {
         _ if role == HubRole::Unclear => first_with_agent(),
@@ -212,8 +210,8 @@ pub fn secret_owner<'c>(
 /// Returns true if the owner of a Secret of this kind has certainly released the cluster. An owner that cannot be read has not.
 #[must_use]
 pub fn has_released_secret(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
-    ObjectRef::parse(owner)
-        .is_some_and(|owner| claim(cache, &owner, Held::Secret(secret_kind), cluster) == Claim::Released)
+    let has_released = |gitops: GitOpsClusterRef<'_>| gitops.has_released_secret(secret_kind, cluster);
+    ObjectRef::parse(owner).is_some_and(|owner| gitops::has_owner_released(cache, &owner, has_released))
 }
 
 /// Returns true if a GitOpsCluster registers a managed cluster.

@@ -26,7 +26,7 @@ pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
         let mut clusters = held(cache, object_ref);
         clusters.extend(both.flat_map(|it| cache.selected_by(&it.placement(object_ref)).cloned()));
         affected.extend(clusters.iter().map(ReconcileRequest::cluster));
-        affected.extend(agents(cache));
+        affected.extend(agents(cache, changed));
     } else {
         affected.push(ReconcileRequest::argocd(cache.argocd()));
     }
@@ -57,7 +57,7 @@ pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 pub fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = of_placement(cache, changed.object_ref);
     if !affected.is_empty() {
-        affected.extend(agents(cache));
+        affected.extend(agents(cache, changed));
     }
     affected
 }
@@ -79,7 +79,7 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected: Vec<_> = placements.iter().flat_map(|it| of_placement(cache, it)).collect();
     if !affected.is_empty() {
         affected.extend(moved.iter().map(ReconcileRequest::cluster));
-        affected.extend(agents(cache));
+        affected.extend(agents(cache, changed));
     }
     affected
 }
@@ -145,7 +145,7 @@ pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
 /// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them
 /// releases, another may install.
 #[must_use]
-pub fn agents(cache: &Cache) -> Vec<ReconcileRequest> {
+pub fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
     let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
     let decisions = cache.objects(Kind::OwnDecisions).map(|(_, it)| it);
@@ -159,8 +159,6 @@ pub fn agents(cache: &Cache) -> Vec<ReconcileRequest> {
 fn without_entry(cache: &Cache) -> impl Iterator<Item = ObjectRef> {
     let management = cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON));
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
-    let without = asking.filter(move |(at, _)| {
-        management.is_none_or(|existing| !is_named((&at.namespace, &at.name), &existing.object))
-    });
+    let without = asking.filter(move |(at, _)| management.is_none_or(|existing| !is_named(at, &existing.object)));
     without.map(|(object_ref, _)| object_ref.clone())
 }

@@ -8,8 +8,10 @@ use hub_state::cluster_secret::{
 };
 use hub_state::model::Labels;
 use k8s_openapi::ByteString;
+use ocm::resources::SECRETS;
 use ocm::work::{MANAGED_BY, OURS};
-use pki::Recipe;
+use primitives::object_ref::ObjectRef;
+use runtime::action::Write;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -41,21 +43,10 @@ pub struct RegisteredCluster<'c> {
 /// The result of a decision on a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SecretUpdate {
-    /// The write to perform, if any.
+    /// The write to perform, if any. A new certificate goes into the `data` of the Secret.
     pub write: Option<Write>,
-    /// The certificate to issue and to put into the `data` of the write.
-    pub recipe: Option<Recipe>,
     /// The conflict that a user must resolve.
     pub conflict: Option<String>,
-}
-
-/// A write to the cluster's Secret.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Write {
-    /// Create this Secret.
-    Create(Value),
-    /// Merge this patch into the Secret of the cluster.
-    Patch(Value),
 }
 
 /// Decides on the Secret of a cluster; `secrets` are those that [concern](ClusterSecret::concerns) it, with their names.
@@ -145,13 +136,16 @@ impl<'c> RegisteredCluster<'c> {
         } else {
             None
         };
+        let object_ref = ObjectRef::new(self.argocd, &self.secret_name());
         let write = match secret {
-            Some(secret) => self.patch(secret, recipe.is_some()).map(Write::Patch),
-            None => Some(Write::Create(self.object())),
+            Some(secret) => {
+                let patch = self.patch(secret, recipe.is_some());
+                patch.map(|body| Write::patch(&SECRETS, object_ref, body))
+            }
+            None => Some(Write::create(&SECRETS, object_ref, self.object())),
         };
         SecretUpdate {
-            write,
-            recipe,
+            write: write.map(|write| Write { recipe, ..write }),
             conflict: None,
         }
     }

@@ -5,9 +5,8 @@ use hub_state::cluster_secret::{Credential, hash_authorities};
 use hub_state::model::TlsSecret;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use pki::{Authority, CLOCK_SKEW, Certificate, Recipe};
+use pki::{Authority, Certificate, Recipe};
 use primitives::object_ref::ObjectRef;
-use primitives::time_math::{after, before};
 
 /// The lifetime of a certificate, the same as in argocd-pull-integration.
 const CERTIFICATE_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -45,9 +44,7 @@ impl<'i> Issuer<'i> {
         }
         Some(Recipe::Client {
             common_name: cluster.to_owned(),
-            organizations: Vec::new(),
-            not_before: before(self.now, CLOCK_SKEW),
-            not_after: after(self.now, CERTIFICATE_LIFETIME),
+            validity: pki::validity(self.now, CERTIFICATE_LIFETIME),
             authority: Authority {
                 object_ref: ObjectRef::new(argocd, names::CA_SECRET),
                 version: self.version.into(),

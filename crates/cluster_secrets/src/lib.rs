@@ -14,5 +14,5 @@ pub mod reconcile;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{RegisteredCluster, SecretUpdate, Write, decide, obsolete};
+pub use decide::{RegisteredCluster, SecretUpdate, decide, obsolete};
 pub use issuer::Issuer;

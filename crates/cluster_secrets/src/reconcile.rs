@@ -10,7 +10,7 @@ use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use ocm::resources::{CLUSTERS, SECRETS};
 use primitives::object_ref::ObjectRef;
-use runtime::action::{Action, Event, InvolvedObject, Write};
+use runtime::action::{Action, Event, InvolvedObject, Verb, Write};
 use std::time::Duration;
 
 /// The controller of cluster Secrets.
@@ -30,7 +30,6 @@ pub const CONTROLLER: Controller = Controller {
 
 fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let argocd = &context.settings.argocd;
-    let object_ref = ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name));
     let secrets = cache.secrets_of(&cluster.name);
     let existing = cache.cluster(&cluster.name);
     let (write, conflict) = match existing.filter(|existing| !existing.deleting) {
@@ -44,22 +43,21 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
                 issuer: None,
             };
             let decision = crate::decide(&cluster, secrets);
-            let is_new = matches!(decision.write, Some(crate::Write::Create(_)));
+            let is_new = decision
+                .write
+                .as_ref()
+                .is_some_and(|write| matches!(write.verb, Verb::Create(_)));
             // The GitOpsCluster controller creates the Secret; the watch event then triggers another reconcile.
             if is_new && is_registered(cache, cluster.name) {
                 return None;
             }
-            let write = decision.write.map(|write| match write {
-                crate::Write::Create(object) => Write::create(&SECRETS, object_ref, object),
-                crate::Write::Patch(body) => Write::patch(&SECRETS, object_ref, body),
-            });
-            (write, decision.conflict)
+            (decision.write, decision.conflict)
         }
         None if existing.is_some() || cache.is_deleted(&cluster.name) => {
             let obsolete = crate::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
             let delete = Write::delete(
                 &SECRETS,
-                object_ref,
+                ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name)),
                 (&obsolete.uid, &obsolete.version),
                 existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
             );

@@ -3,27 +3,45 @@ mod agents;
 use super::*;
 use hub_state::annotations::{OWNER, SKIP_RECONCILE};
 use hub_state::cluster_secret::{ACM, AGENT_NAME, CLUSTER, COPIED, ClusterSecret, SECRET_TYPE, SecretManager};
-use hub_state::model::Labels;
+use hub_state::model::{Labels, TlsSecret};
+use hub_state::testing::certificates::put;
+use hub_state::testing::now;
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
+use pki::Recipe;
+use runtime::action::{Verb, Write};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testing::merge;
 
-/// A simulated hub: the labels of its cluster `eu1`, and the Secrets in Argo CD's namespace by name.
-struct Hub {
+/// A simulated hub at a point in time: a managed cluster, the manager of its Secret, the Secrets in Argo CD's namespace by name, and the
+/// Secret of the CA.
+struct Hub<'h> {
+    cluster: &'h str,
     labels: BTreeMap<String, String>,
+    manager: SecretManager<'h>,
     secrets: BTreeMap<String, Value>,
     tracking_label: &'static str,
+    authority: Option<&'h Value>,
+    now: Timestamp,
 }
 
-fn hub(labels: &[(&str, &str)]) -> Hub {
+fn hub(labels: &[(&str, &str)]) -> Hub<'static> {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     Hub {
+        cluster: "eu1",
         labels: labels.iter().map(owned).collect(),
+        manager: SecretManager::Controller,
         secrets: BTreeMap::new(),
         tracking_label: "app.kubernetes.io/instance",
+        authority: None,
+        now: now(),
     }
+}
+
+fn read(secret: &Value) -> ClusterSecret {
+    ClusterSecret::from_json(&secret.to_string()).expect("a Secret")
 }
 
 /// Returns a cluster Secret with this name and server, and additional labels.
@@ -37,63 +55,103 @@ fn secret(name: &str, server: &str, more: &Value) -> Value {
     secret
 }
 
-fn of_the_peer() -> Value {
-    secret("eu1", "https://eu1-control-plane:6443", &json!({}))
+const SERVER: &str = "https://eu1-control-plane:6443";
+
+fn labelled(labels: &Value) -> Value {
+    json!({"metadata": {"labels": labels}})
+}
+
+fn managed_by(manager: &str) -> Value {
+    labelled(&json!({MANAGED_BY: manager}))
 }
 
 fn encoded(text: &str) -> Value {
     json!(ByteString(text.as_bytes().to_vec()))
 }
 
-impl Hub {
+impl Hub<'_> {
     fn with(mut self, name: &str, secret: Value) -> Self {
         self.secrets.insert(name.to_owned(), secret);
         self
     }
 
-    fn parse_secrets(&self) -> BTreeMap<String, ClusterSecret> {
-        let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
-        let all = self.secrets.iter().map(|(name, secret)| (name.clone(), read(secret)));
-        all.filter(|(name, secret)| secret.concerns(name).contains("eu1"))
-            .collect()
-    }
-
     fn decide(&self) -> SecretUpdate {
         let labels = Labels::from_sorted(&self.labels);
+        let authority = self
+            .authority
+            .map(|it| TlsSecret::from_json(&it.to_string()).expect("a Secret"));
         let cluster = RegisteredCluster {
-            name: "eu1",
+            name: self.cluster,
             labels: &labels,
             argocd: "argocd",
             tracking_label: self.tracking_label,
-            manager: SecretManager::Controller,
-            issuer: None,
+            manager: self.manager,
+            issuer: authority.as_ref().and_then(|it| Issuer::from_secret(it, self.now)),
         };
-        let secrets = self.parse_secrets();
-        decide(&cluster, secrets.iter().map(|(name, secret)| (name.as_str(), secret)))
-    }
-
-    /// Applies the decision and checks that nothing is left to write.
-    fn write(&mut self) -> Option<Write> {
-        let write = self.decide().write?;
-        match write.clone() {
-            Write::Create(mut object) => {
-                let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
-                object["metadata"]["resourceVersion"] = json!("8");
-                assert!(self.secrets.insert(name, object).is_none(), "it was not there");
-            }
-            Write::Patch(patch) => {
-                let secret = self.secrets.get_mut("eu1-secret").expect("it is there");
-                let version = &secret["metadata"]["resourceVersion"];
-                assert_eq!(patch["metadata"]["resourceVersion"], *version, "the form that was seen");
-                merge(secret, &patch);
-            }
+        let secrets: Vec<_> = self
+            .secrets
+            .iter()
+            .map(|(name, secret)| (name.as_str(), read(secret)))
+            .collect();
+        for (name, secret) in &secrets {
+            assert!(secret.concerns(name).contains(self.cluster), "{name}");
         }
-        assert_eq!(self.decide().write, None, "once is enough");
-        Some(write)
+        decide(&cluster, secrets.iter().map(|(name, secret)| (*name, secret)))
     }
 
-    fn labels(&self) -> Value {
-        self.secrets["eu1-secret"]["metadata"]["labels"].clone()
+    fn own_name(&self) -> String {
+        self.manager.name(self.cluster)
+    }
+
+    fn own(&mut self) -> &mut Value {
+        let name = self.own_name();
+        self.secrets.get_mut(&name).expect("it is there")
+    }
+
+    /// Applies the decision and checks that nothing is left to write. Returns the write, and the recipe of the certificate.
+    fn write(&mut self) -> (Option<Write>, Option<Recipe>) {
+        let Some(write) = self.decide().write else {
+            return (None, None);
+        };
+        match write.verb.clone() {
+            Verb::Create(mut object) => {
+                assert_eq!(*write.object_ref.name, self.own_name());
+                object["metadata"]["resourceVersion"] = json!("8");
+                assert!(
+                    self.secrets.insert(self.own_name(), object).is_none(),
+                    "it was not there"
+                );
+            }
+            Verb::Patch(body) => {
+                let version = &self.own()["metadata"]["resourceVersion"];
+                assert_eq!(body["metadata"]["resourceVersion"], *version, "the form that was seen");
+                merge(self.own(), &body);
+            }
+            other @ Verb::Delete { .. } => panic!("unexpected {other:?}"),
+        }
+        if let Some(recipe) = &write.recipe {
+            put(recipe, self.authority.expect("a CA"), self.own());
+        }
+        assert_eq!(self.decide(), SecretUpdate::default(), "once is enough");
+        let recipe = write.recipe.clone();
+        (Some(write), recipe)
+    }
+
+    /// Returns the created Secret.
+    fn made(mut self) -> Value {
+        assert!(matches!(self.write(), (Some(write), _) if matches!(write.verb, Verb::Create(_))));
+        self.own().clone()
+    }
+
+    /// Returns the patch of the Secret.
+    fn patched(&mut self) -> Value {
+        match self.write().0 {
+            Some(Write {
+                verb: Verb::Patch(body),
+                ..
+            }) => body,
+            other => panic!("not a patch: {other:?}"),
+        }
     }
 
     fn conflict(&self) -> String {
@@ -105,26 +163,20 @@ impl Hub {
 
 #[test]
 fn creates_a_secret_with_the_clusters_labels() {
-    let mut hub = hub(&[
+    let made = hub(&[
         ("env", "prod"),
         ("cluster.open-cluster-management.io/clusterset", "default"),
-    ]);
-    let Some(Write::Create(object)) = hub.write() else {
-        panic!("it is made");
-    };
-    let mut without_version = object;
-    without_version["metadata"]
-        .as_object_mut()
-        .expect("metadata")
-        .remove("resourceVersion");
+    ])
+    .made();
     assert_eq!(
-        without_version,
+        made,
         json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {
                 "name": "eu1-secret",
                 "namespace": "argocd",
+                "resourceVersion": "8",
                 "labels": {
                     "argocd.argoproj.io/secret-type": "cluster",
                     "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
@@ -146,16 +198,20 @@ fn creates_a_secret_with_the_clusters_labels() {
 fn labels_follow_the_cluster_and_foreign_labels_stay() {
     let mut hub = hub(&[("env", "test"), ("tier", "a")]);
     hub.write();
-    let secret = hub.secrets.get_mut("eu1-secret").expect("it is there");
-    secret["metadata"]["labels"]["team"] = json!("web");
-    secret["metadata"]["annotations"]["note"] = json!("mine");
-    secret["data"]["project"] = encoded("web");
-    assert_eq!(hub.write(), None, "what others add is no difference");
+    let foreign = json!({
+        "metadata": {"labels": {"team": "web"}, "annotations": {"note": "mine"}},
+        "data": {"project": encoded("web")},
+    });
+    merge(hub.own(), &foreign);
+    assert_eq!(
+        hub.decide(),
+        SecretUpdate::default(),
+        "what others add is no difference"
+    );
 
     hub.labels = [("env", "prod"), ("zone", "1")]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into();
-    let write = hub.write();
     let patch = json!({
         "metadata": {
             "resourceVersion": "8",
@@ -164,18 +220,21 @@ fn labels_follow_the_cluster_and_foreign_labels_stay() {
         },
         "data": {},
     });
-    assert_eq!(write, Some(Write::Patch(patch)), "only what differs");
-    assert_eq!(hub.labels()["team"], "web");
+    assert_eq!(hub.patched(), patch, "only what differs");
+    assert_eq!(hub.own()["metadata"]["labels"]["team"], "web");
 
     hub.labels.clear();
     hub.write();
-    let own = json!({SECRET_TYPE: CLUSTER, MANAGED_BY: OURS, "team": "web"});
-    assert_eq!(hub.labels(), own);
+    let (metadata, data) = (hub.own()["metadata"].clone(), &hub.own()["data"]);
+    assert_eq!(data["project"], encoded("web"));
     assert_eq!(
-        hub.secrets["eu1-secret"]["metadata"]["annotations"],
+        metadata["labels"],
+        json!({SECRET_TYPE: CLUSTER, MANAGED_BY: OURS, "team": "web"})
+    );
+    assert_eq!(
+        metadata["annotations"],
         json!({"argocd.argoproj.io/skip-reconcile": "true", "note": "mine"})
     );
-    assert_eq!(hub.secrets["eu1-secret"]["data"]["project"], encoded("web"));
 }
 
 #[test]
@@ -193,15 +252,16 @@ fn does_not_copy_reserved_labels() {
         ("env", "prod"),
     ]);
     hub.write();
+    let metadata = &hub.own()["metadata"];
     assert_eq!(
-        hub.labels(),
+        metadata["labels"],
         json!({SECRET_TYPE: CLUSTER, MANAGED_BY: OURS, "env": "prod"})
     );
-    assert_eq!(hub.secrets["eu1-secret"]["metadata"]["annotations"][COPIED], "env");
+    assert_eq!(metadata["annotations"][COPIED], "env");
     hub.tracking_label = "example.com/app";
     hub.labels.insert("example.com/app".to_owned(), "clusters".to_owned());
     hub.write();
-    let labels = hub.labels();
+    let labels = &hub.own()["metadata"]["labels"];
     assert_eq!(
         labels["app.kubernetes.io/instance"], "clusters",
         "Argo CD does not track by it"
@@ -213,10 +273,10 @@ fn does_not_copy_reserved_labels() {
 fn repairs_changed_fields_of_our_secret() {
     let mut hub = hub(&[("env", "prod")]);
     hub.write();
-    let written = hub.secrets["eu1-secret"].clone();
+    let written = hub.own().clone();
     for damage in [
-        json!({"metadata": {"labels": {"env": "test"}}}),
-        json!({"metadata": {"labels": {"env": null}}}),
+        labelled(&json!({"env": "test"})),
+        labelled(&json!({"env": null})),
         json!({"metadata": {"annotations": {SKIP_RECONCILE: null}}}),
         json!({"metadata": {"annotations": {SKIP_RECONCILE: "false"}}}),
         json!({"metadata": {"annotations": {COPIED: null}}}),
@@ -225,9 +285,9 @@ fn repairs_changed_fields_of_our_secret() {
         json!({"data": {"name": encoded("eu2")}}),
         json!({"data": null}),
     ] {
-        merge(hub.secrets.get_mut("eu1-secret").expect("it is there"), &damage);
-        assert!(hub.write().is_some(), "{damage}");
-        assert_eq!(hub.secrets["eu1-secret"], written, "{damage}");
+        merge(hub.own(), &damage);
+        assert!(hub.write().0.is_some(), "{damage}");
+        assert_eq!(*hub.own(), written, "{damage}");
     }
 }
 
@@ -240,49 +300,45 @@ fn ignores_fields_that_argo_cd_writes() {
         "metadata": {"annotations": {"managed-by": "argocd.argoproj.io", "argocd.argoproj.io/refresh": "2026-06-01T12:00:00Z"}},
         "data": {"config": encoded(r#"{"tlsClientConfig":{"insecure":false}}"#)},
     });
-    merge(hub.secrets.get_mut("eu1-secret").expect("it is there"), &by_argo_cd);
+    merge(hub.own(), &by_argo_cd);
     assert_eq!(hub.decide(), SecretUpdate::default());
 }
 
 #[test]
 fn adopts_secrets_of_argocd_pull_integration() {
-    let labelled = json!({"metadata": {"labels": {"team": "web"}, "annotations": {"note": "mine"}}});
-    for by_hand in [json!({}), labelled] {
-        let mut peers = of_the_peer();
-        merge(&mut peers, &by_hand);
-        let mut hub = hub(&[("env", "prod")]).with("eu1-secret", peers);
-        assert!(matches!(hub.write(), Some(Write::Patch(_))), "{by_hand}");
-        assert_eq!(hub.labels()[MANAGED_BY], OURS);
-        assert_eq!(hub.labels()["env"], "prod");
-        assert_eq!(hub.decide(), SecretUpdate::default());
+    for by_hand in [
+        json!({}),
+        json!({"metadata": {"labels": {"team": "web"}, "annotations": {"note": "mine"}}}),
+    ] {
+        let mut hub = hub(&[("env", "prod")]).with("eu1-secret", secret("eu1", SERVER, &by_hand));
+        hub.patched();
+        let labels = &hub.own()["metadata"]["labels"];
+        assert_eq!(
+            (&labels[MANAGED_BY], &labels["env"]),
+            (&json!(OURS), &json!("prod")),
+            "{by_hand}"
+        );
     }
 }
 
 #[test]
 fn leaves_a_foreign_secret_of_the_same_name_alone() {
-    let server = "https://eu1-control-plane:6443";
-    let foreign = [
-        secret("eu1", server, &json!({"data": {"config": encoded("{}")}})),
-        secret("eu1", server, &json!({"metadata": {"labels": {MANAGED_BY: "Helm"}}})),
-        secret(
-            "eu1",
-            server,
-            &json!({"metadata": {"labels": {"apps.open-cluster-management.io/acm-cluster": "true"}}}),
-        ),
+    for foreign in [
+        secret("eu1", SERVER, &json!({"data": {"config": encoded("{}")}})),
+        secret("eu1", SERVER, &managed_by("Helm")),
+        secret("eu1", SERVER, &labelled(&json!({ACM: "true"}))),
         secret("eu1", "https://eu1.example.com", &json!({})),
-    ];
-    for foreign in foreign {
-        let hub = hub(&[]).with("eu1-secret", foreign.clone());
+    ] {
         assert_eq!(
-            hub.conflict(),
+            hub(&[]).with("eu1-secret", foreign.clone()).conflict(),
             "Argo CD knows this cluster by Secret argocd/eu1-secret, which stays unchanged, so the controller creates \
              no other",
             "{foreign}"
         );
     }
-    let hub = hub(&[]).with("eu1-secret", secret("us1", "https://us1.example.com", &json!({})));
+    let of_another = secret("us1", "https://us1.example.com", &json!({}));
     assert_eq!(
-        hub.conflict(),
+        hub(&[]).with("eu1-secret", of_another).conflict(),
         "Secret argocd/eu1-secret is not managed by the controller and stays unchanged, so Argo CD does not know this \
          cluster: delete it, or hand it over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
     );
@@ -290,24 +346,19 @@ fn leaves_a_foreign_secret_of_the_same_name_alone() {
 
 #[test]
 fn repairs_a_secret_handed_over_by_label() {
-    let handed_over = secret(
-        "us1",
-        "https://us1.example.com",
-        &json!({"metadata": {"labels": {MANAGED_BY: OURS}}, "data": {"config": encoded("{}")}}),
-    );
+    let mut handed_over = secret("us1", "https://us1.example.com", &managed_by(OURS));
+    handed_over["data"]["config"] = encoded("{}");
     let mut hub = hub(&[("env", "prod")]).with("eu1-secret", handed_over);
     hub.write();
-    let data =
-        json!({"name": encoded("eu1"), "server": encoded("https://eu1-control-plane:6443"), "config": encoded("{}")});
-    assert_eq!(hub.secrets["eu1-secret"]["data"], data);
+    let data = json!({"name": encoded("eu1"), "server": encoded(SERVER), "config": encoded("{}")});
+    assert_eq!(hub.own()["data"], data);
 }
 
 #[test]
 fn secret_of_another_cluster_with_the_same_name_is_not_handed_over() {
     // The controller's Secret of cluster-1 has the name of the Secret of this cluster's agent.
     let server = SecretManager::Controller.server("cluster-1");
-    let ours = json!({"metadata": {"labels": {MANAGED_BY: OURS}}});
-    let secret = ClusterSecret::from_json(&secret("cluster-1", &server, &ours).to_string()).expect("a Secret");
+    let secret = read(&secret("cluster-1", &server, &managed_by(OURS)));
     let manager = SecretManager::Agent {
         owner: "argocd/all",
         before: None,
@@ -320,24 +371,14 @@ fn secret_of_another_cluster_with_the_same_name_is_not_handed_over() {
 #[test]
 fn creates_no_secret_beside_a_foreign_one() {
     for (name, foreign) in [
-        (
-            "eu1-application-manager-cluster-secret",
-            secret("eu1", "https://eu1-control-plane", &json!({})),
-        ),
+        (GITOPS_NAME, secret("eu1", "https://eu1-control-plane", &json!({}))),
         (
             "cluster-eu1",
             secret("eu1", "https://principal:9090?agentName=eu1", &json!({})),
         ),
         ("push", secret("europe", "https://eu1-control-plane:6443/", &json!({}))),
         // A copy of our Secret under another name.
-        (
-            "copy",
-            secret(
-                "eu1",
-                "https://eu1-control-plane:6443",
-                &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
-            ),
-        ),
+        ("copy", secret("eu1", SERVER, &managed_by(OURS))),
     ] {
         let mut hub = hub(&[]).with(name, foreign);
         assert_eq!(
@@ -348,7 +389,7 @@ fn creates_no_secret_beside_a_foreign_one() {
             )
         );
         hub.secrets.remove(name);
-        assert!(matches!(hub.write(), Some(Write::Create(_))), "when it has gone");
+        hub.made();
     }
 }
 
@@ -363,47 +404,34 @@ fn keeps_both_secrets_and_reports_a_duplicate() {
          then, ApplicationSets and destinations that name the cluster fail"
     );
     hub.labels.insert("env".to_owned(), "test".to_owned());
-    assert!(hub.write().is_some(), "ours is kept up");
+    assert!(hub.decide().write.is_some(), "ours is kept up");
 }
 
 #[test]
 fn creates_no_secret_for_a_cluster_named_in_cluster() {
-    let labels = Labels::default();
-    let cluster = RegisteredCluster {
-        name: "in-cluster",
-        labels: &labels,
-        argocd: "argocd",
-        tracking_label: "x",
-        manager: SecretManager::Controller,
-        issuer: None,
+    let hub = Hub {
+        cluster: "in-cluster",
+        ..hub(&[])
     };
-    let decision = decide(&cluster, std::iter::empty());
-    assert_eq!(decision.write, None);
     assert_eq!(
-        decision.conflict.as_deref(),
-        Some(
-            "Argo CD uses the name in-cluster for the hub: register this cluster with OCM under another name to get a \
-             cluster Secret"
-        )
+        hub.conflict(),
+        "Argo CD uses the name in-cluster for the hub: register this cluster with OCM under another name to get a \
+         cluster Secret"
     );
 }
 
 #[test]
 fn only_our_secret_becomes_obsolete() {
-    let ours = secret(
-        "eu1",
-        "https://eu1-control-plane:6443",
-        &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
-    );
+    let ours = secret("eu1", SERVER, &managed_by(OURS));
     let mut going = ours.clone();
     going["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
     for (name, secret, desired) in [
         ("eu1-secret", &ours, true),
         ("eu1-secret", &going, false),
         ("copy", &ours, false),
-        ("eu1-secret", &of_the_peer(), false),
+        ("eu1-secret", &secret("eu1", SERVER, &json!({})), false),
     ] {
-        let secret = ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
+        let secret = read(secret);
         let obsolete = obsolete(SecretManager::Controller, "eu1", std::iter::once((name, &secret)));
         assert_eq!(obsolete.is_some(), desired, "{name}");
     }
@@ -411,20 +439,19 @@ fn only_our_secret_becomes_obsolete() {
 
 #[test]
 fn secret_enqueues_clusters_by_name_content_and_server() {
-    let concerns = |name: &str, cluster: &str, server: &str| {
-        let secret = ClusterSecret::from_json(&secret(cluster, server, &json!({})).to_string()).expect("a Secret");
-        secret.concerns(name).into_iter().collect::<Vec<_>>().join(" ")
-    };
-    assert_eq!(concerns("eu1-secret", "eu1", "https://eu1-control-plane:6443"), "eu1");
-    assert_eq!(concerns("a-secret", "b", "https://c-control-plane:6443/"), "a b c");
-    assert_eq!(concerns("push", "eu1", "https://eu1.example.com"), "eu1");
-    assert_eq!(concerns("push", "", ""), "");
-    assert_eq!(concerns("cluster-a", "b", "https://proxy:9090?agentName=c"), "a b c");
-    assert_eq!(concerns("x", "", "https://proxy:9090/?processId=1&agentName=c"), "");
-    assert_eq!(
-        concerns("hub", "hub", "https://kubernetes.default.svc"),
-        "hub local-cluster"
-    );
+    for (name, cluster, server, concerns) in [
+        ("eu1-secret", "eu1", SERVER, "eu1"),
+        ("a-secret", "b", "https://c-control-plane:6443/", "a b c"),
+        ("push", "eu1", "https://eu1.example.com", "eu1"),
+        ("push", "", "", ""),
+        ("cluster-a", "b", "https://proxy:9090?agentName=c", "a b c"),
+        ("x", "", "https://proxy:9090/?processId=1&agentName=c", ""),
+        ("hub", "hub", "https://kubernetes.default.svc", "hub local-cluster"),
+    ] {
+        let secret = read(&secret(cluster, server, &json!({})));
+        let all: Vec<_> = secret.concerns(name).into_iter().collect();
+        assert_eq!(all.join(" "), concerns);
+    }
 }
 
 #[test]
@@ -432,55 +459,34 @@ fn parse_error_does_not_show_the_secret() {
     let broken = r#"{"metadata":{},"data":{"name":"hunter2!","config":"aHVudGVyMg=="}}"#;
     let error = ClusterSecret::from_json(broken).expect_err("its name is not base64");
     assert_eq!(error.to_string(), "not a valid Secret");
-    let read =
-        ClusterSecret::from_json(r#"{"metadata":{},"data":{"name":null,"config":"aHVudGVyMg=="}}"#).expect("one");
+    let read = read(&json!({"metadata": {}, "data": {"name": null, "config": "aHVudGVyMg=="}}));
     assert!(!format!("{read:?}").contains("aHVudGVyMg"), "no credential is kept");
 }
 
-/// Decides for a GitOpsCluster and the cluster `eu1` with the label `env: prod`.
-fn gitops<'k>(owner: &'k str, before: Option<&'k str>, secrets: &[(&str, &Value)]) -> SecretUpdate {
+/// Returns a hub whose cluster has the label `env: prod` and belongs to a GitOpsCluster.
+fn gitops<'k>(owner: &'k str, before: Option<&'k str>) -> Hub<'k> {
     let labels = [
         ("env", "prod"),
         ("apps.open-cluster-management.io/cluster-name", "other"),
     ];
-    let hub = hub(&labels);
-    let labels = Labels::from_sorted(&hub.labels);
-    let cluster = RegisteredCluster {
-        name: "eu1",
-        labels: &labels,
-        argocd: "argocd",
-        tracking_label: hub.tracking_label,
+    Hub {
         manager: SecretManager::GitOps { owner, before },
-        issuer: None,
-    };
-    let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
-    let secrets: Vec<_> = secrets.iter().map(|(name, secret)| (*name, read(secret))).collect();
-    for (name, secret) in &secrets {
-        assert!(secret.concerns(name).contains("eu1"), "{name}");
+        ..hub(&labels)
     }
-    decide(&cluster, secrets.iter().map(|(name, secret)| (*name, secret)))
 }
 
 const GITOPS_NAME: &str = "eu1-application-manager-cluster-secret";
 
-fn made_by(owner: &str) -> Value {
-    let Some(Write::Create(mut object)) = gitops(owner, None, &[]).write else {
-        panic!("it is made");
-    };
-    object["metadata"]["resourceVersion"] = json!("7");
-    object
-}
-
 #[test]
 fn secret_of_a_gitopscluster_matches_acm_and_names_its_owner() {
     let owner = format!("{}/{}", "n".repeat(63), "g".repeat(253));
-    let made = made_by(&owner);
+    let made = gitops(&owner, None).made();
     assert_eq!(
         made["metadata"],
         json!({
             "name": GITOPS_NAME,
             "namespace": "argocd",
-            "resourceVersion": "7",
+            "resourceVersion": "8",
             "labels": {
                 "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
                 "apps.open-cluster-management.io/acm-cluster": "true",
@@ -497,91 +503,64 @@ fn secret_of_a_gitopscluster_matches_acm_and_names_its_owner() {
             },
         })
     );
-    let server = json!(ByteString(b"https://eu1-control-plane".to_vec()));
-    assert_eq!(made["data"], json!({"name": "ZXUx", "server": server}));
-    assert_eq!(gitops(&owner, None, &[(GITOPS_NAME, &made)]), SecretUpdate::default());
+    assert_eq!(
+        made["data"],
+        json!({"name": "ZXUx", "server": encoded("https://eu1-control-plane")})
+    );
 }
 
 #[test]
 fn server_label_of_a_long_name_is_valid() {
-    let manager = SecretManager::GitOps {
-        owner: "argocd/all",
-        before: None,
-    };
     let cluster = "c".repeat(62);
-    let labels: BTreeMap<_, _> = manager.labels(&cluster).into_iter().collect();
+    let labels: BTreeMap<_, _> = gitops("argocd/all", None)
+        .manager
+        .labels(&cluster)
+        .into_iter()
+        .collect();
     assert_eq!(labels["apps.open-cluster-management.io/cluster-server"], cluster);
 }
 
 #[test]
 fn adopts_acms_secret_and_no_other() {
-    let of_acm = |more: &Value| {
-        let mut secret = secret(
-            "eu1",
-            "https://eu1-control-plane",
-            &json!({"metadata": {"labels": {ACM: "true"}}}),
-        );
+    let with = |more: &Value| {
+        let mut secret = secret("eu1", "https://eu1-control-plane", &labelled(&json!({ACM: "true"})));
         merge(&mut secret, more);
-        secret
+        gitops("argocd/all", None).with(GITOPS_NAME, secret)
     };
-    let Some(Write::Patch(patch)) = gitops("argocd/all", None, &[(GITOPS_NAME, &of_acm(&json!({})))]).write else {
-        panic!("it is taken over");
-    };
+    let patch = with(&json!({})).patched();
     assert_eq!(patch["metadata"]["annotations"][OWNER], "argocd/all");
     assert_eq!(patch["metadata"]["labels"][MANAGED_BY], OURS);
     assert_eq!(patch["data"], json!({}));
-    let handed_over = of_acm(&json!({"metadata": {"labels": {MANAGED_BY: OURS}}, "data": {"name": encoded("us1")}}));
-    let decision = gitops("argocd/all", None, &[(GITOPS_NAME, &handed_over)]);
-    assert!(
-        matches!(decision.write, Some(Write::Patch(_))),
-        "the message names this remedy"
-    );
+    // The message names this remedy.
+    with(&json!({"metadata": {"labels": {MANAGED_BY: OURS}}, "data": {"name": encoded("us1")}})).patched();
     for other in [
         json!({"data": {"config": encoded("{}")}}),
         json!({"data": {"server": encoded("https://eu1.example.com:6443")}}),
-        json!({"metadata": {"labels": {ACM: null}}}),
-        json!({"metadata": {"labels": {MANAGED_BY: "somebody"}}}),
+        labelled(&json!({ACM: null})),
+        managed_by("somebody"),
     ] {
-        let decision = gitops("argocd/all", None, &[(GITOPS_NAME, &of_acm(&other))]);
-        assert_eq!(decision.write, None, "{other}");
-        assert!(
-            decision
-                .conflict
-                .is_some_and(|conflict| conflict.contains("stays unchanged")),
-            "{other}"
-        );
+        assert!(with(&other).conflict().contains("stays unchanged"), "{other}");
     }
 }
 
 #[test]
 fn secret_changes_owner_only_when_the_old_owner_releases_it() {
     let (one, other) = ("argocd/one", "argocd/other");
-    let made = made_by(one);
-    assert_eq!(gitops(other, None, &[(GITOPS_NAME, &made)]).write, None);
-    let Some(Write::Patch(patch)) = gitops(other, Some(one), &[(GITOPS_NAME, &made)]).write else {
-        panic!("it is taken over");
-    };
+    let made = gitops(one, None).made();
+    assert_eq!(gitops(other, None).with(GITOPS_NAME, made.clone()).decide().write, None);
+    let patch = gitops(other, Some(one)).with(GITOPS_NAME, made).patched();
     assert_eq!(patch["metadata"]["annotations"], json!({OWNER: other}));
 }
 
 #[test]
 fn controller_and_gitopsclusters_leave_each_others_secrets_alone() {
-    let theirs = made_by("argocd/all");
+    let theirs = gitops("argocd/all", None).made();
     let conflict = hub(&[]).with(GITOPS_NAME, theirs).conflict();
     assert!(
-        conflict.contains("argocd/eu1-application-manager-cluster-secret, which stays"),
+        conflict.contains(&format!("argocd/{GITOPS_NAME}, which stays")),
         "{conflict}"
     );
-    let ours = secret(
-        "eu1",
-        "https://eu1-control-plane:6443",
-        &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
-    );
-    let decision = gitops("argocd/all", None, &[("eu1-secret", &ours)]);
-    assert_eq!(decision.write, None);
-    assert!(
-        decision
-            .conflict
-            .is_some_and(|conflict| conflict.contains("argocd/eu1-secret, which stays"))
-    );
+    let ours = secret("eu1", SERVER, &managed_by(OURS));
+    let conflict = gitops("argocd/all", None).with("eu1-secret", ours).conflict();
+    assert!(conflict.contains("argocd/eu1-secret, which stays"), "{conflict}");
 }

@@ -11,7 +11,6 @@
 //! this replica holds the Lease ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each
 //! decision uses one state.
 
-mod clocks;
 pub mod controllers;
 pub mod metrics;
 mod options;
@@ -20,8 +19,7 @@ mod reconciler;
 mod simulation;
 pub mod watches;
 
-pub use clocks::Clocks;
-pub use options::{Options, named, names};
+pub use options::{Clocks, Options, named, names};
 
 use kube::Client;
 use manifest::problem::plain;
@@ -73,7 +71,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     let mut reconciler = reconciler.with_restores(restores);
     let has_election_ended = select! {
         () = reconciler.run() => false,
-        () = signals.received() => false,
+        _ = signals.received() => false,
         () = ended(election.as_mut()) => true,
     };
     info!("stopping");

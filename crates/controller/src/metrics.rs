@@ -6,34 +6,11 @@ use hub_state::model::{Availability, GitOpsCluster};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use runtime::metrics::Metrics;
 use std::sync::Arc;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabels {
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AvailabilityLabels {
-    available: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SecretLabels {
-    secret: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ClustersLabels {
-    namespace: Arc<str>,
-    name: Arc<str>,
-    state: &'static str,
-}
 
 /// The counts of managed clusters in the status of a GitOpsCluster.
 const COUNTED: [&str; 5] = ["selected", "registered", "installed", "connected", "degraded"];
@@ -41,10 +18,10 @@ const COUNTED: [&str; 5] = ["selected", "registered", "installed", "connected", 
 /// The metrics of the hub's objects. Clones share their values.
 #[derive(Clone, Debug, Default)]
 pub struct HubMetrics {
-    works: Family<StateLabels, Gauge>,
-    managed_clusters: Family<AvailabilityLabels, Gauge>,
-    certificates: Family<SecretLabels, Gauge>,
-    clusters: Family<ClustersLabels, Gauge>,
+    works: Family<[(&'static str, &'static str); 1], Gauge>,
+    managed_clusters: Family<[(&'static str, &'static str); 1], Gauge>,
+    certificates: Family<[(&'static str, &'static str); 1], Gauge>,
+    clusters: Family<[(&'static str, Arc<str>); 3], Gauge>,
 }
 
 /// Creates the metrics of the runtime and of the hub's objects, which are rendered together.
@@ -79,9 +56,8 @@ impl HubMetrics {
 
     /// Records the number of works with this health.
     pub fn works(&self, health: HealthStatus, count: usize) {
-        let state = health.name();
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.works.get_or_create(&StateLabels { state }).set(count);
+        self.works.get_or_create(&[("state", health.name())]).set(count);
     }
 
     /// Records the number of managed clusters with this reachability.
@@ -93,7 +69,7 @@ impl HubMetrics {
         };
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.managed_clusters
-            .get_or_create(&AvailabilityLabels { available })
+            .get_or_create(&[("available", available)])
             .set(count);
     }
 
@@ -102,7 +78,7 @@ impl HubMetrics {
         self.certificates.clear();
         for (secret, until) in all {
             self.certificates
-                .get_or_create(&SecretLabels { secret })
+                .get_or_create(&[("secret", secret)])
                 .set(until.as_second());
         }
     }
@@ -114,11 +90,8 @@ impl HubMetrics {
             for state in COUNTED {
                 let count = it.status.get("clusters").and_then(|clusters| clusters[state].as_i64());
                 let Some(count) = count else { continue };
-                let labels = ClustersLabels {
-                    namespace: Arc::clone(&object_ref.namespace),
-                    name: Arc::clone(&object_ref.name),
-                    state,
-                };
+                let (namespace, name) = (Arc::clone(&object_ref.namespace), Arc::clone(&object_ref.name));
+                let labels = [("namespace", namespace), ("name", name), ("state", state.into())];
                 self.clusters.get_or_create(&labels).set(count);
             }
         }
@@ -177,27 +150,20 @@ mod tests {
         let new = (ObjectRef::new("team", "new"), read(&json!({"clusters": null})));
         let all = [fleet, small, new];
         metrics.gitops_clusters(all.iter().map(|(object_ref, it)| (object_ref, it)));
-        let line = |namespace: &str, name: &str, state: &str, count: u8| {
-            format!(
-                r#"argocd_ocm_cmp_gitopscluster_clusters{{namespace="{namespace}",name="{name}",state="{state}"}} {count}"#
-            )
-        };
-        let small = [
-            line("team", "small", "registered", 0),
-            line("team", "small", "selected", 1),
+        let start = "argocd_ocm_cmp_gitopscluster_clusters";
+        let expected = [
+            r#"namespace="argocd",name="fleet",state="connected"} 1"#,
+            r#"namespace="argocd",name="fleet",state="degraded"} 1"#,
+            r#"namespace="argocd",name="fleet",state="installed"} 2"#,
+            r#"namespace="argocd",name="fleet",state="registered"} 2"#,
+            r#"namespace="argocd",name="fleet",state="selected"} 3"#,
+            r#"namespace="team",name="small",state="registered"} 0"#,
+            r#"namespace="team",name="small",state="selected"} 1"#,
         ];
-        let mut both = vec![
-            line("argocd", "fleet", "connected", 1),
-            line("argocd", "fleet", "degraded", 1),
-            line("argocd", "fleet", "installed", 2),
-            line("argocd", "fleet", "registered", 2),
-            line("argocd", "fleet", "selected", 3),
-        ];
-        both.extend(small.clone());
-        let start = "argocd_ocm_cmp_gitopscluster";
-        assert_eq!(lines(&rendered, start), both);
+        let expected = expected.map(|rest| format!("{start}{{{rest}"));
+        assert_eq!(lines(&rendered, start), expected);
         metrics.gitops_clusters(all[1..].iter().map(|(object_ref, it)| (object_ref, it)));
-        assert_eq!(lines(&rendered, start), small);
+        assert_eq!(lines(&rendered, start), expected[5..]);
     }
 
     #[test]

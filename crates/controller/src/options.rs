@@ -4,9 +4,11 @@ use crate::controllers::CONTROLLERS;
 use hub::Connection;
 use hub_state::model::Kind;
 use hub_state::reconcile::{Controller, Settings};
+use jiff::Timestamp;
 use runtime::readiness::Readiness;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 /// The options of the process.
 #[derive(Debug)]
@@ -27,6 +29,15 @@ pub struct Options {
     pub dry_run: bool,
     /// The maximum number of writes in flight.
     pub concurrent_writes: usize,
+}
+
+/// The clocks of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// Returns the wall clock time.
+    pub time: fn() -> Timestamp,
+    /// Returns the monotonic time, which cannot be set.
+    pub elapsed: fn() -> Instant,
 }
 
 impl Options {
@@ -54,13 +65,14 @@ pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&'stati
     let mut chosen: Vec<&'static Controller> = Vec::new();
     for name in names {
         let is_named = |controller: &&Controller| name == "*" || controller.name == name;
-        if !CONTROLLERS.iter().any(|controller| is_named(&controller)) {
+        let mut all = CONTROLLERS.iter().filter(is_named).peekable();
+        if all.peek().is_none() {
             return Err(format!(
                 "unknown controller {name:?}: --controllers accepts {} or '*'",
                 crate::options::names(CONTROLLERS).join(", ")
             ));
         }
-        for controller in CONTROLLERS.iter().filter(is_named) {
+        for controller in all {
             if chosen.iter().all(|other| !std::ptr::eq(*other, controller)) {
                 chosen.push(controller);
             }

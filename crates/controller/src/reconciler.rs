@@ -10,21 +10,21 @@ mod gauges;
 mod tests;
 
 use super::metrics::HubMetrics;
-use super::watches::{self, WatchEvent, WatchUpdate, Watches};
-use crate::clocks::Clocks;
+use super::watches::{WatchEvent, WatchUpdate, Watches};
 use crate::controllers::MANAGER;
-use crate::options::Options;
+use crate::options::{Clocks, Options};
 use hub_state::cache::{Cache, Change, ReconcileRequest, Refusal};
 use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Settings, mappers};
-use kube::Client;
+use kube::{Client, Error};
 use ocm::resources::GITOPS_CLUSTERS;
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::{later, until};
 use runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
+use runtime::fair_queue::FlowKey;
 use runtime::metrics::{Metrics, Reason};
 use runtime::outbox::{CAPACITY, Enqueued, Outbox};
-use runtime::panics::guard;
+use runtime::panics::{Panicked, guard};
 use runtime::plan::{Plan, Totals};
 use runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
 use runtime::readiness::Readiness;
@@ -106,15 +106,6 @@ enum EventSlots {
     None,
     Reserved,
     All,
-}
-
-/// The result of an attempt to reconcile the next object.
-#[derive(PartialEq, Eq)]
-enum Attempt {
-    /// No object is due, or none whose write may begin.
-    NotDue,
-    /// An object was reconciled.
-    Reconciled,
 }
 
 /// A workqueue and its controller.
@@ -574,19 +565,24 @@ impl Reconciler {
             }
             WatchUpdate::Failed(error) => {
                 // The loop does not wait for a kind that the hub does not serve.
-                if event.kind.watched().may_be_missing && watches::is_not_served(&error) {
+                if event.kind.watched().may_be_missing
+                    && matches!(&error, Some(Error::Api(status)) if status.code == 404)
+                {
                     self.metrics.watch_failed(kind, Reason::Missing);
                     if self.missing.insert(event.kind) {
                         info!(kind, "not served by the hub; continuing without it");
                     }
                     self.mark_synced(event.kind);
-                } else {
-                    if event.kind.watched().may_be_forbidden && watches::is_forbidden(&error) {
-                        self.mark_synced(event.kind);
-                    }
-                    self.metrics.watch_failed(kind, watches::reason(&error));
-                    warn!(kind, why = watches::describe(&error), "watch failed; retrying");
+                    return;
                 }
+                let reason = error.as_ref().map_or(Reason::Other, Reason::from_error);
+                if event.kind.watched().may_be_forbidden && reason == Reason::Forbidden {
+                    self.mark_synced(event.kind);
+                }
+                self.metrics.watch_failed(kind, reason);
+                let foreign = || "the response does not come from a Kubernetes API".to_owned();
+                let why = error.as_ref().map_or_else(foreign, hub::reason);
+                warn!(kind, why, "watch failed; retrying");
             }
         }
     }
@@ -662,7 +658,7 @@ impl Reconciler {
                     .saturating_add(1)
                     .checked_rem(self.workqueues.len())
                     .unwrap_or_default();
-                if self.reconcile_next(at, begun) == Attempt::NotDue {
+                if !self.reconcile_next(at, begun) {
                     continue;
                 }
                 has_reconciled = true;
@@ -679,8 +675,8 @@ impl Reconciler {
         }
     }
 
-    /// Reconciles the next object of a workqueue, if its write may begin.
-    fn reconcile_next(&mut self, at: usize, now: Instant) -> Attempt {
+    /// Reconciles the next object of a workqueue. Returns false if no object is due, or none whose write may begin.
+    fn reconcile_next(&mut self, at: usize, now: Instant) -> bool {
         let Workqueue {
             controller,
             group,
@@ -691,15 +687,11 @@ impl Reconciler {
         let (group, slots) = (*group, &self.slots);
         let may = |slow: &bool| queue.is_due(*slow, now) && slots.may_begin(group, *slow);
         let lines: Vec<bool> = [*is_slow_next, !*is_slow_next].into_iter().filter(may).collect();
-        if lines.is_empty() {
-            return Attempt::NotDue;
-        }
         let may_tenant = |namespace: &Arc<str>| slots.may_begin_for_namespace(group, namespace);
+        let may_flow = |flow: &FlowKey| slots.may_begin_for_flow(group, flow);
         let mut lines = lines.into_iter();
-        let Some(due) =
-            lines.find_map(|slow| queue.pop(slow, now, may_tenant, |flow| slots.may_begin_for_flow(group, flow)))
-        else {
-            return Attempt::NotDue;
+        let Some(due) = lines.find_map(|slow| queue.pop(slow, now, may_tenant, may_flow)) else {
+            return false;
         };
         *is_slow_next = !due.slow;
         self.metrics.reconciled(controller.name);
@@ -713,22 +705,26 @@ impl Reconciler {
         let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
         let span =
             error_span!("reconcile", controller = controller.name, kind, object = %object_ref, attempt = due.attempt);
-        let decision = span.in_scope(|| guard(|| decide(controller, &self.cache, object_ref, &context)));
-        let Ok(decision) = decision else {
-            self.metrics.panicked(controller.name);
-            error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
-            queue.done(&due, &Outcome::FAILED, now, fastrand::f64());
-            return Attempt::Reconciled;
+        let decide = || match (controller.reconcile)(&self.cache, object_ref, &context) {
+            Some(action) => Ok(Box::new(action)),
+            None => Err((controller.requeue_after)(&self.cache, object_ref, &context)),
         };
-        let action = match decision {
-            ReconcileResult::Write(action) => action,
-            ReconcileResult::Unchanged(requeue_after) => {
+        let action = match span.in_scope(|| guard(decide)) {
+            Ok(Ok(action)) => action,
+            Ok(Err(requeue_at)) => {
                 queue.done(&due, &Outcome::Unchanged, now, fastrand::f64());
-                if let Some(wait) = requeue_after {
+                if let Some(at) = requeue_at {
+                    let wait = until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY);
                     queue.later(&due.object_ref, later(now, wait));
                 }
                 self.record_refusal(at, &due.object_ref, None);
-                return Attempt::Reconciled;
+                return true;
+            }
+            Err(Panicked) => {
+                self.metrics.panicked(controller.name);
+                error!(controller = controller.name, kind, object = %object_ref, "panic while reconciling; retrying");
+                queue.done(&due, &Outcome::FAILED, now, fastrand::f64());
+                return true;
             }
         };
         let (writer, name) = (self.writer.clone(), controller.name);
@@ -748,7 +744,7 @@ impl Reconciler {
             is_aborted: false,
         };
         self.running.insert(running.task.id(), running);
-        Attempt::Reconciled
+        true
     }
 
     /// Aborts unanswered writes beyond the share of slow writes, if others wait for their slots.
@@ -862,23 +858,6 @@ impl Reconciler {
         let at = later((self.clocks.elapsed)(), wait.min(MAX_CLOCK_SLEEP));
         Some(self.ticks_paused_until.map_or(at, |earliest| at.max(earliest)))
     }
-}
-
-/// The result of reconciling an object.
-enum ReconcileResult {
-    Write(Box<Action>),
-    /// No write is necessary; the object is reconciled again after that time.
-    Unchanged(Option<Duration>),
-}
-
-fn decide(controller: &Controller, cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> ReconcileResult {
-    if let Some(action) = (controller.reconcile)(cache, object_ref, context) {
-        return ReconcileResult::Write(Box::new(action));
-    }
-    let requeue_after = (controller.requeue_after)(cache, object_ref, context);
-    ReconcileResult::Unchanged(
-        requeue_after.map(|at| until(at, context.now).clamp(MIN_REQUEUE_DELAY, MAX_REQUEUE_DELAY)),
-    )
 }
 
 /// Returns when the API server has an older state than before.

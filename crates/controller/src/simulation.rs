@@ -1,20 +1,20 @@
-//! A simulated hub for tests of controllers of GitOpsClusters: writes are stored and reported as watch events. Writes are the
-//! requests that the writer sends, answered by the rules of [`api_server`](runtime::testing::api_server).
+//! A simulated hub for tests of controllers of GitOpsClusters, with a fake OCM and argocd-agent: writes are stored and reported as watch
+//! events. Writes are the requests that the writer sends, answered by the rules of [`api_server`](runtime::testing::api_server).
 
 mod agents;
 mod fake_ocm;
 mod gitops;
 
 use crate::controllers::{CONTROLLERS, MANAGER};
+use argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
+use fake_ocm::{of_argocd, some};
 use gitopscluster::{AGENT_SECRETS, CONTROLLER as GITOPS, SECRETS};
 use http::Request;
-use hub_state::cache::{Cache, Cached, Change, ReconcileRequest};
-use hub_state::model::{Cluster, GitOpsCluster, Kind, Placement, PlacementDecision, TlsSecret};
-use hub_state::model::{DesiredAgent, Images};
+use hub_state::cache::{Cache, Change, ReconcileRequest};
+use hub_state::model::{Availability, Images, Kind, OPEN, TlsSecret};
 use hub_state::reconcile::mappers;
 use hub_state::reconcile::{Context, Controller, Settings};
-use hub_state::testing::certificates::put;
-use hub_state::testing::now;
+use hub_state::testing::{listed, now};
 use jiff::Timestamp;
 use kube::core::params::{DeleteParams, PostParams};
 use kube::core::request;
@@ -27,32 +27,34 @@ use runtime::store::Update;
 use runtime::testing::api_server::{Answer, Call, answer, selects};
 use runtime::writer;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use testing::merge;
 
-/// The hub, and the JSON of the written objects.
+/// The simulated controllers.
+static SIMULATED: [&Controller; 7] = [&GITOPS, &SECRETS, &HUB, &ADDON, &WORKS, &REQUESTS, &AGENT_SECRETS];
+
+/// The managed clusters.
+const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
+
+/// The hub, and the JSON of its objects.
 pub(super) struct Hub {
     pub(super) cache: Cache,
     pub(super) argocd: &'static str,
+    /// The GitOpsClusters.
     pub(super) objects: BTreeMap<ObjectRef, Value>,
+    /// The cluster Secrets.
     pub(super) secrets: BTreeMap<String, Value>,
-    /// The GitOpsClusters that ask for argocd-agent, with its settings.
-    pub(super) agents: BTreeMap<ObjectRef, DesiredAgent>,
-    /// The Secret of the CA.
-    pub(super) authority: Option<Value>,
+    /// All other objects.
+    pub(super) existing: BTreeMap<(Kind, ObjectRef), Value>,
     pub(super) now: Timestamp,
     pub(super) new_leader_for: Option<Duration>,
     pub(super) versions: u64,
     /// The objects to reconcile.
     pub(super) affected: Vec<(Kind, ObjectRef)>,
     pub(super) events: Vec<String>,
-    /// The fake OCM and its add-on agents, in tests with agents.
-    pub(super) ocm: Option<fake_ocm::Ocm>,
-    /// All objects except GitOpsClusters and cluster Secrets, in tests with agents.
-    pub(super) existing: BTreeMap<(Kind, ObjectRef), Value>,
-    /// The objects to reconcile later without a change.
+    pub(super) ocm: fake_ocm::Ocm,
+    /// The objects to reconcile later without a change, by the index of the controller.
     waits: BTreeMap<(usize, ObjectRef), Timestamp>,
 }
 
@@ -72,28 +74,33 @@ pub(super) fn secret_name(cluster: &str) -> String {
 }
 
 impl Hub {
-    /// Creates a hub with the managed clusters eu1, eu2 and eu3, and a Placement that selects the first two.
+    /// Creates a hub with the managed clusters eu1, eu2 and eu3, a Placement that selects the first two, and the principal.
     pub(super) fn new() -> Self {
         let mut hub = Self {
             cache: Cache::new("argocd").with_mappers(mappers(CONTROLLERS)),
             argocd: "argocd",
             objects: BTreeMap::new(),
             secrets: BTreeMap::new(),
-            agents: BTreeMap::new(),
-            authority: None,
+            existing: BTreeMap::new(),
             now: now(),
             new_leader_for: None,
             versions: 0,
             affected: Vec::new(),
             events: Vec::new(),
-            ocm: None,
-            existing: BTreeMap::new(),
+            ocm: fake_ocm::Ocm::default(),
             waits: BTreeMap::new(),
         };
-        for cluster in ["eu1", "eu2", "eu3"] {
+        for cluster in CLUSTERS {
             hub.cluster(cluster, &json!({}));
         }
         hub.select(&["eu1", "eu2"]);
+        let principal = of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]);
+        let service = json!({"metadata": {}, "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]},
+            "status": {"loadBalancer": {"ingress": [{"hostname": "hub.example.com"}]}}});
+        hub.put(Kind::Services, &principal, Some(service));
+        let deployment = json!({"metadata": {}, "spec": {"template": {"metadata": {}}}});
+        hub.put(Kind::Deployments, &principal, Some(deployment));
+        hub.affected.clear();
         hub
     }
 
@@ -112,13 +119,13 @@ impl Hub {
     }
 
     /// Applies a complete list of a kind that has no object.
-    pub(super) fn list_none<V: Cached>(&mut self, kind: Kind) -> Vec<ReconcileRequest> {
-        self.apply(Change::objects::<V>(kind, Update::Listed(HashSet::new())))
+    pub(super) fn list_none(&mut self, kind: Kind) {
+        self.apply(listed(kind, &[]));
     }
 
     pub(super) fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
         let affected = self.cache.apply(change);
-        for cluster in ["eu1", "eu2", "eu3"] {
+        for cluster in CLUSTERS {
             let (kept, computed) = (
                 assignment::for_cluster(&self.cache, cluster),
                 assignment::compute(&self.cache, cluster),
@@ -130,34 +137,75 @@ impl Hub {
         affected
     }
 
+    /// Creates a managed cluster or changes its labels; it is reachable.
     pub(super) fn cluster(&mut self, name: &str, labels: &Value) {
-        let text = json!({"metadata": {"uid": name, "labels": labels}}).to_string();
-        let cluster = Cluster::from_json(&text).expect("a cluster");
-        self.apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster)));
+        self.join(name, labels, Availability::Available);
     }
 
-    pub(super) fn decide(&mut self, name: &str, clusters: Option<&[&str]>) {
-        let decision = clusters.map(|clusters| PlacementDecision {
-            placement: "some".into(),
-            clusters: clusters.iter().map(|cluster| Arc::from(*cluster)).collect(),
+    /// Sets the reachability of a managed cluster without labels.
+    pub(super) fn availability(&mut self, cluster: &str, availability: Availability) {
+        self.join(cluster, &json!({}), availability);
+    }
+
+    fn join(&mut self, cluster: &str, labels: &Value, availability: Availability) {
+        let status = match availability {
+            Availability::Available => "True",
+            Availability::Unknown => "Unknown",
+            Availability::Unavailable => "False",
+        };
+        let condition = json!({"type": "ManagedClusterConditionAvailable", "status": status});
+        let object = json!({"metadata": {"labels": labels}, "status": {"conditions": [condition]}});
+        self.put(Kind::Clusters, &ObjectRef::new("", cluster), Some(object));
+    }
+
+    /// Sets a decision of a Placement of users, independent of its status.
+    pub(super) fn decide(&mut self, placement: &ObjectRef, number: u8, clusters: Option<&[&str]>) {
+        let object_ref = ObjectRef::new(&placement.namespace, &format!("{}-decision-{number}", placement.name));
+        let decision = clusters.map(|clusters| {
+            let all: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
+            let labels = json!({"cluster.open-cluster-management.io/placement": &*placement.name});
+            json!({"metadata": {"labels": labels}, "status": {"decisions": all}})
         });
-        self.apply(Change::objects(
-            Kind::Decisions,
-            Update::from_option(ObjectRef::new("argocd", name), decision),
-        ));
+        self.put(Kind::Decisions, &object_ref, decision);
     }
 
-    pub(super) fn set_placement_status(&mut self, selected: Option<usize>) {
-        let placement = Some(Placement { selected });
-        self.apply(Change::objects(
-            Kind::Placements,
-            Update::from_option(ObjectRef::new("argocd", "some"), placement),
-        ));
+    /// Sets the number of clusters in the status of a Placement of users, or deletes it.
+    pub(super) fn set_selected_count(&mut self, placement: &ObjectRef, selected: Option<usize>) {
+        let object = selected.map(|selected| json!({"metadata": {}, "status": {"numberOfSelectedClusters": selected}}));
+        self.put(Kind::Placements, placement, object);
+    }
+
+    pub(super) fn select_for(&mut self, placement: &ObjectRef, clusters: &[&str]) {
+        self.decide(placement, 1, Some(clusters));
+        self.set_selected_count(placement, Some(clusters.len()));
     }
 
     pub(super) fn select(&mut self, clusters: &[&str]) {
-        self.decide("some-decision-1", Some(clusters));
-        self.set_placement_status(Some(clusters.len()));
+        self.select_for(&some(), clusters);
+    }
+
+    /// Returns the objects of a kind.
+    pub(super) fn kept(&self, kind: Kind) -> Vec<(&ObjectRef, &Value)> {
+        let all = self.existing.iter();
+        all.filter(|((other, _), _)| *other == kind)
+            .map(|((_, object_ref), it)| (object_ref, it))
+            .collect()
+    }
+
+    pub(super) fn get(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Value> {
+        self.existing.get(&(kind, object_ref.clone()))
+    }
+
+    /// Changes an object by a merge patch.
+    pub(super) fn edit(&mut self, kind: Kind, object_ref: &ObjectRef, patch: &Value) {
+        let mut object = self.get(kind, object_ref).expect("it is there").clone();
+        merge(&mut object, patch);
+        self.put(kind, object_ref, Some(object));
+    }
+
+    /// Returns the certificates in the CA's Secret.
+    pub(super) fn ca(&self) -> &TlsSecret {
+        self.cache.certificate(names::CA_SECRET).expect("it is there")
     }
 
     /// Returns a stored object.
@@ -165,7 +213,7 @@ impl Hub {
         match kind {
             Kind::GitOpsClusters => self.objects.get(object_ref),
             Kind::Secrets => self.secrets.get(&*object_ref.name),
-            _ => self.existing.get(&(kind, object_ref.clone())),
+            _ => self.get(kind, object_ref),
         }
     }
 
@@ -190,17 +238,8 @@ impl Hub {
         let is_watched =
             |object: &&Value| selects(labels.as_deref().unwrap_or(""), fields.as_deref().unwrap_or(""), object);
         let text = object.filter(is_watched).map(Value::to_string);
-        let agent = self.agents.get(object_ref).filter(|_| kind == Kind::GitOpsClusters);
-        let change = if let (Some(agent), Some(text)) = (agent, &text) {
-            let mut gitops = GitOpsCluster::from_json(text).expect("it can be read");
-            gitops.spec.agent = Some(agent.clone());
-            gitops.spec.creates_blank_secrets = false;
-            Change::objects(kind, Update::Set(object_ref.clone(), gitops))
-        } else {
-            let change = kind.change(Update::from_option(object_ref.clone(), text.as_deref()), self.now);
-            change.expect("it can be read")
-        };
-        self.apply(change);
+        let change = kind.change(Update::from_option(object_ref.clone(), text.as_deref()), self.now);
+        self.apply(change.expect("it can be read"));
     }
 
     /// Sends a request to the API server, and reports the result as a watch event.
@@ -230,13 +269,7 @@ impl Hub {
         } else {
             requests.create(&params, text)
         };
-        let before = self.versions;
         self.accepts(object_ref, request);
-        if self.versions == before {
-            // A test may have changed the agent settings.
-            let object = self.objects[object_ref].clone();
-            self.handle_event(Kind::GitOpsClusters, object_ref, Some(&object));
-        }
     }
 
     /// Deletes a GitOpsCluster as a user.
@@ -261,14 +294,22 @@ impl Hub {
         self.store(Kind::GitOpsClusters, object_ref, (!is_gone).then_some(object));
     }
 
-    /// Sets the Secret of the CA.
-    pub(super) fn authority(&mut self, secret: &Value) {
-        let ca = TlsSecret::from_json(&secret.to_string()).expect("a Secret");
-        self.authority = Some(secret.clone());
-        self.apply(Change::objects(
-            Kind::Certificates,
-            Update::Set(names::CA_SECRET.into(), ca),
-        ));
+    /// Sets the finalizers of a GitOpsCluster.
+    pub(super) fn finalize(&mut self, object_ref: &ObjectRef, finalizers: &[&str]) {
+        self.objects.get_mut(object_ref).expect("it is there")["metadata"]["finalizers"] = json!(finalizers);
+        self.written(object_ref);
+    }
+
+    /// Opens Argo CD's namespace to GitOpsClusters of other namespaces, or closes it.
+    pub(super) fn open(&mut self, is_open: bool) {
+        let namespace = json!({"metadata": {"labels": {OPEN: is_open.to_string()}}});
+        self.put(Kind::Namespace, &ObjectRef::new("", self.argocd), Some(namespace));
+    }
+
+    /// Writes a CA that can issue nothing.
+    pub(super) fn break_ca(&mut self) {
+        let broken = json!({"metadata": {}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}});
+        self.put(Kind::Certificates, &of_argocd(names::CA_SECRET), Some(broken));
     }
 
     /// Sets or removes a Secret.
@@ -281,14 +322,15 @@ impl Hub {
         self.versions += 1;
         let version = self.versions.to_string();
         let before = self.stored(kind, object_ref);
-        let generation = before.map(|before| (before["metadata"]["generation"].as_i64(), before["spec"].clone()));
         let object = object.map(|mut object| {
-            let generation = generation.map_or(1, |(generation, spec)| {
-                generation.unwrap_or_default() + i64::from(spec != object["spec"])
+            let generation = before.map_or(1, |before| {
+                before["metadata"]["generation"].as_i64().unwrap_or_default()
+                    + i64::from(before["spec"] != object["spec"])
             });
+            let uid = before.map_or_else(|| json!(format!("uid-{version}")), |it| it["metadata"]["uid"].clone());
             let metadata = &mut object["metadata"];
             if metadata["uid"].is_null() {
-                metadata["uid"] = json!(format!("uid-{version}"));
+                metadata["uid"] = uid;
             }
             metadata["name"] = json!(&*object_ref.name);
             metadata["namespace"] = json!(&*object_ref.namespace);
@@ -327,9 +369,58 @@ impl Hub {
                 return written;
             };
             written.extend(self.reconcile_one(kind, &object_ref));
-            written.extend(self.reconcile_agents(kind, &object_ref));
         }
         panic!("it goes on and on: {written:?}");
+    }
+
+    /// Reconciles this number of queued objects.
+    pub(super) fn settle_steps(&mut self, looks: usize) {
+        for _ in 0..looks {
+            if let Some((kind, object_ref)) = self.affected.pop() {
+                self.reconcile_one(kind, &object_ref);
+            }
+        }
+    }
+
+    /// Advances the time and reconciles what is due.
+    pub(super) fn advance_to(&mut self, now: Timestamp) -> Vec<String> {
+        self.now = now;
+        let due = self.waits.iter().filter(|(_, at)| **at <= now);
+        let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
+        for (controller, object_ref) in due {
+            self.waits.remove(&(controller, object_ref.clone()));
+            self.affected.push((SIMULATED[controller].kind, object_ref));
+        }
+        self.settle()
+    }
+
+    /// Starts another controller on the hub.
+    pub(super) fn restart_controller(&mut self) -> Vec<String> {
+        self.cache = Cache::new(self.argocd).with_mappers(mappers(CONTROLLERS));
+        self.waits.clear();
+        self.affected.clear();
+        for ((kind, object_ref), object) in self.existing.clone() {
+            self.handle_event(kind, &object_ref, Some(&object));
+        }
+        for (name, secret) in self.secrets.clone() {
+            self.handle_event(Kind::Secrets, &of_argocd(&name), Some(&secret));
+        }
+        for (object_ref, object) in self.objects.clone() {
+            self.handle_event(Kind::GitOpsClusters, &object_ref, Some(&object));
+        }
+        self.reconcile_all()
+    }
+
+    /// Reconciles all objects, as may happen at any time.
+    pub(super) fn reconcile_all(&mut self) -> Vec<String> {
+        self.affected.push((Kind::Namespace, ObjectRef::new("", "argocd")));
+        let gitops = self.objects.keys();
+        self.affected
+            .extend(gitops.map(|object_ref| (Kind::GitOpsClusters, object_ref.clone())));
+        let others = self.existing.keys();
+        let others = others.filter(|(kind, _)| [Kind::Clusters, Kind::Requests].contains(kind));
+        self.affected.extend(others.cloned());
+        self.settle()
     }
 
     pub(super) fn settings(&self) -> Settings {
@@ -344,33 +435,51 @@ impl Hub {
         }
     }
 
-    /// Reconciles one object, and returns the write.
-    pub(super) fn reconcile_one(&mut self, kind: Kind, object_ref: &ObjectRef) -> Option<String> {
+    /// Reconciles one object with each of its controllers, and returns the writes.
+    pub(super) fn reconcile_one(&mut self, kind: Kind, object_ref: &ObjectRef) -> Vec<String> {
+        let mut written = Vec::new();
         let settings = self.settings();
         let context = Context {
-            now: self.now,
-            stale: false,
             new_leader_for: self.new_leader_for,
-            settings: &settings,
+            ..hub_state::testing::context(self.now, &settings)
         };
-        let action = match kind {
-            Kind::GitOpsClusters => (GITOPS.reconcile)(&self.cache, object_ref, &context),
-            Kind::Clusters => {
-                let of_one = |controller: &Controller| (controller.reconcile)(&self.cache, object_ref, &context);
-                of_one(&SECRETS).or_else(|| of_one(&AGENT_SECRETS))
+        let controllers = SIMULATED.iter().enumerate();
+        for (number, controller) in controllers.filter(|(_, controller)| controller.kind == kind) {
+            let Some(action) = (controller.reconcile)(&self.cache, object_ref, &context) else {
+                let key = (number, object_ref.clone());
+                match (controller.requeue_after)(&self.cache, object_ref, &context) {
+                    Some(at) => self.waits.insert(key, at),
+                    None => self.waits.remove(&key),
+                };
+                continue;
+            };
+            self.events.extend(action.events.into_iter().map(|event| event.message));
+            patch_each_version_once(&action.writes);
+            for write in action.writes {
+                let text = self.execute(write);
+                let [conflicts, is_taken] = ["conflict", "taken"].map(|it| text.starts_with(it));
+                written.push(text);
+                if conflicts {
+                    // After a conflict, the object is reconciled again and the rest is not written.
+                    self.affected.push((kind, object_ref.clone()));
+                }
+                if conflicts || is_taken {
+                    break;
+                }
             }
-            _ => None,
-        }?;
-        self.events.extend(action.events.into_iter().map(|event| event.message));
-        let written: Vec<_> = action.writes.into_iter().map(|write| self.execute(write)).collect();
-        assert!(!written.is_empty(), "an action without a write");
-        Some(written.join(", "))
+        }
+        written
     }
 
     /// Carries out a write like the writer, and returns the result.
-    pub(super) fn execute(&mut self, mut write: Write) -> String {
-        if let Some(recipe) = write.recipe.take() {
-            return self.make(write, &recipe);
+    pub(super) fn execute(&mut self, write: Write) -> String {
+        if let Some(recipe) = &write.recipe {
+            let mut made = Write {
+                recipe: None,
+                ..write.clone()
+            };
+            self.make(&mut made, recipe);
+            return format!("{} with a certificate", self.execute(made));
         }
         let Write {
             resource, object_ref, ..
@@ -412,21 +521,6 @@ impl Hub {
         }
     }
 
-    /// Carries out a write with generated data, like the writer.
-    fn make(&mut self, mut write: Write, recipe: &Recipe) -> String {
-        if self.ocm.is_some() {
-            self.make_of(&mut write, recipe);
-            return format!("{} with what is made", self.execute(write));
-        }
-        let authority = self.authority.as_ref().expect("an authority");
-        let desired = recipe.authority().expect("it is of the authority");
-        assert_eq!(authority["metadata"]["resourceVersion"], *desired.version);
-        if let Some(body) = write.body_mut() {
-            put(recipe, authority, body);
-        }
-        format!("{} with a certificate", self.execute(write))
-    }
-
     /// Returns the clusters with a Secret of a GitOpsCluster.
     pub(super) fn registered(&self) -> Vec<&str> {
         let names = self.secrets.keys();
@@ -446,32 +540,28 @@ impl Hub {
         ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
     }
 
+    /// Panics if a condition has not this status and reason (empty for any), or not this part in its message.
+    #[track_caller]
+    pub(super) fn says(&self, object_ref: &ObjectRef, kind: &str, state: [&str; 2], part: &str) {
+        let [status, reason, message] = self.condition_of(object_ref, kind);
+        assert!(state == [status, reason] || state == [status, ""], "{status} {reason}");
+        assert!(message.contains(part), "{message}");
+    }
+
     pub(super) fn is(&self, kind: &str) -> [&str; 2] {
         let [status, reason, _] = self.condition_of(&all(), kind);
         [status, reason]
     }
+}
 
-    /// Returns the same hub after a restart of the controller.
-    pub(super) fn restarted(&self) -> Self {
-        let mut hub = Self::new();
-        hub.affected.clear();
-        let named: BTreeSet<_> = self
-            .cache
-            .selected_by(&ObjectRef::new("argocd", "some"))
-            .map(|it| &**it)
-            .collect();
-        hub.select(&named.into_iter().collect::<Vec<_>>());
-        hub.agents.clone_from(&self.agents);
-        if let Some(authority) = &self.authority {
-            hub.authority(authority);
+/// Panics if two patches are of one version of an object: the API server would refuse the second.
+fn patch_each_version_once(writes: &[Write]) {
+    let mut versions = BTreeSet::new();
+    for write in writes {
+        if let Verb::Patch(body) = &write.verb {
+            let version = body["metadata"]["resourceVersion"].as_str();
+            let version = (write.resource.kind, &write.object_ref, version);
+            assert!(versions.insert(version), "two patches of one version: {writes:#?}");
         }
-        for (name, secret) in &self.secrets {
-            hub.store(Kind::Secrets, &ObjectRef::new("argocd", name), Some(secret.clone()));
-        }
-        for (object_ref, object) in &self.objects {
-            hub.store(Kind::GitOpsClusters, object_ref, Some(object.clone()));
-        }
-        hub.versions = self.versions;
-        hub
     }
 }

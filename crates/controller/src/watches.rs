@@ -8,7 +8,7 @@ use hub_state::cache::Change;
 use hub_state::model::Kind;
 use jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
-use kube::core::{Resource, Status};
+use kube::core::Resource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, DefaultBackoff, Event};
@@ -16,7 +16,6 @@ use kube::{Client, Error};
 use primitives::object_ref::ObjectRef;
 use primitives::resource;
 use runtime::invalid_object::InvalidObject;
-use runtime::metrics::Reason;
 use runtime::panics::{Panicked, guard};
 use runtime::store::Update;
 use serde::{Deserialize, Deserializer};
@@ -55,8 +54,8 @@ pub enum WatchUpdate {
     Unreadable(ObjectRef, InvalidObject),
     /// Reading an object panicked; the cache keeps its last known state.
     Panicked(ObjectRef),
-    /// The watch failed and is retried.
-    Failed(watcher::Error),
+    /// The watch failed and is retried; without an error, the response does not come from a Kubernetes API.
+    Failed(Option<Error>),
 }
 
 /// The watches of all required kinds.
@@ -113,52 +112,14 @@ impl Watches {
     }
 }
 
-/// The response of the API server, or the reason why there is none.
-enum Cause<'e> {
-    Request(&'e Error),
-    Status(&'e Status),
-    Unreadable,
-}
-
-fn cause(error: &watcher::Error) -> Cause<'_> {
+/// Returns the error of a request; none if the response does not come from a Kubernetes API.
+fn request_error(error: watcher::Error) -> Option<Error> {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => Cause::Request(error),
-        watcher::Error::WatchError(status) => Cause::Status(status),
-        watcher::Error::NoResourceVersion => Cause::Unreadable,
-    }
-}
-
-/// Returns true if the hub does not serve the kind.
-#[must_use]
-pub fn is_not_served(error: &watcher::Error) -> bool {
-    matches!(cause(error), Cause::Request(Error::Api(status)) if status.code == 404)
-}
-
-/// Returns true if RBAC does not allow the controller to watch the kind.
-#[must_use]
-pub fn is_forbidden(error: &watcher::Error) -> bool {
-    reason(error) == Reason::Forbidden
-}
-
-/// Returns the reason of a failure for the metrics.
-#[must_use]
-pub fn reason(error: &watcher::Error) -> Reason {
-    match cause(error) {
-        Cause::Request(error) => Reason::from_error(error),
-        Cause::Status(status) => Reason::of_code(status.code),
-        Cause::Unreadable => Reason::Other,
-    }
-}
-
-/// Describes a failure for people.
-#[must_use]
-pub fn describe(error: &watcher::Error) -> String {
-    match cause(error) {
-        Cause::Request(error) => hub::reason(error),
-        Cause::Status(status) => status.message.clone(),
-        Cause::Unreadable => "the response does not come from a Kubernetes API".to_owned(),
+        | watcher::Error::WatchFailed(error) => Some(error),
+        watcher::Error::WatchError(status) => Some(Error::Api(status)),
+        watcher::Error::NoResourceVersion => None,
     }
 }
 
@@ -204,7 +165,7 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
                 let change = change(Update::Deleted(object.object_ref())).ok();
                 change.map(|change| WatchUpdate::Changed(change, None))
             }
-            Err(error) => Some(WatchUpdate::Failed(error)),
+            Err(error) => Some(WatchUpdate::Failed(request_error(error))),
         };
         std::future::ready(update.map(|update| WatchEvent { kind, update, bytes }))
     });

@@ -11,7 +11,7 @@ use manifest::value::{Map, Value};
 use ocm::pull_model::SYNC_OPTIONS;
 
 /// The annotation for the update strategy of an object: one of [`UpdateStrategy`]'s names.
-pub const UPDATE_STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
+pub(crate) const UPDATE_STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
 
 /// The phase of a sync in which an object is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,18 +209,11 @@ fn add(phase: Phase, annotations: &mut Annotations) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::tests::fields;
     use Phase::{PostDelete, PostSync, PreSync, Sync, SyncFail};
 
     fn parsed(annotations: &str) -> Result<Annotations, String> {
-        let yaml = format!("annotations: {annotations}");
-        let document = manifest::yaml::documents(&yaml)
-            .next()
-            .expect("a document")
-            .expect(&yaml);
-        let Value::Map(metadata) = document.value else {
-            panic!("{yaml}");
-        };
-        super::annotations(&metadata)
+        super::annotations(&fields(&format!("annotations: {annotations}")))
             .map(Option::unwrap_or_default)
             .map_err(|fault| fault.to_string())
     }
@@ -366,15 +359,7 @@ mod tests {
             ("{}", 0),
         ] {
             let yaml = format!("annotations: {annotations}");
-            let document = manifest::yaml::documents(&yaml)
-                .next()
-                .expect("a document")
-                .expect(&yaml);
-            assert_eq!(
-                wave(document.value.as_map().expect("a mapping")),
-                expected,
-                "{annotations}"
-            );
+            assert_eq!(wave(&fields(&yaml)), expected, "{annotations}");
         }
     }
 }

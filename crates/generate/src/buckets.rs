@@ -10,7 +10,7 @@ use manifest::key::ObjectKey;
 
 /// A bucket: the items whose hashes have a prefix.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Bucket<T> {
+pub(crate) struct Bucket<T> {
     /// The prefix in binary digits; empty if nothing was divided.
     pub prefix: String,
     /// The items, in the order of the input.
@@ -19,28 +19,25 @@ pub struct Bucket<T> {
 
 /// An item to put into a bucket.
 #[derive(Debug)]
-pub struct Item<T> {
+pub(crate) struct Item<T> {
     /// The hash that decides on the bucket.
     pub hash: u64,
     /// The size in bytes.
     pub size: u64,
-    /// The item.
     pub value: T,
 }
 
 /// The maximum number of objects of a bucket. OCM's agent writes a status of 600 bytes and more for each object of a ManifestWork, and
 /// etcd refuses objects over 1.5 MiB.
-pub const OBJECTS_MAX: usize = 1000;
+pub(crate) const OBJECTS_MAX: usize = 1000;
 
 /// Returns true if so many items of so many bytes share a bucket. A capacity of `u64::MAX` is no limit.
-#[must_use]
-pub fn fits(items: usize, size: u64, capacity: u64) -> bool {
+pub(crate) fn fits(items: usize, size: u64, capacity: u64) -> bool {
     size <= capacity && (items <= OBJECTS_MAX || capacity == u64::MAX)
 }
 
 /// Returns the hash that assigns an object to a bucket. It must never change: existing ManifestWorks depend on it.
-#[must_use]
-pub fn hash(key: &ObjectKey) -> u64 {
+pub(crate) fn hash(key: &ObjectKey) -> u64 {
     // Hashes eight bytes at a time, each part with its length, so that different identities give different input. Each word is
     // mixed as in MurmurHash3's finalizer: names that differ in one digit must differ in all bits, and the upper bits decide.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -63,8 +60,7 @@ pub fn hash(key: &ObjectKey) -> u64 {
 
 /// Divides items into buckets of at most `capacity` bytes and [`OBJECTS_MAX`] items, in the order of their prefixes. A larger item
 /// gets its own bucket.
-#[must_use]
-pub fn buckets<T>(items: Vec<Item<T>>, capacity: u64) -> Vec<Bucket<T>> {
+pub(crate) fn buckets<T>(items: Vec<Item<T>>, capacity: u64) -> Vec<Bucket<T>> {
     let mut buckets = Vec::new();
     cut(items, &mut String::new(), capacity, &mut buckets);
     buckets

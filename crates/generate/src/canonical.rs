@@ -6,7 +6,7 @@ use manifest::value::{Map, Value};
 use std::borrow::Cow;
 
 /// The fields of `metadata` that the API server sets; exported manifests contain them.
-const SERVER_SET: [&str; 9] = [
+pub(super) const SERVER_SET: [&str; 9] = [
     "clusterName",
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -56,16 +56,13 @@ pub(super) fn strip_descriptions(fields: &mut Map<'_>) {
     if fields.get("kind").and_then(Value::as_str) != Some("CustomResourceDefinition") {
         return;
     }
-    let Some(Value::Map(spec)) = fields.get_mut("spec") else {
-        return;
-    };
-    let Some(Value::List(versions)) = spec.get_mut("versions") else {
-        return;
-    };
-    for version in versions.iter_mut().filter_map(Value::as_map_mut) {
-        let schema = version.get_mut("schema").and_then(Value::as_map_mut);
-        if let Some(schema) = schema.and_then(|schema| schema.get_mut("openAPIV3Schema")) {
-            strip_schema(schema);
+    let spec = fields.map_at_mut(&["spec"]);
+    if let Some(Value::List(versions)) = spec.and_then(|spec| spec.get_mut("versions")) {
+        for version in versions.iter_mut().filter_map(Value::as_map_mut) {
+            let schema = version.map_at_mut(&["schema"]);
+            if let Some(schema) = schema.and_then(|schema| schema.get_mut("openAPIV3Schema")) {
+                strip_schema(schema);
+            }
         }
     }
 }
@@ -118,9 +115,6 @@ pub(super) fn fold_string_data(fields: &mut Map<'_>) {
 }
 
 /// Removes the fields of an object's `metadata` that the API server does not keep.
-///
-/// # Errors
-/// Returns an error if a field is unknown to Kubernetes or has an invalid value.
 pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), ObjectFault> {
     let mut fault = None;
     metadata.retain(|key, value| {

@@ -38,7 +38,7 @@ use std::time::{Duration, SystemTime};
 
 pub use limits::{ResourceLimits, limit_own_memory};
 pub use own_memory::generate_in_second_process;
-pub use slots::{Slot, TOOLS_AT_A_TIME};
+pub(crate) use slots::{Slot, TOOLS_AT_A_TIME};
 pub use supervisor::supervise;
 
 /// The first argument of the program as a supervisor. It is an internal command, not part of the command line.
@@ -56,16 +56,6 @@ pub enum Isolation {
     Namespaces,
     /// Neither: the tool reaches the files and processes of this user. It still gets no sockets, unless the network is allowed.
     None,
-}
-
-impl Isolation {
-    fn has_namespaces(self) -> bool {
-        matches!(self, Self::All | Self::Namespaces)
-    }
-
-    fn has_landlock(self) -> bool {
-        matches!(self, Self::All | Self::Landlock)
-    }
 }
 
 impl FromStr for Isolation {
@@ -117,11 +107,11 @@ pub struct Confinement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveIsolation {
     /// The reason why user, mount, PID, IPC and network namespaces are missing.
-    pub namespaces: Option<Missing>,
+    pub namespaces: Option<String>,
     /// The reason why Landlock rules are missing.
-    pub landlock: Option<Missing>,
+    pub landlock: Option<String>,
     /// The reason why the filter against sockets is missing.
-    pub sockets: Option<Missing>,
+    pub sockets: Option<String>,
 }
 
 /// The start of the message about a tool that cannot be confined. `doctor` searches for it in the log.
@@ -133,9 +123,6 @@ pub fn reached_in_log(log: &str) -> Option<&str> {
     let (_, rest) = log.rsplit_once(UNCONFINED)?;
     rest.split_once(':').map(|(reached, _)| reached)
 }
-
-/// The reason why an isolation is missing.
-pub type Missing = String;
 
 impl Confinement {
     /// Creates the confinement of one tool that this process starts. `root` is an empty folder reserved for it, with a unique
@@ -159,22 +146,11 @@ impl Confinement {
         }
     }
 
-    /// Returns the command that runs `program` under this confinement; `launcher` is this program.
-    ///
-    /// # Errors
-    /// Returns an error if a path is not UTF-8.
-    pub fn command(&self, launcher: &Path, program: &Path) -> io::Result<Command> {
-        let mut command = self.supervisor(launcher)?;
-        command.arg(program);
-        Ok(command)
-    }
-
-    fn supervisor(&self, launcher: &Path) -> io::Result<Command> {
+    /// Returns the command that runs a program, if any, under this confinement; `launcher` is this program.
+    pub(crate) fn command(&self, launcher: &Path, program: Option<&Path>) -> io::Result<Command> {
         let mut command = Command::new(launcher);
-        command.arg0("argocd-ocm-cmp");
-        command
-            .args([SUPERVISOR, &serde_json::to_string(self)?])
-            .process_group(0);
+        command.arg0("argocd-ocm-cmp").process_group(0);
+        command.args([SUPERVISOR, &serde_json::to_string(self)?]).args(program);
         Ok(command)
     }
 
@@ -183,7 +159,7 @@ impl Confinement {
     /// # Errors
     /// Returns an error if the supervisor cannot be started or fails.
     pub fn probe(&self, launcher: &Path) -> io::Result<ActiveIsolation> {
-        let output = self.supervisor(launcher)?.env_clear().output()?;
+        let output = self.command(launcher, None)?.env_clear().output()?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
             return Err(io::Error::other(format!("{}: {}", output.status, why.trim())));
@@ -232,7 +208,7 @@ pub fn this_program() -> PathBuf {
 }
 
 /// Kills a child that leads a process group, with the whole group.
-pub fn kill_group(child: &mut Child) {
+pub(crate) fn kill_group(child: &mut Child) {
     if let Ok(leader) = i32::try_from(child.id()) {
         let _ = killpg(Pid::from_raw(leader), Signal::SIGKILL);
     }
@@ -348,8 +324,7 @@ impl ActiveIsolation {
     }
 
     /// Returns the reason to refuse a tool, which begins with [`UNCONFINED`]. `network` is true if the tool may use the network.
-    #[must_use]
-    pub fn missing_isolation(&self, network: bool) -> Option<String> {
+    pub(crate) fn missing_isolation(&self, network: bool) -> Option<String> {
         let reached = match (self.confines_files(), self.confines_network() || network) {
             (true, true) => return None,
             (false, true) => "files and processes of others",

@@ -42,10 +42,7 @@ impl Embedded {
     }
 
     /// Passes the canonical JSON to `write`, piece by piece.
-    ///
-    /// # Errors
-    /// Returns the first error of `write`.
-    pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
         let object = &self.placed.object;
         match &self.hash {
             Some(hash) => object.pieces_with_hash(hash).iter().try_for_each(|piece| write(piece)),
@@ -63,11 +60,8 @@ impl Embedded {
     #[must_use]
     pub fn size(&self) -> u64 {
         let object = &self.placed.object;
-        let size = match &self.hash {
-            Some(hash) => object.size_with_hash(hash),
-            None => object.size(),
-        };
-        size as u64
+        let hash = self.hash.as_deref();
+        hash.map_or_else(|| object.size(), |hash| object.size_with_hash(hash)) as u64
     }
 }
 
@@ -119,7 +113,6 @@ fn is_load_balancer(service: &Placed) -> bool {
 }
 
 /// Returns CEL that is true for an object with the content of a placement's ManifestWork, whose objects all have this hash.
-#[must_use]
-pub fn hash_matches_expression(hash: &str) -> String {
+pub(crate) fn hash_matches_expression(hash: &str) -> String {
     format!("object.metadata.?annotations[?'{CONTENT}'].orValue('none')=='{hash}'")
 }

@@ -5,6 +5,7 @@
 
 use manifest::problem::{Problems, plain};
 use ocm::glob::Glob;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -13,7 +14,6 @@ use walkdir::{DirEntry, WalkDir};
 /// The start of the names of files that configure Argo CD's source.
 const SOURCE_OVERRIDES: &str = ".argocd-source";
 
-/// The names of a kustomization.
 pub(super) const KUSTOMIZATION_FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// The selection of files in a folder.
@@ -27,8 +27,8 @@ pub struct FileSelection {
     pub exclude: Vec<Glob>,
     /// The maximum number of bytes of all files together; `None` for no limit.
     pub max_size: Option<u64>,
-    /// The folders to skip.
-    pub leave_out: Vec<PathBuf>,
+    /// The folders to skip below the start.
+    pub leave_out: HashSet<PathBuf>,
 }
 
 impl FileSelection {
@@ -66,22 +66,14 @@ pub fn manifests<'s>(
         folder.join(below)
     };
     let shown = start.display();
-    match fs::metadata(&start) {
-        Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => {
-            return Err(Problems::one(format!(
-                "{shown}: not a folder: name the folder that holds the manifests"
-            )));
-        }
-        Err(error) => {
-            return Err(Problems::one(format!(
-                "{shown}: the folder cannot be read: {}",
-                plain(&error)
-            )));
-        }
+    let metadata = fs::metadata(&start)
+        .map_err(|error| Problems::one(format!("{shown}: the folder cannot be read: {}", plain(&error))))?;
+    if !metadata.is_dir() {
+        return Err(Problems::one(format!(
+            "{shown}: not a folder: name the folder that holds the manifests"
+        )));
     }
-    let is_looked_at =
-        |entry: &DirEntry| !is_hidden_folder(entry) && !selection.leave_out.iter().any(|path| path == entry.path());
+    let is_looked_at = |entry: &DirEntry| !is_hidden_folder(entry) && !selection.leave_out.contains(entry.path());
     let walk = WalkDir::new(&start)
         .min_depth(1)
         .max_depth(if selection.recurse { usize::MAX } else { 1 })
@@ -125,11 +117,10 @@ impl Iterator for Files<'_> {
                     continue;
                 }
             };
-            match consider(&entry, self.folder, self.source_path, self.selection) {
-                FileAction::Read(file) => return Some(file),
-                FileAction::Skip => {}
-                FileAction::SkipWithNotice(line) => self.notices.push(line),
-                FileAction::Reject(line) => self.problems.push(line),
+            match self.consider(&entry) {
+                Ok(None) => {}
+                Ok(Some(file)) => return Some(file),
+                Err(line) => self.problems.push(line),
             }
         }
     }
@@ -144,63 +135,52 @@ impl Files<'_> {
         while self.next().is_some() {}
         Problems::or(self.problems, self.notices)
     }
-}
 
-/// The handling of one entry of the folder.
-enum FileAction {
-    Read(ManifestFile),
-    Skip,
-    SkipWithNotice(String),
-    Reject(String),
-}
-
-fn consider(entry: &DirEntry, folder: &Path, source_path: &str, selection: &FileSelection) -> FileAction {
-    let kind = entry.file_type();
-    let base = entry.file_name().to_string_lossy();
-    if let Some(tool) = tool_of(&base).filter(|_| entry.depth() > 1 && !kind.is_dir()) {
-        let name = relative(entry.path(), folder);
-        let inside = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-        if selection.selects(&name) {
-            return FileAction::Reject(format!(
-                "{name}: {tool} does not render a sub-folder, so its files would be delivered as they are: deliver {inside} with an \
-                 Application of its own, or exclude {inside}/*"
+    /// Returns an entry of the folder if it is a file to read, or the problem of a file that cannot be delivered.
+    fn consider(&mut self, entry: &DirEntry) -> Result<Option<ManifestFile>, String> {
+        let (kind, selection) = (entry.file_type(), self.selection);
+        let base = entry.file_name().to_string_lossy();
+        if let Some(tool) = tool_of(&base).filter(|_| entry.depth() > 1 && !kind.is_dir()) {
+            let name = relative(entry.path(), self.folder);
+            let inside = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+            if selection.selects(&name) {
+                return Err(format!(
+                    "{name}: {tool} does not render a sub-folder, so its files would be delivered as they are: deliver {inside} with an \
+                     Application of its own, or exclude {inside}/*"
+                ));
+            }
+        }
+        let Some((_, extension)) = base.rsplit_once('.') else {
+            return Ok(None);
+        };
+        // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
+        let about_the_source = base.starts_with(SOURCE_OVERRIDES) && extension == "yaml";
+        if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
+            return Ok(None);
+        }
+        let name = relative(entry.path(), self.folder);
+        if !selection.selects(&name) {
+            return Ok(None);
+        }
+        if kind.is_symlink() {
+            let why_not = linked_file(entry.path(), self.folder, self.source_path);
+            if let Some(why) = why_not.map_err(|why| format!("{name}: {why}"))? {
+                self.notices.push(format!("{name}: left out: {why}"));
+                return Ok(None);
+            }
+        } else if !kind.is_file() {
+            return Err(format!(
+                "{name}: not a regular file, so it cannot come from Git: remove it or exclude it"
             ));
         }
-    }
-    let Some((_, extension)) = base.rsplit_once('.') else {
-        return FileAction::Skip;
-    };
-    // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
-    let about_the_source = base.starts_with(SOURCE_OVERRIDES) && extension == "yaml";
-    if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
-        return FileAction::Skip;
-    }
-    let name = relative(entry.path(), folder);
-    if !selection.selects(&name) {
-        return FileAction::Skip;
-    }
-    if kind.is_symlink() {
-        match linked_file(entry.path(), folder, source_path) {
-            Link::File => {}
-            Link::Elsewhere(why) => {
-                return FileAction::SkipWithNotice(format!("{name}: left out: {why}"));
-            }
-            Link::Refused(why) => return FileAction::Reject(format!("{name}: {why}")),
+        if extension == "jsonnet" {
+            return Err(format!(
+                "{name}: Jsonnet is not rendered here: commit the JSON that it renders to, or exclude it"
+            ));
         }
-    } else if !kind.is_file() {
-        return FileAction::Reject(format!(
-            "{name}: not a regular file, so it cannot come from Git: remove it or exclude it"
-        ));
+        let path = entry.path().to_owned();
+        Ok(Some(ManifestFile { path, name }))
     }
-    if extension == "jsonnet" {
-        return FileAction::Reject(format!(
-            "{name}: Jsonnet is not rendered here: commit the JSON that it renders to, or exclude it"
-        ));
-    }
-    FileAction::Read(ManifestFile {
-        path: entry.path().to_owned(),
-        name,
-    })
 }
 
 /// Returns the tool that a file of this name is for.
@@ -212,32 +192,20 @@ fn tool_of(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The target of a symbolic link.
-enum Link {
-    File,
-    Elsewhere(&'static str),
-    Refused(String),
-}
-
-fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Link {
+/// Checks a symbolic link. Returns the reason to leave it out, if it does not lead to a file.
+fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Result<Option<&'static str>, String> {
     let target = match fs::canonicalize(link) {
         Ok(target) => target,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Link::Elsewhere("the target of the link does not exist");
+            return Ok(Some("the target of the link does not exist"));
         }
-        Err(error) => {
-            return Link::Refused(format!("the link cannot be followed: {}", plain(&error)));
-        }
+        Err(error) => return Err(format!("the link cannot be followed: {}", plain(&error))),
     };
     if !target.starts_with(repository(folder, source_path)) {
-        return Link::Refused(
-            "the link leads outside the repository: copy the file into it, or exclude the link".to_owned(),
-        );
+        return Err("the link leads outside the repository: copy the file into it, or exclude the link".to_owned());
     }
-    match fs::metadata(&target) {
-        Ok(metadata) if metadata.is_file() => Link::File,
-        _ => Link::Elsewhere("the link does not lead to a regular file"),
-    }
+    let is_file = fs::metadata(&target).is_ok_and(|metadata| metadata.is_file());
+    Ok((!is_file).then_some("the link does not lead to a regular file"))
 }
 
 /// Returns the files from which Argo CD takes settings of the Application, and overrides those of its source.
@@ -343,7 +311,7 @@ mod tests {
             std::os::unix::fs::symlink(target, folder.join(link)).expect("a link");
         }
         let followed = |link: &str| linked_file(&folder.join(link), &folder, "apps");
-        assert!(matches!(followed("inside.yaml"), Link::File));
-        assert!(matches!(followed("outside.yaml"), Link::Refused(_)));
+        assert_eq!(followed("inside.yaml"), Ok(None));
+        assert!(followed("outside.yaml").is_err());
     }
 }

@@ -296,7 +296,6 @@ impl NoManifest {
     }
 }
 
-/// Returns the fields of a manifest.
 fn manifest(value: Value<'_>) -> Result<Map<'_>, NoManifest> {
     let Value::Map(fields) = value else {
         let why = format!("it is {}, not a Kubernetes object", value.type_name());

@@ -51,7 +51,6 @@ pub struct Watched(BTreeMap<GroupKind, BTreeSet<Box<str>>>);
 
 impl Watched {
     /// Chooses what the agent watches among all objects of an Application on a cluster.
-    #[must_use]
     pub fn new(feedback: ScrapeType, objects: &[Placed]) -> Self {
         match feedback {
             ScrapeType::Poll => Self::default(),
@@ -98,9 +97,7 @@ impl Watched {
 /// The objects of a kind in a ManifestWork that the agent watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// No object.
     None,
-    /// All objects.
     All,
     /// The objects in these namespaces, which are not all.
     Namespaces(Vec<String>),

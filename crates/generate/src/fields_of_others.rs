@@ -14,7 +14,6 @@ const INJECTORS: [&str; 5] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
-/// Removes the fields from an object.
 pub(super) fn remove(kind: &GroupKind, metadata: &Map<'_>, fields: &mut Map<'_>) {
     let is_injected = ["annotations", "labels"].iter().any(|of| {
         let entries = metadata.get(of).and_then(Value::as_map);
@@ -24,17 +23,17 @@ pub(super) fn remove(kind: &GroupKind, metadata: &Map<'_>, fields: &mut Map<'_>)
         ("admissionregistration.k8s.io", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
             if let Some(Value::List(webhooks)) = fields.get_mut("webhooks") {
                 for webhook in webhooks.iter_mut().filter_map(Value::as_map_mut) {
-                    remove_ca_bundle(within(webhook, &["clientConfig"]), is_injected);
+                    remove_ca_bundle(webhook.map_at_mut(&["clientConfig"]), is_injected);
                 }
             }
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             remove_ca_bundle(
-                within(fields, &["spec", "conversion", "webhook", "clientConfig"]),
+                fields.map_at_mut(&["spec", "conversion", "webhook", "clientConfig"]),
                 is_injected,
             );
         }
-        ("apiregistration.k8s.io", "APIService") => remove_ca_bundle(within(fields, &["spec"]), is_injected),
+        ("apiregistration.k8s.io", "APIService") => remove_ca_bundle(fields.map_at_mut(&["spec"]), is_injected),
         ("rbac.authorization.k8s.io", "ClusterRole") if fields.get("aggregationRule").is_some() => {
             fields.remove("rules");
         }
@@ -46,7 +45,7 @@ pub(super) fn remove(kind: &GroupKind, metadata: &Map<'_>, fields: &mut Map<'_>)
             }
         }
         ("", "ConfigMap") if is_injected => {
-            if let Some(data) = within(fields, &["data"]) {
+            if let Some(data) = fields.map_at_mut(&["data"]) {
                 data.retain(|key, value| {
                     let is_injected = matches!(key, "ca-bundle.crt" | "service-ca.crt");
                     !(is_injected && value.as_str().is_some_and(|text| text.trim().is_empty()))
@@ -54,18 +53,12 @@ pub(super) fn remove(kind: &GroupKind, metadata: &Map<'_>, fields: &mut Map<'_>)
             }
         }
         ("", "PersistentVolume") => {
-            if let Some(claim) = within(fields, &["spec", "claimRef"]) {
+            if let Some(claim) = fields.map_at_mut(&["spec", "claimRef"]) {
                 claim.retain(|key, _| !matches!(key, "uid" | "resourceVersion"));
             }
         }
         _ => {}
     }
-}
-
-/// Returns a mapping at the end of a path.
-fn within<'m, 'a>(fields: &'m mut Map<'a>, path: &[&str]) -> Option<&'m mut Map<'a>> {
-    path.iter()
-        .try_fold(fields, |fields, key| fields.get_mut(key)?.as_map_mut())
 }
 
 /// Removes a CA that an injector replaces: of an object that names one, or a placeholder.

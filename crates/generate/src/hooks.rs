@@ -100,20 +100,9 @@ pub enum Role {
     Run,
 }
 
-/// An object in a phase of a sync.
-#[derive(Clone, Debug)]
-pub struct InPhase {
-    /// The object.
-    pub object: Box<Object>,
-    /// The phase in which it is applied.
-    pub phase: Phase,
-    /// The role in that phase.
-    pub role: Role,
-}
-
 /// Assigns every object to its phases, and removes those that are never applied.
-#[must_use]
-pub fn in_phases(objects: Vec<Box<Object>>) -> Vec<InPhase> {
+#[expect(clippy::vec_box, reason = "objects are large, and move several times")]
+pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, Role)> {
     let mut all = Vec::with_capacity(objects.len());
     for object in objects {
         let phases = match &object.annotations {
@@ -122,18 +111,10 @@ pub fn in_phases(objects: Vec<Box<Object>>) -> Vec<InPhase> {
             None => Vec::new(),
         };
         match phases.first() {
-            None => all.push(InPhase {
-                object,
-                phase: Phase::Sync,
-                role: Role::Ordinary,
-            }),
+            None => all.push((object, Phase::Sync, Role::Ordinary)),
             Some(_) if runs(&object) => all.extend(phases.into_iter().map(|phase| run(object.clone(), phase))),
             // A hook that does not run stays from its first phase on.
-            Some(&phase) => all.push(InPhase {
-                object,
-                phase,
-                role: Role::Hook,
-            }),
+            Some(&phase) => all.push((object, phase, Role::Hook)),
         }
     }
     all
@@ -149,7 +130,7 @@ fn runs(object: &Object) -> bool {
     generates_name || kind.is("batch", "Job") || kind.is("", "Pod") || RUNS.iter().any(|(group, of)| kind.is(group, of))
 }
 
-fn run(mut object: Box<Object>, phase: Phase) -> InPhase {
+fn run(mut object: Box<Object>, phase: Phase) -> (Box<Object>, Phase, Role) {
     let phase_name = std::iter::once(Cow::Borrowed(phase.name()));
     let hash = if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
         hash::hash(phase_name.chain(object.pieces()), HASH_DIGITS)
@@ -158,11 +139,7 @@ fn run(mut object: Box<Object>, phase: Phase) -> InPhase {
     };
     let name = hash::with_hash(object.key.name.to_string(), "-", &hash, NAME_MAX);
     object.rename(&name);
-    InPhase {
-        object,
-        phase,
-        role: Role::Run,
-    }
+    (object, phase, Role::Run)
 }
 
 #[cfg(test)]
@@ -170,18 +147,15 @@ mod tests {
     use super::*;
     use crate::object::tests::object;
 
-    fn run(kind: &str, name: &str, hook: &str, spec: &str) -> Vec<InPhase> {
+    fn run(kind: &str, name: &str, hook: &str, spec: &str) -> Vec<(Box<Object>, Phase, Role)> {
         let object = object(&format!(
             "{{apiVersion: batch/v1, kind: {kind}, spec: {spec}, metadata: {{{name}, annotations: {{argocd.argoproj.io/hook: '{hook}'}}}}}}"
         ));
         in_phases(vec![Box::new(object)])
     }
 
-    fn names(objects: &[InPhase]) -> Vec<String> {
-        objects
-            .iter()
-            .map(|object| object.object.key.name.to_string())
-            .collect()
+    fn names(objects: &[(Box<Object>, Phase, Role)]) -> Vec<String> {
+        objects.iter().map(|(object, ..)| object.key.name.to_string()).collect()
     }
 
     #[test]
@@ -196,13 +170,7 @@ mod tests {
             name.starts_with("migrate-") && name.len() == "migrate-".len() + HASH_DIGITS,
             "{name}"
         );
-        assert!(
-            first[0]
-                .object
-                .pieces()
-                .concat()
-                .contains(&format!("\"name\":\"{name}\""))
-        );
+        assert!(first[0].0.pieces().concat().contains(&format!("\"name\":\"{name}\"")));
         let long = run("Job", &format!("name: {}", "a".repeat(80)), "PreSync", "{}");
         assert_eq!(names(&long)[0].len(), NAME_MAX);
         let odd = run("Job", &format!("name: {}", "\u{e9}".repeat(40)), "PreSync", "{}");
@@ -238,7 +206,7 @@ mod tests {
                  metadata: {{{name}: a, annotations: {{argocd.argoproj.io/hook: PreSync}}}}}}"
             ));
             let hooks = in_phases(vec![Box::new(hook)]);
-            (hooks[0].role, names(&hooks))
+            (hooks[0].2, names(&hooks))
         };
         for (api_version, kind, name, role) in [
             ("argoproj.io/v1alpha1", "Workflow", "name", Role::Run),
@@ -269,14 +237,13 @@ mod tests {
     fn jobs_of_two_hook_phases_run_twice_other_kinds_once() {
         let twice = run("Job", "name: check", "PreSync,PostSync", "{}");
         assert_eq!(
-            twice.iter().map(|object| object.phase).collect::<Vec<_>>(),
+            twice.iter().map(|(_, phase, _)| *phase).collect::<Vec<_>>(),
             [Phase::PreSync, Phase::PostSync]
         );
         assert_ne!(names(&twice)[0], names(&twice)[1]);
         let once = run("CronJob", "name: check", "PreSync,PostSync", "{}");
         assert_eq!(names(&once), ["check"]);
-        assert_eq!(once[0].phase, Phase::PreSync);
-        assert_eq!(once[0].role, Role::Hook);
+        assert_eq!((once[0].1, once[0].2), (Phase::PreSync, Role::Hook));
     }
 
     #[test]
@@ -286,7 +253,7 @@ mod tests {
 
     #[test]
     fn finished_hook_run_is_kept_for_at_least_900_seconds() {
-        let text = |spec: &str| run("Job", "name: a", "PreSync", spec)[0].object.pieces().concat();
+        let text = |spec: &str| run("Job", "name: a", "PreSync", spec)[0].0.pieces().concat();
         assert!(text("{ttlSecondsAfterFinished: 0}").contains("\"ttlSecondsAfterFinished\":900"));
         for short in ["0.0", "6e1", "-1", "899.5"] {
             // In JSON, a number with a point or an exponent stays a float.

@@ -5,7 +5,7 @@
 //! another `kind`. The agent also finds the resource of a kind by the kind in lower case (`NewDiscoveryRESTMapper`), and some decoders
 //! take every object with `items` for a list. `tests/go_parity/agent.rs` compares with the agent.
 
-use super::schema;
+use super::{canonical, schema};
 use manifest::kinds::BUILT_IN;
 use manifest::value::{Map, Value};
 use ocm::names::is_dns_subdomain;
@@ -14,24 +14,7 @@ use std::borrow::Cow;
 /// The keys that readers of any kind know.
 const KEYS: [&str; 6] = ["apiVersion", "items", "kind", "metadata", "spec", "status"];
 
-const METADATA_KEYS: [&str; 16] = [
-    "annotations",
-    "clusterName",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
+const METADATA_KEYS: [&[&str]; 3] = [&canonical::METADATA, &canonical::SERVER_SET, &["generateName"]];
 
 /// The reason why a manifest may be taken for another object.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +26,6 @@ pub enum IdentityFault {
         path: String,
         /// The path of the key that it is read as.
         known: String,
-        /// The remedy.
         remedy: String,
     },
     /// A kind that Kubernetes writes differently.
@@ -79,9 +61,6 @@ pub(super) fn api_version(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Checks that no reader takes the kind for another one.
-///
-/// # Errors
-/// Returns an error if it is a kind of Kubernetes in another case, or not a kind at all.
 pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), IdentityFault> {
     if !kind.chars().all(|char| char.is_ascii_alphanumeric() || char == '-') {
         return Err(IdentityFault::Kind(kind.to_owned()));
@@ -96,9 +75,6 @@ pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), IdentityFault> {
 }
 
 /// Checks that no reader takes a key of the manifest, or of its `metadata`, for another one, nor the manifest for a list.
-///
-/// # Errors
-/// Returns an error with the first such key.
 pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
     if let Some(Value::List(_)) = fields.get("items") {
         return Err(IdentityFault::List);
@@ -110,19 +86,19 @@ pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
 pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
     let text = |name| fields.get(name).and_then(Value::as_str).unwrap_or_default();
     let own_fields = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
-    check(fields, "", &[&KEYS[..], &own_fields].concat())?;
+    check(fields, "", &[&KEYS, &own_fields])?;
     match fields.get("metadata") {
         Some(Value::Map(metadata)) => check(metadata, "metadata.", &METADATA_KEYS),
         _ => Ok(()),
     }
 }
 
-fn check(fields: &Map<'_>, path: &str, known: &[&str]) -> Result<(), IdentityFault> {
+fn check(fields: &Map<'_>, path: &str, known: &[&[&str]]) -> Result<(), IdentityFault> {
     for (key, _) in fields.iter() {
-        if known.contains(&key) {
+        if known.iter().any(|known| known.contains(&key)) {
             continue;
         }
-        if let Some(known) = known.iter().find(|known| is_read_as(key, known)) {
+        if let Some(known) = known.iter().copied().flatten().find(|known| is_read_as(key, known)) {
             return Err(IdentityFault::Key {
                 path: format!("{path}{key}"),
                 known: format!("{path}{known}"),
@@ -156,12 +132,10 @@ fn quoted(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manifest::yaml;
+    use crate::object::tests::fields;
 
     fn refusal(text: &str) -> String {
-        let document = yaml::documents(text).next().expect("a document").expect(text);
-        let fields = document.value.as_map().expect("a mapping");
-        check_keys(fields).map_or_else(|fault| format!("{}: {fault}", fault.path()), |()| String::new())
+        check_keys(&fields(text)).map_or_else(|fault| format!("{}: {fault}", fault.path()), |()| String::new())
     }
 
     #[test]

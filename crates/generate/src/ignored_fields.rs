@@ -9,11 +9,11 @@ use super::placed::Placed;
 use super::update_strategy::UpdateStrategy;
 use manifest::kinds::GroupKind;
 use manifest::value::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
 /// The annotation with the fields of an object, one a line.
-pub const IGNORE_FIELDS: &str = "argocd-ocm-cmp.github.io/ignore-fields";
+pub(crate) const IGNORE_FIELDS: &str = "argocd-ocm-cmp.github.io/ignore-fields";
 
 /// Fields that the agent leaves to other writers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,19 +153,29 @@ pub(super) fn warnings(objects: &[Placed], options: &WorkOptions) -> Vec<String>
 
 /// Returns a warning for each object with replicas that an autoscaler among the objects sets too.
 fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
-    let autoscalers = objects.iter().filter(|placed| {
+    let is_autoscaler = |placed: &&Placed| {
         let kind = &placed.object.key.kind;
         kind.is("autoscaling", "HorizontalPodAutoscaler") || kind.is("keda.sh", "ScaledObject")
-    });
+    };
+    let mut autoscalers = objects.iter().filter(is_autoscaler).peekable();
+    if autoscalers.peek().is_none() {
+        return Vec::new();
+    }
+    // Two kinds of two API groups may have one name: the first counts.
+    let by_key: HashMap<_, _> = objects
+        .iter()
+        .rev()
+        .map(|placed| {
+            let key = &placed.object.key;
+            ((&*key.kind.kind, &*key.name, key.namespace.as_deref()), placed)
+        })
+        .collect();
     let warning = |autoscaler: &Placed| {
         let value = autoscaler.object.to_value(None);
         let target = value.as_map()?.at(&["spec", "scaleTargetRef"])?.as_map()?;
         let text = |key| target.get(key).and_then(Value::as_str);
         let (kind, name) = (text("kind").unwrap_or("Deployment"), text("name")?);
-        let scaled = objects.iter().find(|placed| {
-            let key = &placed.object.key;
-            &*key.kind.kind == kind && &*key.name == name && key.namespace == autoscaler.object.key.namespace
-        })?;
+        let scaled = by_key.get(&(kind, name, autoscaler.object.key.namespace.as_deref()))?;
         scaled.object.to_value(None).as_map()?.at(&["spec", "replicas"])?;
         let is_ignored =
             find_ignored_fields(&scaled.object, options).contains(&FieldPath::Path(".spec.replicas".to_owned()));

@@ -1,7 +1,7 @@
 //! `generate`: wraps the manifests of a folder in `ManifestWork`s per managed cluster.
 //!
 //! ```text
-//!                        hooks, namespaces       order, buckets      content_hash, manifest_configs
+//!                        hooks                   order, buckets      content_hash, manifest_configs
 //! files ─▶ source, load ─▶ placed ─▶ validate ─▶ partition ─▶ manifestwork ─▶ print
 //!                     Object      Placed          Partition    Template, ManifestWork
 //! ```
@@ -14,32 +14,30 @@
 //! the sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.
 
 pub mod annotations;
-pub mod buckets;
+mod buckets;
 mod canonical;
 pub mod confine;
 pub mod content_hash;
 pub mod discover;
 pub mod documents;
-pub mod env;
-pub mod feedback_watch;
+mod feedback_watch;
 pub mod fetched;
 mod fields_of_others;
 pub mod health_rules;
-pub mod hooks;
+mod hooks;
 mod identity;
-pub mod ignored_fields;
+mod ignored_fields;
 mod likely_mistakes;
 mod list_keys;
 pub mod load;
-pub mod manifest_configs;
+mod manifest_configs;
 pub mod manifestwork;
-pub mod namespaces;
 pub mod object;
-pub mod order;
+mod order;
 pub mod partition;
 pub mod placed;
-pub mod placement;
-pub mod plurals;
+mod placement;
+mod plurals;
 pub mod policy;
 pub mod print;
 mod rights;
@@ -47,7 +45,7 @@ pub mod schema;
 pub mod settings;
 pub mod similar;
 pub mod source;
-pub mod update_strategy;
+mod update_strategy;
 mod validate;
 
 use feedback_watch::Watched;
@@ -146,7 +144,7 @@ pub fn rights(settings: &Settings) -> Result<String, Problems> {
     let variants = source::variants(settings)?;
     let mut resources = Resources::default();
     collect_all(variants.into_iter().map(|Variant { mut manifests, .. }| {
-        let (placed, created) = place(&mut manifests, None, rules, settings)?;
+        let (placed, created) = place(&mut manifests, None, rules, &options, settings)?;
         let plurals = Plurals::new(&placed, &settings.plurals);
         resources.add(&placed, &plurals);
         resources.add(created.as_slice(), &plurals);
@@ -160,13 +158,14 @@ fn place(
     manifests: &mut Manifests,
     overlaid: Option<Recipient<'_>>,
     rules: Option<Rules<'_>>,
+    options: &WorkOptions,
     settings: &Settings,
 ) -> Result<(Vec<Placed>, Option<Placed>), Problems> {
     let objects = mem::take(&mut manifests.objects);
     let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
     validate::not_empty(&placed, overlaid, settings)?;
     let created = settings.created_namespace(&placed);
-    validate::objects(&placed, created.as_ref(), &manifests.files, rules, settings)?;
+    validate::objects(&placed, created.as_ref(), &manifests.files, rules, options, settings)?;
     Ok((placed, created))
 }
 
@@ -179,7 +178,7 @@ fn templates(
     settings: &Settings,
     notices: &mut Vec<String>,
 ) -> Result<Vec<Template>, Problems> {
-    let (placed, created) = place(&mut manifests, overlaid, rules, settings)?;
+    let (placed, created) = place(&mut manifests, overlaid, rules, options, settings)?;
     let plurals = Plurals::new(&placed, &settings.plurals);
     notices.extend(plurals.guesses(&placed, &settings.cluster_scoped));
     notices.extend(ignored_fields::warnings(&placed, options));

@@ -4,7 +4,6 @@ use manifest::text::LineCounter;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
-/// A probable mistake.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LikelyMistake {
     pub(super) line: usize,

@@ -54,10 +54,7 @@ pub(super) fn repeated(kind: &GroupKind, fields: &Map<'_>) -> Option<String> {
 }
 
 fn entries<'v, 'a: 'v>(fields: &'v Map<'a>, list: &str) -> impl Iterator<Item = &'v Map<'a>> {
-    let items = match fields.get(list) {
-        Some(Value::List(items)) => items.as_slice(),
-        _ => &[],
-    };
+    let items = fields.get(list).map_or(&[][..], Value::items);
     items.iter().filter_map(Value::as_map)
 }
 
@@ -94,14 +91,10 @@ fn key_of(entry: &Map<'_>, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manifest::yaml;
+    use crate::object::tests::fields;
 
     fn repeated_of(kind: &str, text: &str) -> Option<String> {
-        let document = yaml::documents(text).next().expect("a document").expect("YAML");
-        repeated(
-            &kind.parse().expect("a kind"),
-            document.value.as_map().expect("a mapping"),
-        )
+        repeated(&kind.parse().expect("a kind"), &fields(text))
     }
 
     #[test]

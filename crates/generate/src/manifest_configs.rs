@@ -47,8 +47,7 @@ pub struct WorkOptions {
 
 impl WorkOptions {
     /// Returns true if a rollout waits for a cluster to finish before it changes the next.
-    #[must_use]
-    pub fn is_progressive(&self) -> bool {
+    pub(crate) fn is_progressive(&self) -> bool {
         self.rollout.is_some_and(|kind| kind != RolloutKind::All)
     }
 }
@@ -57,8 +56,7 @@ impl WorkOptions {
 ///
 /// With `defaults`, the fields include the defaults of OCM's CRD: without them, Argo CD shows a permanent difference for objects
 /// that it applies server-side. Elsewhere they are omitted, because older versions of the CRD lack some of them.
-#[must_use]
-pub fn fields(
+pub(crate) fn fields(
     objects: &[Embedded],
     plurals: &Plurals,
     watched: &Watched,
@@ -116,7 +114,6 @@ fn is_kept(object: &Object, options: &WorkOptions) -> bool {
     is_requested || is_crd && !options.delete_crds || order::is_namespace(object) && !options.delete_namespaces
 }
 
-/// The condition rules of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConditionRules {
     /// None: the entry of the kind has them.
@@ -127,7 +124,6 @@ enum ConditionRules {
     HealthIgnored,
 }
 
-/// The values that the agent reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReportedValues {
     /// None: another entry sets them.
@@ -138,7 +134,6 @@ enum ReportedValues {
     WithHash,
 }
 
-/// An entry of `manifestConfigs`.
 struct ConfigEntry<'a> {
     identifier: Value<'static>,
     kind: &'a GroupKind,

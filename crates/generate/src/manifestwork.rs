@@ -102,8 +102,7 @@ impl Template {
     }
 
     /// Returns the number of bytes that etcd stores, more or less: its spec, the copy of it in an annotation, and its status.
-    #[must_use]
-    pub fn stored_size(&self) -> u64 {
+    pub(crate) fn stored_size(&self) -> u64 {
         let spec = self.size() + self.spec.len() as u64;
         let copies = if self.server_side { 1 } else { 2 };
         spec * copies + self.objects.len() as u64 * STATUS_SIZE
@@ -176,10 +175,7 @@ impl<'a> ManifestWork<'a> {
     }
 
     /// Passes the canonical JSON to `write`, piece by piece.
-    ///
-    /// # Errors
-    /// Returns the first error of `write`.
-    pub fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
         let [before, behind] = self.around();
         write(&before)?;
         for (at, embedded) in self.template.objects.iter().enumerate() {
@@ -192,8 +188,7 @@ impl<'a> ManifestWork<'a> {
     }
 
     /// Returns the number of bytes of its canonical JSON with a line break.
-    #[must_use]
-    pub fn printed_size(&self) -> u64 {
+    pub(crate) fn printed_size(&self) -> u64 {
         let mut bytes = 1;
         let Ok(()) = self.each_piece(|piece| {
             bytes += piece.len() as u64;

@@ -11,11 +11,11 @@ use super::{canonical, fields_of_others, hooks, identity, list_keys, order, sche
 use manifest::json;
 use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
-use manifest::problem::Location;
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,23 +56,29 @@ impl ObjectLocation {
     }
 
     /// Returns the location with the line of a field.
-    #[must_use]
-    pub fn at_line(self, line: usize) -> Self {
+    pub(crate) fn at_line(self, line: usize) -> Self {
         Self {
             line: u32::try_from(line).unwrap_or(u32::MAX),
             ..self
         }
     }
 
-    /// Returns the location for display; `path` is the name of the file.
+    /// Returns the location for display, such as `deploy/web.yaml:12: document 2`; `path` is the name of the file.
     #[must_use]
     pub fn location(self, path: &str) -> Location<'_> {
-        Location {
-            path,
-            line: self.line,
-            document: self.document,
-            item: self.item,
-        }
+        Location(path, self)
+    }
+}
+
+/// A location with the name of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Location<'a>(&'a str, ObjectLocation);
+
+impl fmt::Display for Location<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(path, location) = self;
+        write!(f, "{path}:{}: document {}", location.line, location.document)?;
+        location.item.map_or(Ok(()), |item| write!(f, ", item {item}"))
     }
 }
 
@@ -129,7 +135,6 @@ pub struct Object {
 /// A position in the JSON of an object at which the annotation [`CONTENT`] is inserted.
 #[derive(Clone, Copy, Debug)]
 struct InsertionPoint {
-    /// The offset.
     start: u32,
     /// The end of the annotation with that name, if the object has one; else as `start`.
     end: u32,
@@ -319,11 +324,7 @@ impl Object {
         let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
         let has_values = ["data", "stringData"].iter().any(|field| fields.get(field).is_some());
         let is_token_request = key.kind.is("", "Secret") && is_token && !has_values;
-        let ObjectText {
-            json,
-            hash_insertion,
-            namespace_at,
-        } = write_text(&fields, &metadata)?;
+        let (json, hash_insertion, namespace_at) = write_text(&fields, &metadata)?;
         if json.len() > HUGE {
             return Err(ObjectFault::Huge);
         }
@@ -362,8 +363,7 @@ impl Object {
     }
 
     /// Returns the same JSON with the annotation [`CONTENT`].
-    #[must_use]
-    pub fn pieces_with_hash(&self, hash: &str) -> [Cow<'_, str>; 5] {
+    pub(crate) fn pieces_with_hash(&self, hash: &str) -> [Cow<'_, str>; 5] {
         let range = self.hash_insertion.range();
         let [_, namespace, after] = self.pieces();
         [
@@ -426,8 +426,7 @@ impl Object {
     }
 
     /// Returns its size with the annotation [`CONTENT`].
-    #[must_use]
-    pub fn size_with_hash(&self, hash: &str) -> usize {
+    pub(crate) fn size_with_hash(&self, hash: &str) -> usize {
         let replaced = json::passage(&self.text[self.hash_insertion.range()]).length;
         json::webhook_size(self.length() - replaced + self.hash_insertion.annotation(hash).len())
     }
@@ -443,12 +442,11 @@ impl Object {
 /// Returns a Namespace that is in no file. Its source is the first file; messages about it do not mention the source.
 #[must_use]
 pub fn namespace(name: &str) -> Object {
-    let entries = |entries: &[(&'static str, &str)]| {
-        let entry = |&(key, text): &(&'static str, &str)| (key.into(), Value::String(text.to_owned().into()));
-        Map::from_entries(entries.iter().map(entry).collect())
-    };
-    let mut fields = entries(&[("apiVersion", "v1"), ("kind", "Namespace")]);
-    fields.insert("metadata", Value::Map(entries(&[("name", name)])));
+    let fields = Map::from_fields([
+        ("apiVersion", Value::from_text("v1")),
+        ("kind", Value::from_text("Namespace")),
+        ("metadata", Value::map([("name", Value::from_text(name))])),
+    ]);
     let mut namespace =
         Object::new(fields, ObjectLocation::document(0, 0, 0)).expect("a Namespace with a checked name");
     // Other Applications may share the Namespace and set labels that are unknown here.
@@ -513,6 +511,8 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     }
     let spec = fields.get("spec")?.as_map()?;
     let names = spec.get("names")?.as_map()?;
+    let versions = spec.get("versions").map_or(&[][..], Value::items);
+    let mut versions = versions.iter().filter_map(Value::as_map);
     Some(Box::new(Definition {
         kind: GroupKind {
             group: spec.get("group")?.as_str()?.into(),
@@ -527,27 +527,13 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
             "Cluster" => Scope::Cluster,
             _ => Scope::Namespaced,
         },
-        has_status: has_status(spec),
+        has_status: versions.any(|version| version.at(&["subresources", "status"]).is_some()),
     }))
 }
 
-fn has_status(spec: &Map<'_>) -> bool {
-    let Some(Value::List(versions)) = spec.get("versions") else {
-        return false;
-    };
-    let mut versions = versions.iter().filter_map(Value::as_map);
-    versions.any(|version| version.at(&["subresources", "status"]).is_some())
-}
-
-/// The JSON of an object without the namespace, and the positions in it.
-struct ObjectText {
-    json: String,
-    hash_insertion: InsertionPoint,
-    namespace_at: usize,
-}
-
-/// Writes the JSON of an object whose `metadata` was removed from `fields`.
-fn write_text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<ObjectText, ObjectFault> {
+/// Writes the JSON of an object whose `metadata` was removed from `fields`, without the namespace. Returns the insertion points of the
+/// content hash and the namespace, too.
+fn write_text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<(String, InsertionPoint, usize), ObjectFault> {
     let mut out = String::with_capacity(1024);
     let mut insertion_points = None;
     out.push('{');
@@ -568,11 +554,7 @@ fn write_text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<ObjectText, Object
         None => write_metadata(metadata, &mut out)?,
     };
     out.push('}');
-    Ok(ObjectText {
-        json: out,
-        hash_insertion,
-        namespace_at,
-    })
+    Ok((out, hash_insertion, namespace_at))
 }
 
 /// Writes `metadata`. Returns the insertion points of the content hash and the namespace.
@@ -632,14 +614,13 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn try_object(yaml: &str) -> Result<Object, ObjectFault> {
-        let document = manifest::yaml::documents(yaml)
-            .next()
-            .expect("a document")
-            .expect("valid YAML");
-        let Value::Map(fields) = document.value else {
-            panic!("not a mapping: {yaml}");
-        };
-        Object::new(fields, ObjectLocation::document(0, document.line, document.number))
+        Object::new(fields(yaml), ObjectLocation::document(0, 1, 1))
+    }
+
+    /// Parses a mapping from YAML.
+    pub(crate) fn fields(yaml: &str) -> Map<'_> {
+        let document = yaml::documents(yaml).next().expect("a document").expect(yaml);
+        document.value.as_map().expect(yaml).clone()
     }
 
     fn fault(yaml: &str) -> String {

@@ -8,7 +8,7 @@ use super::placed::Placed;
 use std::cmp::Ordering;
 
 /// The largest absolute sync wave. It leaves room for the phases, which the hub distinguishes by wave.
-pub const WAVE_MAX: i32 = 999_999;
+pub(crate) const WAVE_MAX: i32 = 999_999;
 
 /// Argo CD's order of kinds, by the kind's name only; all others come after these.
 const KINDS: [&str; 35] = [
@@ -50,15 +50,13 @@ const KINDS: [&str; 35] = [
 ];
 
 /// Returns the rank of a kind in Argo CD's order.
-#[must_use]
-pub fn rank(kind: &str) -> u8 {
+pub(crate) fn rank(kind: &str) -> u8 {
     let position = KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
     u8::try_from(position).expect("there are few kinds")
 }
 
 /// Returns pairs of objects with the same key: the first and each later one.
-#[must_use]
-pub fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
+pub(crate) fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
     let mut hashes: Vec<(u64, usize)> = objects
         .iter()
         .map(|placed| buckets::hash(&placed.object.key))
@@ -90,7 +88,7 @@ pub fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
 
 /// Sorts objects into the order of application; objects of one ManifestWork are adjacent. The result does not depend on the input
 /// order of objects with different keys.
-pub fn for_apply(objects: &mut [Placed]) {
+pub(crate) fn for_apply(objects: &mut [Placed]) {
     // The sort key decides nearly all comparisons, so that few strings are compared.
     objects.sort_by_cached_key(sort_key);
     for tied in objects.chunk_by_mut(|one, other| sort_key(one) == sort_key(other)) {
@@ -121,8 +119,7 @@ fn sort_key(placed: &Placed) -> (u64, u64) {
 }
 
 /// Returns true if two objects belong in the same ManifestWork unless it is too large: see [`partition`](super::partition).
-#[must_use]
-pub fn share_work(one: &Placed, other: &Placed) -> bool {
+pub(crate) fn share_work(one: &Placed, other: &Placed) -> bool {
     compare_works(one, other).is_eq()
 }
 
@@ -143,8 +140,7 @@ fn compare_works(one: &Placed, other: &Placed) -> Ordering {
 }
 
 /// Orders objects within a ManifestWork.
-#[must_use]
-pub fn compare_within_work(one: &Placed, other: &Placed) -> Ordering {
+pub(crate) fn compare_within_work(one: &Placed, other: &Placed) -> Ordering {
     let (one, other) = (&one.object, &other.object);
     one.rank
         .cmp(&other.rank)
@@ -153,9 +149,7 @@ pub fn compare_within_work(one: &Placed, other: &Placed) -> Ordering {
         .then_with(|| one.key.kind.cmp(&other.key.kind))
 }
 
-/// Returns true if the object is a core Namespace.
-#[must_use]
-pub fn is_namespace(object: &Object) -> bool {
+pub(crate) fn is_namespace(object: &Object) -> bool {
     object.key.kind.is("", "Namespace")
 }
 

@@ -50,8 +50,7 @@ impl SyncStep {
     }
 
     /// Returns the sync wave on the hub of a ManifestWork of this step.
-    #[must_use]
-    pub fn hub_wave(self) -> i32 {
+    pub(crate) fn hub_wave(self) -> i32 {
         match self.phase {
             Phase::PreSync => self.wave - PHASE,
             Phase::PostSync => self.wave + PHASE,
@@ -62,8 +61,7 @@ impl SyncStep {
 
 /// Sorts objects into the order of application and partitions them into parts of at most `capacity` bytes. A larger object gets
 /// its own part, and so does the Namespace `created` that is in no file.
-#[must_use]
-pub fn partitions(mut objects: Vec<Placed>, created: Option<Placed>, capacity: u64) -> Vec<Partition> {
+pub(crate) fn partitions(mut objects: Vec<Placed>, created: Option<Placed>, capacity: u64) -> Vec<Partition> {
     order::for_apply(&mut objects);
     let groups = groups(objects).into_iter();
     let mut partitions: Vec<Partition> = groups.flat_map(|group| partitions_of_group(group, capacity)).collect();
@@ -192,26 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn wave_0_is_one_partition_without_a_suffix() {
-        let partitions = arranged(
-            &[
-                &annotated("v1 Service", "web", ""),
-                &annotated("apps/v1 Deployment", "web", ""),
-            ],
-            10_000,
-        );
-        assert_eq!(
-            partitions,
-            [(
-                String::new(),
-                0,
-                None,
-                vec!["Service web".to_owned(), "Deployment.apps web".to_owned()]
-            )]
-        );
-    }
-
-    #[test]
     fn maps_phases_and_waves_to_waves_of_the_hub() {
         let wave = |wave: i64| format!("argocd.argoproj.io/sync-wave: '{wave}'");
         let hook =
@@ -280,6 +258,8 @@ mod tests {
         let partitions = arranged(
             &[
                 &annotated("v1 ConfigMap", "a", ""),
+                &annotated("v1 Service", "a", ""),
+                &annotated("apps/v1 Deployment", "a", ""),
                 &annotated("cert-manager.io/v1 Certificate", "a", ""),
                 &annotated("cert-manager.io/v1 Issuer", "a", ""),
                 &annotated("networking.k8s.io/v1beta1 Ingress", "a", ""),

@@ -1,12 +1,13 @@
-//! Assigns each object its phase, wave and role in a sync, and its namespace on the cluster.
+//! Assigns each object its phase, wave and role in a sync, and its namespace on the cluster. For namespaced objects without a namespace,
+//! Argo CD uses the destination namespace and kubectl the current one; OCM's agent uses neither, and the cluster rejects the object.
 
 use super::annotations::Phase;
 use super::hooks::{self, Role};
-use super::namespaces;
 use super::object::{self, Object};
 use super::order;
 use manifest::kinds::{GroupKind, Scope};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// An object with its phase, wave and role in a sync, and with its namespace on the cluster.
 #[derive(Clone, Debug)]
@@ -47,9 +48,52 @@ impl Placed {
 /// `namespace` is the default.
 #[must_use]
 pub fn placed(objects: Vec<Box<Object>>, cluster_scoped: &[GroupKind], namespace: Option<&str>) -> Vec<Placed> {
-    let mut placed = namespaces::in_namespaces(hooks::in_phases(objects), cluster_scoped, namespace);
+    let mut placed = in_namespaces(hooks::in_phases(objects), cluster_scoped, namespace);
     creators_first(&mut placed);
     placed
+}
+
+/// Sets the namespace of every namespaced object that has none to `default`, and removes it from cluster-scoped ones.
+///
+/// The scope of a kind is that of the built-in kind, else of a CRD among the objects, else of the setting, else of the custom kind
+/// of a public operator. Any other custom kind counts as namespaced. If that is wrong, the cluster rejects the object.
+fn in_namespaces(
+    objects: Vec<(Box<Object>, Phase, Role)>,
+    cluster_scoped: &[GroupKind],
+    default: Option<&str>,
+) -> Vec<Placed> {
+    let defined: HashMap<GroupKind, Scope> = objects
+        .iter()
+        .filter_map(|(object, ..)| object.defines.as_deref())
+        .map(|defined| (defined.kind.clone(), defined.scope))
+        .collect();
+    let scope_of = |object: &Object| {
+        let kind = &object.key.kind;
+        let known = object.scope.or_else(|| defined.get(kind).copied());
+        known.unwrap_or_else(|| {
+            if cluster_scoped.contains(kind) {
+                return Scope::Cluster;
+            }
+            kind.known_custom().map_or(Scope::Namespaced, |known| known.scope)
+        })
+    };
+    let default: Option<Arc<str>> = default.map(Arc::from);
+    let placed = |(mut object, phase, role): (Box<Object>, _, _)| {
+        let scope = scope_of(&object);
+        let namespace = object.key.namespace.take();
+        object.key.namespace = match scope {
+            Scope::Cluster => None,
+            Scope::Namespaced => namespace.or_else(|| default.clone()),
+        };
+        Placed {
+            wave: object.wave,
+            object,
+            phase,
+            role,
+            scope,
+        }
+    };
+    objects.into_iter().map(placed).collect()
 }
 
 /// Moves each Namespace and CRD to the phase and wave of the first object that needs it.
@@ -106,5 +150,78 @@ pub(crate) mod tests {
     pub(crate) fn placed(yaml: &[&str]) -> Vec<Placed> {
         let objects = yaml.iter().map(|yaml| Box::new(object::tests::object(yaml)));
         super::placed(objects.collect(), &[], None)
+    }
+
+    fn namespaces(yaml: &[&str], cluster_scoped: &[GroupKind]) -> Vec<Option<String>> {
+        let objects = yaml.iter().map(|yaml| Box::new(object::tests::object(yaml))).collect();
+        let placed = super::placed(objects, cluster_scoped, Some("shop"));
+        assert!(!placed.iter().any(Placed::lacks_namespace));
+        placed
+            .into_iter()
+            .map(|placed| placed.object.key.namespace.as_deref().map(String::from))
+            .collect()
+    }
+
+    #[test]
+    fn namespaced_objects_without_a_namespace_get_the_default() {
+        assert_eq!(
+            namespaces(
+                &[
+                    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+                    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: own}}",
+                    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ''}}",
+                    "{apiVersion: example.com/v1, kind: Unknown, metadata: {name: a}}",
+                ],
+                &[]
+            ),
+            [
+                Some("shop".to_owned()),
+                Some("own".to_owned()),
+                Some("shop".to_owned()),
+                Some("shop".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn cluster_scoped_objects_get_no_namespace() {
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tanks.example.com}, \
+                   spec: {group: example.com, scope: Cluster, names: {kind: Tank, plural: tanks}}}";
+        assert_eq!(
+            namespaces(
+                &[
+                    crd,
+                    "{apiVersion: example.com/v1, kind: Tank, metadata: {name: a}}",
+                    "{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: stray}}",
+                    "{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: a, namespace: stray}}",
+                    "{apiVersion: example.com/v1, kind: Pump, metadata: {name: a}}",
+                ],
+                &["Pump.example.com".parse().unwrap()]
+            ),
+            [None, None, None, None, None]
+        );
+    }
+
+    #[test]
+    fn crd_in_the_folder_cannot_change_built_in_scopes() {
+        let lie = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
+                   spec: {group: rbac.authorization.k8s.io, scope: Namespaced, names: {kind: ClusterRole, plural: clusterroles}}}";
+        let role =
+            "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a, namespace: shop}}";
+        let config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}";
+        assert_eq!(
+            namespaces(&[lie, role, config], &["ConfigMap".parse().unwrap()]),
+            [None, None, Some("shop".to_owned())]
+        );
+    }
+
+    #[test]
+    fn without_a_default_lists_objects_that_need_a_namespace() {
+        let placed = placed(&[
+            "{apiVersion: v1, kind: Namespace, metadata: {name: a}}",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+        ]);
+        let lacking: Vec<bool> = placed.iter().map(Placed::lacks_namespace).collect();
+        assert_eq!(lacking, [false, true]);
     }
 }

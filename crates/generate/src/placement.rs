@@ -43,14 +43,12 @@ impl Display for PlacementTarget {
 
 impl PlacementTarget {
     /// Returns the maximum length of the names of `ManifestWorkReplicaSet`s in its namespace.
-    #[must_use]
-    pub fn name_max(&self) -> usize {
+    pub(crate) fn name_max(&self) -> usize {
         names::set_name_max(&self.namespace)
     }
 
     /// Returns the reasons why an Application cannot be delivered with this placement, one line each.
-    #[must_use]
-    pub fn objections(&self, overlays: &BTreeMap<String, String>, condition_rules: bool) -> Vec<String> {
+    pub(crate) fn objections(&self, overlays: &BTreeMap<String, String>, condition_rules: bool) -> Vec<String> {
         let mut lines = Vec::new();
         if self.name_max() < names::SET_NAME_MIN {
             lines.push(format!(
@@ -79,7 +77,6 @@ impl PlacementTarget {
     }
 
     /// Returns the entry in `placementRefs`, including the defaults of OCM's CRD, so that Argo CD shows no difference.
-    #[must_use]
     pub fn reference(&self) -> Map<'static> {
         Map::from_fields([
             ("name", Value::from_text(&self.name)),
@@ -111,8 +108,7 @@ const DEFAULT_SOAK: &str = "10s";
 
 impl RolloutStrategy {
     /// Returns true if some clusters wait for others.
-    #[must_use]
-    pub fn is_progressive(&self) -> bool {
+    pub(crate) fn is_progressive(&self) -> bool {
         self.kind != RolloutKind::All
     }
 
@@ -128,22 +124,20 @@ impl RolloutStrategy {
         if self.max_concurrency.is_some() && self.kind != RolloutKind::Progressive {
             lines.push(only_for("rollout-max-concurrency", "Progressive"));
         }
-        let unlimited = matches!(
-            self.max_concurrency,
-            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
-        );
-        if self.kind == RolloutKind::Progressive && unlimited {
+        let is_zero = |count| {
+            matches!(
+                count,
+                &None | &Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
+            )
+        };
+        if self.kind == RolloutKind::Progressive && is_zero(&self.max_concurrency) {
             lines.push(
                 "rollout Progressive: OCM changes all clusters at once without rollout-max-concurrency: set it to a number from 1, or to \
                  a percentage"
                     .to_owned(),
             );
         }
-        let may_fail = !matches!(
-            self.max_failures,
-            None | Some(ClusterCount::Number(0) | ClusterCount::Percentage(0))
-        );
-        if self.is_progressive() && may_fail && self.progress_deadline.is_none() {
+        if self.is_progressive() && !is_zero(&self.max_failures) && self.progress_deadline.is_none() {
             lines.push(
                 "rollout-max-failures: no cluster counts as failed without a deadline: set rollout-progress-deadline too"
                     .to_owned(),
@@ -199,7 +193,6 @@ pub enum RolloutKind {
 
 impl RolloutKind {
     /// Returns the name in OCM.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "All",
@@ -231,9 +224,7 @@ impl FromStr for RolloutKind {
 /// A number or a percentage of clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterCount {
-    /// A number.
     Number(u32),
-    /// A percentage.
     Percentage(u8),
 }
 
@@ -283,7 +274,6 @@ impl FromStr for Time {
 pub enum DecisionGroup {
     /// The index, from 0.
     Index(u32),
-    /// The name.
     Name(String),
 }
 

@@ -15,11 +15,13 @@ pub struct Plurals {
 
 impl Plurals {
     /// Collects plurals from `settings`, which take precedence, and from the CRDs among `objects`.
-    #[must_use]
     pub fn new(objects: &[Placed], settings: &[(GroupKind, String)]) -> Self {
         let mut plurals = Self::default();
         for defined in objects.iter().filter_map(|placed| placed.object.defines.as_deref()) {
-            if let Some(plural) = &defined.plural {
+            // The API server refuses a CRD of a built-in kind.
+            if let Some(plural) = &defined.plural
+                && defined.kind.built_in().is_none()
+            {
                 plurals.names.insert(defined.kind.clone(), plural.to_string());
             }
             if defined.has_status {
@@ -80,13 +82,16 @@ mod tests {
                    spec: {group: cert-manager.io, scope: Namespaced, names: {kind: Issuer, plural: folder}}}";
         let setting = |kind: &str, plural: &str| (kind.parse().expect("a kind"), plural.to_owned());
         let settings = [setting("Certificate.cert-manager.io", "setting")];
-        let plurals = Plurals::new(&placed(&[crd]), &settings);
+        let namespace = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x}, \
+                         spec: {group: '', scope: Namespaced, names: {kind: Namespace, plural: folder}}}";
+        let plurals = Plurals::new(&placed(&[crd, namespace]), &settings);
         for (kind, expected) in [
             ("Certificate.cert-manager.io", &["setting"][..]),
             ("Issuer.cert-manager.io", &["folder"]),
             ("ClusterIssuer.cert-manager.io", &["clusterissuers"]),
             ("Redis.redis.redis.opstreelabs.in", &["redis"]),
             ("Ingress.networking.k8s.io", &["ingresses"]),
+            ("Namespace", &["namespaces"]),
             ("Tank.example.com", &["tanks", "tank"]),
         ] {
             assert_eq!(plurals.list_plurals(&kind.parse().expect("a kind")), expected, "{kind}");

@@ -460,12 +460,11 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::tests::fields;
     use crate::settings::SETTINGS;
-    use manifest::yaml;
 
     fn findings(text: &str) -> Vec<SchemaFinding> {
-        let document = yaml::documents(text).next().expect("a document").expect("YAML");
-        check(document.value.as_map().expect("a mapping"))
+        check(&fields(text))
     }
 
     fn messages(text: &str) -> Vec<String> {

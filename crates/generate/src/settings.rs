@@ -20,7 +20,7 @@ use super::order;
 use super::placed::Placed;
 use super::placement::{PlacementTarget, RolloutStrategy};
 use super::policy::{Executor, Rules};
-use super::source::{CompletedCharts, FolderKind, HelmSettings, Input, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
+use super::source::{CompletedCharts, FolderKind, HelmSettings, Remote, SKIP_SCHEMA_VALIDATION, Source, Tools};
 use super::update_strategy::UpdateStrategy;
 use crate::confine::Isolation;
 use crate::documents::ReadOptions;
@@ -36,11 +36,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use values::{expanded, glob, plural};
 
-pub use crate::env::Env;
 pub use argo_cd::{Counterpart, OPTIONS};
 pub(crate) use kustomize::COMMON_LABELS;
 pub use parameter_announcements::announcements;
 pub use table::{SETTINGS, Setting, ValueType};
+
+/// The environment variables of a process, by name.
+pub type Env = BTreeMap<String, String>;
 
 /// The values typed on the command line, by the name of the setting.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +79,7 @@ impl DeliveryTarget {
     }
 
     /// Returns the recipients, in the given order.
-    pub fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
+    pub(crate) fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
         let placement = match self {
             Self::Clusters(_) => None,
             Self::Placement(placement) => Some(Recipient::Placement(placement)),
@@ -123,30 +125,9 @@ impl Recipient<'_> {
     }
 }
 
-/// The handling of folders from whose files Argo CD takes settings of the Application.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SourceOverrides {
-    /// They are like settings of the Application.
-    #[default]
-    Allow,
-    /// They are errors.
-    Refuse,
-}
-
-impl FromStr for SourceOverrides {
-    type Err = String;
-
-    fn from_str(mode: &str) -> Result<Self, String> {
-        match mode {
-            "allow" => Ok(Self::Allow),
-            "refuse" => Ok(Self::Refuse),
-            _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
-        }
-    }
-}
-
 /// All settings of `generate`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Settings {
     /// Warnings about settings, one line each.
     pub notices: Vec<String>,
@@ -170,8 +151,8 @@ pub struct Settings {
     pub create_namespace: bool,
     /// The options of all ManifestWorks that the Application sets.
     requested_options: WorkOptions,
-    /// The handling of files in the folder that change the settings of the Application.
-    pub source_overrides: SourceOverrides,
+    /// True to refuse files in the folder from which Argo CD takes settings of the Application.
+    pub(super) refuses_overrides: bool,
     /// The policy file, which lists what each AppProject may deliver.
     pub policy: Option<PathBuf>,
     /// The file with the health rules of the user.
@@ -260,13 +241,15 @@ impl Settings {
             ));
         }
         let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
-        let source_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, SourceOverrides::from_str);
-        let notices = suggestions::misspelled_variables(env);
+        let refuses_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, values::refuses);
+        let misspelled = suggestions::misspelled_variables(env);
+        let notices = misspelled.warnings;
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
             // A misspelled variable may be the cause of the first problem.
             problems.extend(notices.iter().cloned());
         }
+        problems.extend(misspelled.problems);
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
@@ -288,7 +271,7 @@ impl Settings {
                 allow_secrets,
                 create_namespace,
                 requested_options,
-                source_overrides,
+                refuses_overrides,
                 policy,
                 health_rules,
                 project: args.project.or_else(|| env.get("ARGOCD_APP_PROJECT_NAME").cloned()),
@@ -307,7 +290,7 @@ impl Settings {
     /// # Errors
     /// Returns an error if a policy applies and the Application sets another executor than the policy's, or another name than its
     /// own.
-    pub fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
+    pub(crate) fn work_options(&self, rules: Option<Rules<'_>>) -> Result<WorkOptions, Problems> {
         let mut wanted = self.requested_options.clone();
         if let Some(rules) = rules {
             self.own_name()?;
@@ -352,8 +335,7 @@ impl Settings {
     }
 
     /// Returns the Namespace to create, unless `objects` contains it.
-    #[must_use]
-    pub fn created_namespace(&self, objects: &[Placed]) -> Option<Placed> {
+    pub(crate) fn created_namespace(&self, objects: &[Placed]) -> Option<Placed> {
         let name = self.namespace.as_deref().filter(|_| self.create_namespace)?;
         let given = |placed: &Placed| order::is_namespace(&placed.object) && &*placed.object.key.name == name;
         (!objects.is_empty() && !objects.iter().any(given)).then(|| Placed::namespace(name))
@@ -386,6 +368,11 @@ fn target(sources: &mut Sources<'_>) -> Option<DeliveryTarget> {
         (None, false) => Some(DeliveryTarget::Clusters(clusters)),
         (None, true) => {
             let has_placement = sources.origin(&table::PLACEMENT).is_some();
+            if let Some(origin) = sources.origin(&table::CLUSTERS).filter(|_| sources.problems.is_empty()) {
+                let line =
+                    format!("{origin}: it names no cluster, only commas: write the names of the target clusters");
+                sources.problems.push(line);
+            }
             sources.need(
                 &table::CLUSTERS,
                 !has_placement,
@@ -406,16 +393,8 @@ fn rollout(sources: &mut Sources<'_>) -> RolloutStrategy {
         progress_deadline: sources.read_optional(&table::ROLLOUT_PROGRESS_DEADLINE, FromStr::from_str),
         mandatory_groups: sources.list(&table::ROLLOUT_GROUPS, true, FromStr::from_str),
     };
-    let of_rollouts = [
-        &table::ROLLOUT,
-        &table::ROLLOUT_MAX_CONCURRENCY,
-        &table::ROLLOUT_MAX_FAILURES,
-        &table::ROLLOUT_MIN_SUCCESS_TIME,
-        &table::ROLLOUT_PROGRESS_DEADLINE,
-        &table::ROLLOUT_GROUPS,
-    ];
     if sources.kind(&table::PLACEMENT) == SourceKind::Default
-        && let Some(origin) = of_rollouts.into_iter().find_map(|setting| sources.origin(setting))
+        && let Some(origin) = sources.origin_of_group(|setting| setting.name.starts_with("rollout"))
     {
         let line = format!("{origin}: a rollout needs a placement: set placement, or leave it out");
         sources.problems.push(line);
@@ -430,12 +409,25 @@ fn source(
     namespace: Option<String>,
     env: &Env,
 ) -> Source {
+    let folder = match folder {
+        Some(folder) if folder.as_os_str() == "-" => None,
+        folder => Some(folder.unwrap_or_else(|| PathBuf::from("."))),
+    };
+    let overlays = sources.map(&table::OVERLAYS, true, |cluster| {
+        ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
+    });
+    // An overlay belongs to its clusters alone, so it is excluded from the shared part and from an overlay around it, whether or not
+    // the target has these clusters.
+    let leave_out = folder
+        .iter()
+        .flat_map(|folder| overlays.values().map(|path| folder.join(path)))
+        .collect();
     let selection = FileSelection {
         recurse: sources.flag(&table::RECURSE),
         include: sources.list(&table::INCLUDE, false, glob),
         exclude: sources.list(&table::EXCLUDE, false, glob),
         max_size: sources.limit(&table::MAX_SIZE),
-        leave_out: Vec::new(),
+        leave_out,
     };
     let tools = Tools {
         launcher,
@@ -446,12 +438,10 @@ fn source(
         max_size: selection.max_size,
     };
     Source {
-        input: Input::new(folder),
+        folder,
         path: env.get("ARGOCD_APP_SOURCE_PATH").cloned().unwrap_or_default(),
         kind: sources.read_optional(&table::SOURCE, FolderKind::from_str),
-        for_plain_manifests: [&table::RECURSE, &table::INCLUDE, &table::EXCLUDE]
-            .into_iter()
-            .find_map(|setting| sources.origin(setting)),
+        for_plain_manifests: sources.origin_for_folders(FolderKind::Directory),
         helm: helm(sources, namespace, env),
         kustomize: kustomize::settings(sources, env),
         remotes: sources
@@ -465,14 +455,11 @@ fn source(
             validation: sources.read_or_default(&table::VALIDATE, FieldValidation::from_str),
             strips_descriptions: sources.flag(&table::STRIP_CRD_DESCRIPTIONS),
         },
-        overlays: sources.map(&table::OVERLAYS, true, |cluster| {
-            ClusterName::from_str(cluster).map(|cluster| cluster.to_string())
-        }),
+        overlays,
     }
 }
 
 fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> HelmSettings {
-    let key = |key: &str| Ok::<_, String>(key.to_owned());
     let path = |path: &str| Ok::<_, String>(expanded(path, env));
     let expand = |mut values: BTreeMap<String, String>| {
         for value in values.values_mut() {
@@ -484,23 +471,8 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
     let application = application
         .or_else(|| sources.any_text(&table::NAME))
         .unwrap_or_default();
-    let given = [
-        &table::HELM_RELEASE_NAME,
-        &table::HELM_VALUE_FILES,
-        &table::HELM_VALUES,
-        &table::HELM_PARAMETERS,
-        &table::HELM_STRING_PARAMETERS,
-        &table::HELM_FILE_PARAMETERS,
-        &table::HELM_NAMESPACE,
-        &table::HELM_KUBE_VERSION,
-        &table::HELM_API_VERSIONS,
-        &table::HELM_SKIP_CRDS,
-        &table::HELM_SKIP_TESTS,
-        &table::HELM_SKIP_SCHEMA_VALIDATION,
-        &table::HELM_IGNORE_MISSING_VALUE_FILES,
-    ];
     HelmSettings {
-        given: sources.origin_in_application(&given),
+        given: sources.origin_for_folders(FolderKind::Helm),
         // For an Application outside Argo CD's namespace, the release has the name without the namespace prefix.
         release_name: sources
             .any_text(&table::HELM_RELEASE_NAME)
@@ -510,11 +482,11 @@ fn helm(sources: &mut Sources<'_>, namespace: Option<String>, env: &Env) -> Helm
             .or(namespace),
         value_files: sources.list(&table::HELM_VALUE_FILES, false, path),
         values: sources.any_text(&table::HELM_VALUES),
-        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, key)),
-        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, key)),
-        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, key)),
+        parameters: expand(sources.map(&table::HELM_PARAMETERS, false, String::from_str)),
+        string_parameters: expand(sources.map(&table::HELM_STRING_PARAMETERS, false, String::from_str)),
+        file_parameters: expand(sources.map(&table::HELM_FILE_PARAMETERS, false, String::from_str)),
         kube_version: sources.any_text(&table::HELM_KUBE_VERSION),
-        api_versions: sources.list(&table::HELM_API_VERSIONS, true, key),
+        api_versions: sources.list(&table::HELM_API_VERSIONS, true, String::from_str),
         flags: [
             ("--include-crds", !sources.flag(&table::HELM_SKIP_CRDS)),
             ("--skip-tests", sources.flag(&table::HELM_SKIP_TESTS)),
@@ -558,7 +530,7 @@ mod tests {
     const PLUGIN: &[(&str, &str)] = &[
         ("ARGOCD_APP_NAME", "guestbook"),
         ("ARGOCD_APP_NAMESPACE", "shop"),
-        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1"),
+        ("ARGOCD_ENV_TARGET_CLUSTER", "cluster1, cluster2,cluster1 ,"),
     ];
 
     fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
@@ -688,6 +660,31 @@ mod tests {
             message.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn clusters_without_a_name_and_repeated_parameters_are_errors() {
+        for (variable, value, expected) in [
+            (
+                "ARGOCD_ENV_TARGET_CLUSTER",
+                ",",
+                "plugin env TARGET_CLUSTER: it names no cluster",
+            ),
+            (
+                "ARGOCD_APP_PARAMETERS",
+                r#"[{"name":"clusters","array":[",", " , "]}]"#,
+                "parameter clusters: it names no cluster",
+            ),
+            (
+                "ARGOCD_APP_PARAMETERS",
+                r#"[{"name":"clusters","array":["c1"]},{"name":"clusters","array":["c2"]}]"#,
+                "parameter clusters is given twice: keep one",
+            ),
+        ] {
+            let env = [("ARGOCD_APP_NAME", "guestbook"), (variable, value)];
+            let message = resolve(Arguments::default(), &env).unwrap_err();
+            assert!(message.starts_with(&format!("error: {expected}")), "{message}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::object::Object;
 use super::schema::FieldValidation;
 use super::settings::{DeliveryTarget, Recipient, Settings};
 use super::validate;
-use bounds::{LinkTarget as PathTarget, Repository};
+use bounds::{LinkTarget, Repository};
 use manifest::key::ObjectKey;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
@@ -43,27 +43,6 @@ pub(super) use kustomize::check_patches;
 pub use kustomize::{Edit, KustomizeSettings};
 pub use remote::{Remote, Remotes};
 pub use tool::Tools;
-
-/// The input of `generate`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// A folder.
-    Folder(PathBuf),
-    /// The output of another program.
-    StandardInput,
-}
-
-impl Input {
-    /// Returns the input for the typed argument: the current folder without one, standard input for `-`.
-    #[must_use]
-    pub fn new(typed: Option<PathBuf>) -> Self {
-        match typed {
-            None => Self::Folder(PathBuf::from(".")),
-            Some(path) if path.as_os_str() == "-" => Self::StandardInput,
-            Some(path) => Self::Folder(path),
-        }
-    }
-}
 
 /// The type of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +89,8 @@ impl FolderKind {
 /// The source of manifests and the settings to read it with.
 #[derive(Debug)]
 pub struct Source {
-    /// The input.
-    pub input: Input,
+    /// The folder; `None` for standard input, the output of another program.
+    pub folder: Option<PathBuf>,
     /// The path of the folder in its repository as Argo CD passes it; empty if unknown.
     pub path: String,
     /// The type of the folder; `None` to detect it.
@@ -229,16 +208,15 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
 }
 
 /// An input that is read once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Read<'s> {
-    StandardInput,
-    Folder {
-        kind: FolderKind,
-        /// The path below the source's folder; empty for that folder.
-        below: &'s str,
-        /// The value file of a cluster, relative to the source's folder.
-        values: Option<&'s str>,
-    },
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Read<'s> {
+    /// The source's folder; `None` for standard input.
+    folder: Option<&'s Path>,
+    kind: FolderKind,
+    /// The path below the source's folder; empty for that folder.
+    below: &'s str,
+    /// The value file of a cluster, relative to the source's folder.
+    values: Option<&'s str>,
 }
 
 /// The inputs to read, and the inputs of each variant: the shared input first, then the overlay.
@@ -251,20 +229,22 @@ struct ReadPlan<'s, 't> {
 impl<'s, 't> ReadPlan<'s, 't> {
     fn new(source: &'s Source, target: &'t DeliveryTarget) -> Result<Self, Problems> {
         let mut plan = Self::default();
-        let shared = match &source.input {
-            Input::Folder(folder) => Read::Folder {
-                kind: source
-                    .kind
-                    .unwrap_or_else(|| FolderKind::detect(folder, &source.selection)),
-                below: "",
-                values: None,
-            },
-            Input::StandardInput if source.kind.is_some_and(|kind| kind != FolderKind::Directory) => {
-                return Err(Problems::one(
-                    "standard input holds manifests that are rendered already: leave source out, or name the folder",
-                ));
-            }
-            Input::StandardInput => Read::StandardInput,
+        let folder = source.folder.as_deref();
+        if folder.is_none() && source.kind.is_some_and(|kind| kind != FolderKind::Directory) {
+            return Err(Problems::one(
+                "standard input holds manifests that are rendered already: leave source out, or name the folder",
+            ));
+        }
+        let detected = || {
+            folder.map_or(FolderKind::Directory, |folder| {
+                FolderKind::detect(folder, &source.selection)
+            })
+        };
+        let shared = Read {
+            folder,
+            kind: source.kind.unwrap_or_else(detected),
+            below: "",
+            values: None,
         };
         let mut problems = Vec::new();
         // Many clusters may share an overlay: check it once.
@@ -275,11 +255,11 @@ impl<'s, 't> ReadPlan<'s, 't> {
                 Recipient::Placement(_) => None,
             };
             let reads = match overlay {
-                None => Ok(vec![shared.clone()]),
+                None => Ok(vec![shared]),
                 Some(path) => {
                     let reads = looked_at
                         .entry(path)
-                        .or_insert_with(|| overlay_over(&shared, path, source));
+                        .or_insert_with(|| overlay_over(shared, path, source));
                     reads.clone()
                 }
             };
@@ -288,8 +268,8 @@ impl<'s, 't> ReadPlan<'s, 't> {
                 Err(line) => problems.push(format!("overlays: {line}")),
             }
         }
-        if let Read::Folder { .. } = shared {
-            let kinds = plan.reads.iter().chain([&shared]).filter_map(Read::kind);
+        if folder.is_some() {
+            let kinds = plan.reads.iter().chain([&shared]).map(|read| read.kind);
             problems.extend(source.unused_setting(&kinds.collect::<Vec<_>>()));
         }
         Problems::or(problems, plan)
@@ -299,7 +279,7 @@ impl<'s, 't> ReadPlan<'s, 't> {
         let mut layers = Vec::new();
         for read in reads {
             let at = self.reads.iter().position(|known| known == read).unwrap_or_else(|| {
-                self.reads.push(read.clone());
+                self.reads.push(*read);
                 self.reads.len() - 1
             });
             layers.push(at);
@@ -312,8 +292,8 @@ impl<'s, 't> ReadPlan<'s, 't> {
 }
 
 /// Returns the inputs of a cluster with the overlay `path`, or the reason why the overlay is invalid.
-fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Result<Vec<Read<'s>>, String> {
-    let (Input::Folder(folder), Read::Folder { kind, .. }) = (&source.input, shared) else {
+fn overlay_over<'s>(shared: Read<'s>, path: &'s str, source: &'s Source) -> Result<Vec<Read<'s>>, String> {
+    let Some(folder) = shared.folder else {
         return Err("standard input has no sub-folders: name the folder instead, or leave overlays out".to_owned());
     };
     let is_inside = Path::new(path)
@@ -322,27 +302,23 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
     let repository = Repository::locate(folder, &source.path);
     let file = value_files::location(path, folder, &repository);
     match repository.follow(&file).map_err(|why| format!("{path}: {why}"))? {
-        PathTarget::File(_) if *kind == FolderKind::Helm => Ok(vec![Read::Folder {
-            kind: FolderKind::Helm,
-            below: "",
-            values: Some(path),
-        }]),
+        LinkTarget::File(_) if shared.kind == FolderKind::Helm => {
+            let values = Some(path);
+            Ok(vec![Read { values, ..shared }])
+        }
         _ if !is_inside => Err(format!(
             "{path}: it is outside the folder: name a sub-folder of it, or a value file for a chart"
         )),
-        PathTarget::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
-        PathTarget::Folder(_) => {
-            let of_cluster = |kind| Read::Folder {
-                kind,
-                below: path,
-                values: None,
-            };
+        LinkTarget::Nothing => Err(format!("{path}: it cannot be read: no such file or directory")),
+        LinkTarget::Folder(_) => {
+            let below = path;
+            let of_cluster = |kind| Read { kind, below, ..shared };
             Ok(match FolderKind::detect(&file, &source.selection) {
-                FolderKind::Directory => vec![shared.clone(), of_cluster(FolderKind::Directory)],
+                FolderKind::Directory => vec![shared, of_cluster(FolderKind::Directory)],
                 rendered => vec![of_cluster(rendered)],
             })
         }
-        PathTarget::File(_) => Err(format!(
+        LinkTarget::File(_) => Err(format!(
             "{path}: it is a file, and only a chart has value files: name a sub-folder"
         )),
     }
@@ -351,66 +327,47 @@ fn overlay_over<'s>(shared: &Read<'s>, path: &'s str, source: &'s Source) -> Res
 impl Source {
     /// Returns the problem of a setting that applies to none of these types of folders: the shared one and the overlays.
     fn unused_setting(&self, kinds: &[FolderKind]) -> Option<String> {
-        if let (Some(given), false) = (&self.for_plain_manifests, kinds.contains(&FolderKind::Directory)) {
-            return Some(format!(
-                "{given}: it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory"
-            ));
-        }
-        if let Some(given) = self
-            .kustomize
-            .given
-            .as_ref()
-            .filter(|_| !kinds.contains(&FolderKind::Kustomize))
-        {
-            return Some(format!(
-                "{given}: it applies only to kustomizations, and the folder has no kustomization.yaml in its root: leave it out, or name \
-                 the folder of the kustomization"
-            ));
-        }
-        let given = self
-            .helm
-            .given
-            .as_ref()
-            .filter(|_| !kinds.contains(&FolderKind::Helm))?;
-        Some(format!(
-            "{given}: it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder"
-        ))
+        let settings = [
+            (
+                &self.for_plain_manifests,
+                FolderKind::Directory,
+                "it applies only to plain manifests, and this folder is rendered: leave it out, or set source to directory",
+            ),
+            (
+                &self.kustomize.given,
+                FolderKind::Kustomize,
+                "it applies only to kustomizations, and the folder has no kustomization.yaml in its root: leave it out, or name the \
+                 folder of the kustomization",
+            ),
+            (
+                &self.helm.given,
+                FolderKind::Helm,
+                "it applies only to charts, and the folder has no Chart.yaml in its root: leave it out, or name the chart's folder",
+            ),
+        ];
+        settings.into_iter().find_map(|(given, kind, why)| {
+            let given = given.as_ref().filter(|_| !kinds.contains(&kind))?;
+            Some(format!("{given}: {why}"))
+        })
     }
 }
 
 impl Read<'_> {
-    fn kind(&self) -> Option<FolderKind> {
-        match self {
-            Self::StandardInput => None,
-            Self::Folder { kind, .. } => Some(*kind),
-        }
-    }
-
     fn manifests(&self, source: &Source) -> Result<Manifests, Problems> {
-        let (folder, kind, below, values) = match (self, &source.input) {
-            (Self::Folder { kind, below, values }, Input::Folder(folder)) => (folder, *kind, *below, *values),
-            _ => return standard_input(source),
+        let Some(folder) = self.folder else {
+            return standard_input(source);
         };
-        match kind {
-            FolderKind::Directory => directory(folder, below, source),
-            FolderKind::Kustomize => kustomize::render(folder, below, source),
-            FolderKind::Helm => helm::render(folder, below, values, source),
+        match self.kind {
+            FolderKind::Directory => directory(folder, self.below, source),
+            FolderKind::Kustomize => kustomize::render(folder, self.below, source),
+            FolderKind::Helm => helm::render(folder, self.below, self.values, source),
         }
     }
 }
 
 fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
-    // An overlay belongs to its clusters alone, so it is excluded from the shared part and from an overlay around it, whether or not
-    // the target has these clusters.
-    let overlays = source
-        .overlays
-        .values()
-        .filter(|path| Path::new(path) != Path::new(below));
-    let selection = FileSelection {
-        leave_out: overlays.map(|path| folder.join(path)).collect(),
-        ..source.selection.clone()
-    };
-    let mut discovered = discover::manifests(folder, below, &source.path, &selection)?;
+    let selection = &source.selection;
+    let mut discovered = discover::manifests(folder, below, &source.path, selection)?;
     let loaded = load::files(&mut discovered, selection.max_size, source.reading);
     // Report an unlistable folder first: it is the cause of other problems.
     let notices = discovered.end()?;
@@ -459,33 +416,23 @@ fn concurrency(count: usize) -> usize {
     }
 }
 
-/// Applies `work` to each item, on a few threads at a time, and returns the results in the order of the items.
+/// Applies `work` to each of a few items on a thread of its own, and returns the results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if let [item] = items {
         return vec![work(item)];
     }
-    let mut done = Vec::with_capacity(items.len());
-    for some in items.chunks(concurrency(items.len())) {
-        let some = thread::scope(|scope| {
-            let start = |item| {
-                let work = &work;
-                let thread = thread::Builder::new().stack_size(yaml::STACK);
-                thread
-                    .spawn_scoped(scope, move || work(item))
-                    .expect("a thread can be started")
-            };
-            let started: Vec<_> = some.iter().map(start).collect();
-            started
-                .into_iter()
-                .map(thread::ScopedJoinHandle::join)
-                .collect::<Vec<_>>()
-        });
-        done.extend(
-            some.into_iter()
-                .map(|result| result.expect("the thread does not panic")),
-        );
-    }
-    done
+    thread::scope(|scope| {
+        let start = |item| {
+            let work = &work;
+            let thread = thread::Builder::new().stack_size(yaml::STACK);
+            thread
+                .spawn_scoped(scope, move || work(item))
+                .expect("a thread can be started")
+        };
+        let started: Vec<_> = items.iter().map(start).collect();
+        let done = started.into_iter().map(thread::ScopedJoinHandle::join);
+        done.map(|result| result.expect("the thread does not panic")).collect()
+    })
 }
 
 #[cfg(test)]

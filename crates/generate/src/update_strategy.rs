@@ -23,7 +23,6 @@ pub enum UpdateStrategy {
 
 impl UpdateStrategy {
     /// Returns OCM's name of the strategy.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::ServerSideApply => "ServerSideApply",
@@ -34,13 +33,11 @@ impl UpdateStrategy {
     }
 
     /// Returns true if changes in Git reach an existing object.
-    #[must_use]
     pub fn applies(self) -> bool {
         matches!(self, Self::ServerSideApply | Self::Update)
     }
 
     /// Returns the strategy of an object: its annotation, else the setting, else the default of its kind.
-    #[must_use]
     pub fn choose(placed: &Placed, setting: Option<Self>) -> Self {
         let object = &placed.object;
         let annotation = object.annotations.as_ref().and_then(|annotations| annotations.strategy);
@@ -51,7 +48,6 @@ impl UpdateStrategy {
     }
 
     /// Returns the strategy of objects of the same kind and role without an annotation.
-    #[must_use]
     pub fn of_kind(placed: &Placed, setting: Option<Self>) -> Self {
         if placed.role == Role::Run {
             // Independent of the setting: the API server rejects changes to an existing run.

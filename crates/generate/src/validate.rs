@@ -2,23 +2,20 @@
 
 use super::annotations::KnownAnnotation;
 use super::discover;
+use super::manifest_configs::WorkOptions;
 use super::manifestwork::Template;
 use super::object::Object;
 use super::order;
 use super::partition::Partition;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
-use super::settings::{DeliveryTarget, Recipient, Settings, SourceOverrides};
-use super::source::Input;
+use super::settings::{DeliveryTarget, Recipient, Settings};
 use super::update_strategy::UpdateStrategy;
 use manifest::problem::Problems;
 use manifest::text::count;
 use std::collections::HashMap;
 
 /// Checks that there are objects; `overlaid` is a cluster with them, if others have other ones.
-///
-/// # Errors
-/// Returns an error if there are none, and the Application does not allow that.
 pub(super) fn not_empty(
     placed: &[Placed],
     overlaid: Option<Recipient<'_>>,
@@ -35,32 +32,29 @@ pub(super) fn not_empty(
 }
 
 /// Checks the objects of a folder; `created` is the Namespace that is in no file, and `files` are the names of the files.
-///
-/// # Errors
-/// Returns an error with all problems.
 pub(super) fn objects(
     placed: &[Placed],
     created: Option<&Placed>,
     files: &[String],
     rules: Option<Rules<'_>>,
+    options: &WorkOptions,
     settings: &Settings,
 ) -> Result<(), Problems> {
     let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
+    let named = |object: &Object| format!("{}: {}", location(object), object.key);
     let objects = || placed.iter().map(|placed| &*placed.object);
     let missing_namespace = placed.iter().filter(|placed| placed.lacks_namespace());
     let missing_namespace = missing_namespace.map(|Placed { object, .. }| {
         format!(
-            "{}: {}: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace \
-             of the Application",
-            location(object),
-            object.key
+            "{}: it names no namespace and the Application has none: set metadata.namespace, or spec.destination.namespace of the \
+             Application",
+            named(object)
         )
     });
     let twice = order::duplicates(placed).into_iter().map(|(earlier, later)| {
         format!(
-            "{}: {}: it is also in {}: keep one of the two",
-            location(later),
-            later.key,
+            "{}: it is also in {}: keep one of the two",
+            named(later),
             location(earlier)
         )
     });
@@ -73,33 +67,23 @@ pub(super) fn objects(
         };
         (size > limit).then(|| {
             format!(
-                "{}: {}: it has {size} bytes, and OCM accepts at most {limit} in a work: {remedy}",
-                location(object),
-                object.key
+                "{}: it has {size} bytes, and OCM accepts at most {limit} in a work: {remedy}",
+                named(object)
             )
         })
     });
-    // The caller reports invalid options.
-    let strategy = settings.work_options(rules).ok().and_then(|options| options.strategy);
     let repeated = placed.iter().filter_map(|placed| {
         let object = &placed.object;
         let repeated = object.repeated.as_deref()?;
-        let is_applied = UpdateStrategy::choose(placed, strategy) == UpdateStrategy::ServerSideApply;
+        let is_applied = UpdateStrategy::choose(placed, options.strategy) == UpdateStrategy::ServerSideApply;
         is_applied.then(|| {
             format!(
-                "{}: {}: {repeated} twice, which server-side apply refuses: keep one of the two",
-                location(object),
-                object.key
+                "{}: {repeated} twice, which server-side apply refuses: keep one of the two",
+                named(object)
             )
         })
     });
-    let delivered = objects().map(|object| DeliveredObject {
-        key: &object.key,
-        built_in: object.scope,
-        unknown_field: object.unknown_field.as_deref(),
-        has_values: !object.is_token_request,
-        location: location(object),
-    });
+    let delivered = objects().map(|object| DeliveredObject::new(object, location(object)));
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);
     let created = rules.and_then(|rules| rules.against_created_namespace(&created?.object.key.name));
     let placement = rules.and_then(|rules| match &settings.target {
@@ -118,9 +102,6 @@ pub(super) fn objects(
 
 /// Checks that the ManifestWorks have different names: Argo CD delivers only one of two with the same name, and the agent
 /// deletes the objects of the other. A name contains the kind in lower case, for example.
-///
-/// # Errors
-/// Returns an error with one line for each second use of a name.
 pub(super) fn work_names(partitions: &[Partition], files: &[String]) -> Result<(), Problems> {
     let location = |object: &Object| object.source.location(&files[object.source.file as usize]);
     let mut known: HashMap<&str, &Object> = HashMap::new();
@@ -142,9 +123,6 @@ pub(super) fn work_names(partitions: &[Partition], files: &[String]) -> Result<(
 }
 
 /// Checks the number of clusters.
-///
-/// # Errors
-/// Returns an error if there are more than the platform allows.
 pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
     let count = settings.target.clusters().len();
     match settings.max_clusters.filter(|&max| count as u64 > max) {
@@ -157,17 +135,10 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
 }
 
 /// Checks that no file of the folder changes the settings of the Application, if the platform refuses that.
-///
-/// # Errors
-/// Returns an error with one line for each file.
 pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
-    let files = match &settings.source.input {
-        Input::Folder(folder) if settings.source_overrides == SourceOverrides::Refuse => {
-            discover::source_overrides(folder, settings.application.as_deref())
-        }
-        _ => Vec::new(),
-    };
-    let problems = files.into_iter().map(|file| {
+    let folder = settings.source.folder.as_deref().filter(|_| settings.refuses_overrides);
+    let files = folder.map(|folder| discover::source_overrides(folder, settings.application.as_deref()));
+    let problems = files.into_iter().flatten().map(|file| {
         format!(
             "{file}: Argo CD takes settings of the Application from it, and ARGOCD_OCM_CMP_SOURCE_OVERRIDES refuses that: move them into \
              spec.source of the Application, and remove the file"
@@ -184,9 +155,6 @@ pub(super) const SMALLER: &str =
 const WORKS_MAX: u64 = 100_000;
 
 /// Checks the number of ManifestWorks, and the bytes that they have as JSON lines, which Argo CD receives in one message of 200 MiB.
-///
-/// # Errors
-/// Returns an error if there are too many, or if they are too large.
 pub(super) fn output(works: u64, bytes: u64, max: Option<u64>) -> Result<(), Problems> {
     if max.is_some() && works > WORKS_MAX {
         return Err(Problems::one(format!(
@@ -203,9 +171,6 @@ fn printed((bytes, recipients): (u64, usize)) -> u64 {
 }
 
 /// Checks the number of bytes of all ManifestWorks together.
-///
-/// # Errors
-/// Returns an error if it exceeds `max`.
 pub(super) fn within(bytes: u64, max: Option<u64>) -> Result<(), Problems> {
     match max.filter(|&max| bytes > max) {
         None => Ok(()),
@@ -263,9 +228,6 @@ const STORED_MAX: u64 = 1_500_000;
 
 /// Checks the size of each ManifestWork as OCM and etcd count it. Only those of a placement can be too large with the default limits,
 /// because a progressive rollout is not split.
-///
-/// # Errors
-/// Returns an error with one line for each that OCM or etcd rejects.
 pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Problems> {
     let Some(limit) = settings.manifest_limit else {
         return Ok(());

@@ -9,7 +9,6 @@
 //! namespace only.
 
 mod secrets;
-mod shared;
 mod status;
 
 pub use secrets::{AGENTS as AGENT_SECRETS, CONTROLLER as SECRETS};
@@ -24,8 +23,8 @@ use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, Write};
+use secrets::{ABOUT, NAME, WATCHES};
 use serde_json::{Value, json};
-use shared::{ABOUT, NAME, WATCHES};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -45,14 +44,6 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
     let gitops = GitOpsClusterRef::get(cache, object_ref)?;
     let rollout = argocd_agent::reconcile::rollout_requeue_after(cache, object_ref, context);
     rollout.into_iter().chain(status::requeue_after(gitops, context)).min()
-}
-
-/// Returns the finalizers of a GitOpsCluster plus that of the controller of this Argo CD, which also replaces the shared one.
-fn with_own_finalizer(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
-    let argocd = gitops.cache.argocd();
-    let others = gitops.object.finalizers.iter().filter(|it| *it != SHARED_FINALIZER);
-    let own = (!gitops.has_finalizer_of(argocd)).then(|| finalizer(argocd));
-    others.cloned().chain(own).collect()
 }
 
 /// Returns the finalizers of a GitOpsCluster that this controller must not remove.
@@ -123,7 +114,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let registers = it.spec.creates_blank_secrets || it.spec.agent.is_some() && context.settings.agents;
     let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
     if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
-        return write_finalizers(gitops, &with_own_finalizer(gitops));
+        let mut finalizers = others_finalizers(gitops);
+        finalizers.push(finalizer(cache.argocd()));
+        return write_finalizers(gitops, &finalizers);
     }
     write_desired_status(gitops, &serving_state, context)
 }

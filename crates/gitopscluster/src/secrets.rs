@@ -1,16 +1,15 @@
 //! The cluster Secrets that GitOpsClusters own, in both forms: without a credential, and of argocd-agent. There is one controller
 //! for each form. The controller of the requested form also deletes the Secret of the other form.
 
-use super::shared::{ABOUT, NAME, WATCHES};
 use assignment::{
-    Claim, GitOpsClusterRef, Held, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret,
-    owned_secret, secret_owner,
+    GitOpsClusterRef, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret, mappers, owned_secret,
+    secret_mappers, secret_owner,
 };
 use cluster_secrets::{Issuer, RegisteredCluster, SecretUpdate};
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
 use hub_state::model::{Kind, SecretKind};
-use hub_state::reconcile::{Context, Controller, no_requeue};
+use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, SECRETS};
@@ -19,6 +18,19 @@ use primitives::resource::Resource;
 use runtime::action::{Action, InvolvedObject, Write};
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+pub(super) const NAME: &str = "gitopscluster";
+pub(super) const ABOUT: &str =
+    "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
+pub(super) const WATCHES: &[Watch] = &[
+    Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
+    Watch::new(Kind::Placements, mappers::placement),
+    Watch::new(Kind::Decisions, mappers::decision),
+    Watch::new(Kind::Clusters, mappers::cluster),
+    Watch::new(Kind::Secrets, mappers::secret),
+    Watch::new(Kind::Namespace, mappers::namespace),
+    Watch::new(Kind::Config, secret_mappers::tracking),
+];
 
 /// The controller of Secrets without a credential.
 pub const CONTROLLER: Controller = Controller {
@@ -45,12 +57,6 @@ pub const AGENTS: Controller = Controller {
 /// The setting that names the hub.
 const HUB_CLUSTER: &str = "ARGOCD_OCM_CMP_HUB_CLUSTER";
 
-/// Returns the URL of argocd-agent's resource proxy for Argo CD.
-fn resource_proxy(cache: &Cache) -> String {
-    let services = cache.objects(Kind::Services).map(|(_, it)| &it.object);
-    argocd_agent::resource_proxy(&services.collect::<Vec<_>>(), cache.argocd()).0
-}
-
 /// Returns the decision about the Secret of a managed cluster that `owner` registers with this kind (`before` is the previous
 /// owner), and the Secret of the other kind that it replaces, with its name. Without an issuer, writes nothing for clusters with
 /// argocd-agent.
@@ -62,7 +68,8 @@ pub(super) fn decide<'i>(
     issuer: Option<Issuer<'_>>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
-    let proxy = resource_proxy(cache);
+    let services: Vec<_> = cache.objects(Kind::Services).map(|(_, it)| &it.object).collect();
+    let (proxy, _) = argocd_agent::resource_proxy(&services, cache.argocd());
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {
         SecretKind::Blank => SecretManager::GitOps { owner, before },
@@ -160,7 +167,7 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
             let authority = cache.certificate(names::CA_SECRET);
             let issuer = authority.and_then(|secret| Issuer::from_secret(secret, context.now));
             let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), issuer)?;
-            let new = write(secret_kind, &cluster.name, decision, argocd);
+            let new = decision.write;
             // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The old
             // Secret stays as long as the new one cannot be written.
             let old = replaced.filter(|_| new.is_some() || secret.is_some());
@@ -185,7 +192,7 @@ fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
     let cache = gitops.cache;
     let addon = ObjectRef::new(cluster, names::ADDON);
     let mut works = cache.objects_in(Kind::AgentWorks, cluster);
-    gitops.claim_on(Held::Agent, cluster) == Claim::Released
+    gitops.has_released_agent(cluster)
         && assignment::for_cluster(cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
         && (cache.object(Kind::AddOns, &addon).is_some()
@@ -204,18 +211,6 @@ fn delete(
         (&secret.uid, &secret.version),
         unless_exists,
     )
-}
-
-fn write(secret_kind: SecretKind, cluster: &str, decision: SecretUpdate, argocd: &str) -> Option<Write> {
-    let (resource, object_ref) = (&SECRETS, ObjectRef::new(argocd, &secret_kind.secret_name(cluster)));
-    let write = match decision.write? {
-        cluster_secrets::Write::Create(object) => Write::create(resource, object_ref, object),
-        cluster_secrets::Write::Patch(body) => Write::patch(resource, object_ref, body),
-    };
-    Some(match decision.recipe {
-        Some(recipe) => write.with_recipe(recipe),
-        None => write,
-    })
 }
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.

@@ -5,8 +5,9 @@ mod agent;
 mod condition;
 
 use super::secrets;
+use agent::Agents;
 use assignment::{GitOpsClusterRef, ServingState, owned_secret};
-use condition::{ConditionStatus, StatusCondition, condition, first_few};
+use condition::{ConditionStatus, Outcome, StatusCondition, condition, first_few, worst};
 use hub_state::cache::Selection;
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{GitOpsCluster, Kind, OPEN, PUSH, SecretKind};
@@ -70,26 +71,22 @@ pub(super) fn desired(
     let count = count(gitops, serving_state);
     let dialect = usize::from(it.spec.is_pull_integration);
     let mut conditions = vec![
-        placement(gitops, serving_state),
-        served(gitops, serving_state),
-        registered(it, serving_state, &count, context.settings.agents),
-        implemented(it),
+        placement(gitops, serving_state).named(["PlacementResolved", "PlacementEvaluated"][dialect]),
+        served(gitops, serving_state).named(SERVED),
+        registered(it, serving_state, &count, context.settings.agents).named(REGISTERED[dialect]),
+        implemented(it).named("SpecImplemented"),
     ];
     let agents = match &it.spec.agent {
         Some(desired) if *serving_state == ServingState::Served && context.settings.agents => {
-            Some(agent::status(gitops, desired, context))
+            agent::status(gitops, desired, context)
         }
-        _ => None,
+        _ => Agents::default(),
     };
-    let (more, fields, counts) = agents.map_or_else(Default::default, |it| (it.conditions, it.fields, it.counts));
-    conditions.extend(more);
+    conditions.extend(agents.conditions);
     let refused = permitted(gitops, serving_state);
     let refused_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
-    let new_refusal = refused
-        .as_ref()
-        .map(|it| &it.message)
-        .filter(|message| refused_before != Some(message));
-    let new_refusal = new_refusal.cloned();
+    let new_refusal = refused.as_ref().map(|it| it.outcome.message.clone());
+    let new_refusal = new_refusal.filter(|message| refused_before != Some(message));
     conditions.extend(refused);
     // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
     // alternate.
@@ -98,15 +95,15 @@ pub(super) fn desired(
     }
     let ready = ready(&conditions);
     let (message, is_ready) = (ready.message.clone(), ready.is == ConditionStatus::True);
-    conditions.push(ready);
+    conditions.push(ready.named("Ready"));
     let now = format_time(context.now);
     let conditions: Vec<_> = conditions
         .iter()
         .map(|condition| condition.to_json(it, dialect, &now))
         .collect();
-    let mut clusters = counts;
-    clusters.insert("selected".to_owned(), json!(count.selected));
-    clusters.insert("registered".to_owned(), json!(count.registered));
+    let mut clusters = agents.counts;
+    clusters["selected"] = json!(count.selected);
+    clusters["registered"] = json!(count.registered);
     // A merge patch removes only the keys that it names.
     for key in it
         .status
@@ -115,22 +112,21 @@ pub(super) fn desired(
         .into_iter()
         .flat_map(Map::keys)
     {
-        clusters.entry(key).or_insert(Value::Null);
+        if clusters.get(key).is_none() {
+            clusters[key] = Value::Null;
+        }
     }
-    let mut status = Map::from_iter([
-        ("conditions".to_owned(), json!(conditions)),
-        ("clusters".to_owned(), Value::Object(clusters)),
-        (
-            "phase".to_owned(),
-            json!(if is_ready { "successful" } else { "failed" }),
-        ),
-        ("message".to_owned(), json!(message)),
-    ]);
+    let mut status = json!({
+        "conditions": conditions,
+        "clusters": clusters,
+        "phase": if is_ready { "successful" } else { "failed" },
+        "message": message,
+    });
     // Remove fields that no longer have a value.
     for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
-        let value = fields.get(key).cloned().unwrap_or_default();
+        let value = &agents.fields[key];
         if !value.is_null() || it.status.contains_key(key) {
-            status.insert(key.to_owned(), value);
+            status[key] = value.clone();
         }
     }
     let answering = match serving_state {
@@ -139,16 +135,16 @@ pub(super) fn desired(
     };
     // A CRD without this field drops it, so a missing field is no reason to write.
     let names_another = it.status.get(STATUS_WRITER).is_some_and(|known| *known != answering);
-    let is_unchanged = !names_another && status.iter().all(|(key, value)| it.status.get(key) == Some(value));
-    if is_unchanged {
+    let mut fields = status.as_object().into_iter().flatten();
+    if !names_another && fields.all(|(key, value)| it.status.get(key) == Some(value)) {
         return None;
     }
-    status.insert("lastUpdateTime".to_owned(), json!(now));
-    status.insert(STATUS_WRITER.to_owned(), answering);
+    status["lastUpdateTime"] = json!(now);
+    status[STATUS_WRITER] = answering;
     let conflicts = (!count.conflicts.is_empty()).then(|| first_few(&count.conflicts));
     let reported_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
     let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
-    Some((Value::Object(status), conflict, new_refusal))
+    Some((status, conflict, new_refusal))
 }
 
 fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
@@ -199,37 +195,30 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
     count
 }
 
-fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> StatusCondition {
-    let it = gitops.object;
+fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Outcome {
+    if let ServingState::WrongPlacement(namespace) = serving_state {
+        let message = format!(
+            "placementRef.namespace is {namespace}: set it to the namespace of the GitOpsCluster, where the Placement must be"
+        );
+        return Outcome::failure("InvalidConfiguration", message);
+    }
     let placement = gitops.placement();
-    let selection = gitops.cache.selection(&placement);
-    let (is, reason, message) = match (serving_state, selection) {
-        (ServingState::WrongPlacement(namespace), _) => (
-            ConditionStatus::False,
-            ["InvalidConfiguration", "Failed"],
-            format!(
-                "placementRef.namespace is {namespace}: set it to the namespace of the GitOpsCluster, where the \
-                 Placement must be"
-            ),
-        ),
-        (_, Selection::NoPlacement) => (
-            ConditionStatus::False,
-            ["PlacementNotFound", "Failed"],
+    match gitops.cache.selection(&placement) {
+        Selection::NoPlacement => Outcome::failure(
+            "PlacementNotFound",
             format!("Placement {placement} does not exist; registered clusters stay registered"),
         ),
-        (_, Selection::Empty) => (
-            if it.spec.is_pull_integration {
+        Selection::Empty => Outcome {
+            is: if gitops.object.spec.is_pull_integration {
                 ConditionStatus::True
             } else {
                 ConditionStatus::False
             },
-            ["ManagedClustersNotFound", "NoClusters"],
-            format!("Placement {placement} selects no cluster; registered clusters stay registered"),
-        ),
-        (_, Selection::Inconsistent { named, selected }) => (
-            ConditionStatus::Unknown,
-            ["Reconciling", "InProgress"],
-            match selected {
+            reason: ["ManagedClustersNotFound", "NoClusters"],
+            message: format!("Placement {placement} selects no cluster; registered clusters stay registered"),
+        },
+        Selection::Inconsistent { named, selected } => {
+            let message = match selected {
                 Some(selected) => format!(
                     "Placement {placement} selects {}, but its decisions name {named}: no cluster is removed while they \
                      differ",
@@ -240,140 +229,81 @@ fn placement(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Stat
                      numberOfSelectedClusters: no cluster is removed until it has",
                     text::count(named, "cluster")
                 ),
-            },
-        ),
-        (_, Selection::Consistent(number)) => (
-            ConditionStatus::True,
-            ["Success"; 2],
-            format!("Placement {placement} selects {}", text::count(number, "cluster")),
-        ),
-    };
-    StatusCondition {
-        kind: if it.spec.is_pull_integration {
-            "PlacementEvaluated"
-        } else {
-            "PlacementResolved"
-        },
-        is,
-        reason,
-        message,
+            };
+            Outcome::progress("Reconciling", message)
+        }
+        Selection::Consistent(number) => Outcome::success(format!(
+            "Placement {placement} selects {}",
+            text::count(number, "cluster")
+        )),
     }
 }
 
-fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> StatusCondition {
+fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Outcome {
     let argocd = gitops.cache.argocd();
-    let (is, reason, message) = match serving_state {
-        ServingState::Served | ServingState::WrongPlacement(_) => (
-            ConditionStatus::True,
-            ["Success"; 2],
-            format!("clusters are registered in the namespace {argocd}"),
-        ),
-        ServingState::Elsewhere(namespace) => (
-            ConditionStatus::False,
-            [NO_CONTROLLER; 2],
-            format!(
+    match serving_state {
+        ServingState::Served | ServingState::WrongPlacement(_) => {
+            Outcome::success(format!("clusters are registered in the namespace {argocd}"))
+        }
+        ServingState::Elsewhere(namespace) => {
+            let message = format!(
                 "no controller registers clusters in the namespace {namespace}: run one with --argocd-namespace {namespace}"
-            ),
-        ),
-        ServingState::Unauthorised => (
-            ConditionStatus::False,
-            ["InvalidConfiguration", "Failed"],
-            format!(
+            );
+            Outcome::new(ConditionStatus::False, NO_CONTROLLER, message)
+        }
+        ServingState::Unauthorised => {
+            let message = format!(
                 "GitOpsClusters in Namespace {} have no effect: to permit them, set the label {OPEN} of Namespace \
                  {argocd} to true",
                 gitops.object_ref.namespace
-            ),
-        ),
-    };
-    StatusCondition {
-        kind: SERVED,
-        is,
-        reason,
-        message,
+            );
+            Outcome::failure("InvalidConfiguration", message)
+        }
     }
 }
 
-fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> StatusCondition {
+fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> Outcome {
     let Count {
         selected,
         registered,
         conflicts,
         pending,
     } = count;
-    let (is, reason, message) = if *serving_state != ServingState::Served {
-        (
-            ConditionStatus::Unknown,
-            ["Skipped", "InProgress"],
-            "no cluster Secret is written".to_owned(),
-        )
-    } else if SecretKind::requested_by(it).is_none() {
-        (
-            ConditionStatus::False,
-            ["InvalidConfiguration", "Failed"],
-            "the settings of argocd-agent are invalid; running agents stay unchanged".to_owned(),
-        )
-    } else if SecretKind::requested_by(it) == Some(SecretKind::Agent) && !agents {
-        (
-            ConditionStatus::False,
-            ["NotImplemented", "Failed"],
-            "the controller argocd-agent is not enabled: add it to ARGOCD_OCM_CMP_CONTROLLERS, and apply \
-             deploy/deploy_argocd_agent.yaml"
-                .to_owned(),
-        )
+    let requested = SecretKind::requested_by(it);
+    if *serving_state != ServingState::Served {
+        Outcome::progress("Skipped", "no cluster Secret is written")
+    } else if requested.is_none() {
+        let message = "the settings of argocd-agent are invalid; running agents stay unchanged";
+        Outcome::failure("InvalidConfiguration", message)
+    } else if requested == Some(SecretKind::Agent) && !agents {
+        let message = "the controller argocd-agent is not enabled: add it to ARGOCD_OCM_CMP_CONTROLLERS, and apply \
+                       deploy/deploy_argocd_agent.yaml";
+        Outcome::failure("NotImplemented", message)
     } else if !conflicts.is_empty() {
-        let message = format!(
-            "{registered} of {selected} clusters are registered; {}",
-            first_few(conflicts)
-        );
-        (ConditionStatus::False, ["ClusterRegistrationFailed", "Failed"], message)
+        let conflicts = first_few(conflicts);
+        let message = format!("{registered} of {selected} clusters are registered; {conflicts}");
+        Outcome::failure("ClusterRegistrationFailed", message)
     } else if !pending.is_empty() {
-        let message = format!(
-            "{registered} of {selected} clusters are registered, pending: {}",
-            first_few(pending)
-        );
-        (ConditionStatus::Unknown, ["Reconciling", "InProgress"], message)
+        let pending = first_few(pending);
+        let message = format!("{registered} of {selected} clusters are registered, pending: {pending}");
+        Outcome::progress("Reconciling", message)
     } else if *selected == 0 {
-        (
-            ConditionStatus::Unknown,
-            ["ManagedClustersNotFound", "InProgress"],
-            "no cluster is selected".to_owned(),
-        )
+        Outcome::progress("ManagedClustersNotFound", "no cluster is selected")
     } else {
-        (
-            ConditionStatus::True,
-            ["Success"; 2],
-            format!("{} registered", text::count(*registered, "cluster")),
-        )
-    };
-    StatusCondition {
-        kind: REGISTERED[usize::from(it.spec.is_pull_integration)],
-        is,
-        reason,
-        message,
+        Outcome::success(format!("{} registered", text::count(*registered, "cluster")))
     }
 }
 
-fn implemented(it: &GitOpsCluster) -> StatusCondition {
+fn implemented(it: &GitOpsCluster) -> Outcome {
     let fields = it.spec.not_implemented.iter().filter(|field| **field != PUSH);
     let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
     let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
     let push = it.spec.not_implemented.contains(&PUSH).then(|| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
-    let (is, reason, message) = if all.is_empty() {
-        (
-            ConditionStatus::True,
-            "Success",
-            "all fields of the spec are implemented".to_owned(),
-        )
-    } else {
-        (ConditionStatus::False, "NotImplemented", all.join("; "))
-    };
-    StatusCondition {
-        kind: "SpecImplemented",
-        is,
-        reason: [reason; 2],
-        message,
+    if all.is_empty() {
+        return Outcome::success("all fields of the spec are implemented");
     }
+    Outcome::new(ConditionStatus::False, "NotImplemented", all.join("; "))
 }
 
 /// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
@@ -396,12 +326,8 @@ fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Opti
             first_few(&others)
         ));
     }
-    (!all.is_empty()).then(|| StatusCondition {
-        kind: PERMITTED,
-        is: ConditionStatus::False,
-        reason: ["NotPermitted"; 2],
-        message: all.join("; "),
-    })
+    let outcome = Outcome::new(ConditionStatus::False, "NotPermitted", all.join("; "));
+    (!all.is_empty()).then(|| outcome.named(PERMITTED))
 }
 
 /// Returns the condition that names the writes for this GitOpsCluster that the API server refuses. A new leader keeps what its
@@ -419,12 +345,7 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Status
     let message = known
         .map(str::to_owned)
         .or_else(|| (!all.is_empty()).then(|| first_few(&all)))?;
-    Some(StatusCondition {
-        kind: WRITTEN,
-        is: ConditionStatus::False,
-        reason: ["WriteRefused"; 2],
-        message,
-    })
+    Some(Outcome::new(ConditionStatus::False, "WriteRefused", message).named(WRITTEN))
 }
 
 /// Returns when the status changes by time alone: a leader is no longer new, or a certificate that its owner renews is late.
@@ -440,7 +361,7 @@ pub(super) fn requeue_after(gitops: GitOpsClusterRef<'_>, context: &Context<'_>)
 
 /// Returns true if the status names exactly the writes that the API server refuses.
 pub(super) fn names_refusals(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> bool {
-    let desired = written(gitops, context).map(|desired| json!(desired.message));
+    let desired = written(gitops, context).map(|desired| json!(desired.outcome.message));
     condition(gitops.object, WRITTEN).map(|found| &found["message"]) == desired.as_ref()
 }
 
@@ -453,13 +374,11 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
         format!("the deletion of {}", first_few(left))
     };
     let written = written(gitops, context);
-    let why = written.as_ref().map(|it| format!("; {}: {}", it.kind, it.message));
-    let ready = StatusCondition {
-        kind: "Ready",
-        is: ConditionStatus::False,
-        reason: ["Deleting"; 2],
-        message: format!("being deleted, waiting for {waits}{}", why.unwrap_or_default()),
-    };
+    let why = written
+        .as_ref()
+        .map(|it| format!("; {}: {}", it.kind, it.outcome.message));
+    let message = format!("being deleted, waiting for {waits}{}", why.unwrap_or_default());
+    let ready = Outcome::new(ConditionStatus::False, "Deleting", message).named("Ready");
     let (dialect, now) = (usize::from(it.spec.is_pull_integration), format_time(context.now));
     let ready = ready.to_json(it, dialect, &now);
     let written = written.map(|written| written.to_json(it, dialect, &now));
@@ -476,27 +395,16 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
     (!is_unchanged).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
 }
 
-/// Returns the condition Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
-fn ready(conditions: &[StatusCondition]) -> StatusCondition {
-    let worst = [ConditionStatus::False, ConditionStatus::Unknown]
-        .into_iter()
-        .find_map(|is| conditions.iter().find(|condition| condition.is == is));
-    let Some(worst) = worst else {
-        return StatusCondition {
-            kind: "Ready",
-            is: ConditionStatus::True,
-            reason: ["Success"; 2],
-            message: "all conditions are True".to_owned(),
-        };
+/// Returns the outcome of Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
+fn ready(conditions: &[StatusCondition]) -> Outcome {
+    let Some(Outcome { is, reason, .. }) = worst(conditions.iter().map(|it| &it.outcome)) else {
+        return Outcome::success("all conditions are True");
     };
-    let bad = conditions.iter().filter(|condition| condition.is == worst.is);
-    let bad: Vec<_> = bad
-        .map(|condition| format!("{}: {}", condition.kind, condition.message))
-        .collect();
-    StatusCondition {
-        kind: "Ready",
-        is: worst.is,
-        reason: worst.reason,
-        message: bad.join("; "),
+    let bad = conditions.iter().filter(|condition| condition.outcome.is == *is);
+    let bad = bad.map(|condition| format!("{}: {}", condition.kind, condition.outcome.message));
+    Outcome {
+        is: *is,
+        reason: *reason,
+        message: bad.collect::<Vec<_>>().join("; "),
     }
 }

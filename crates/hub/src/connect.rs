@@ -1,6 +1,6 @@
 //! Finds a hub and creates a client for it.
 
-use crate::reason;
+use crate::{PATIENCE, reason};
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -73,6 +73,10 @@ pub async fn config(connection: &Connection) -> Result<Config, String> {
         Err(error) if !names_a_hub => Config::incluster().map_err(|_| error),
         read => read,
     };
+    let config = config.map(|mut config| {
+        config.read_timeout = Some(PATIENCE);
+        config
+    });
     config.map_err(|error| {
         let reason = match &error {
             KubeconfigError::ReadConfig(error, file) => format!("{}: {}", file.display(), plain(error)),

@@ -10,7 +10,7 @@ mod watch;
 
 pub use connect::{Connection, NO_HUB, RequestHook, client, config};
 pub use error::{ask_twice, explain, is_unanswered, reason, status};
-pub use list::{each, in_order};
+pub use list::{each, each_metadata, in_order};
 pub use serve::serve;
 pub use watch::{as_it_is_now, watched};
 

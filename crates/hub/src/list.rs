@@ -2,7 +2,7 @@
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::core::params::ListParams;
-use kube::core::request::Request;
+use kube::core::request::{self, Request};
 use kube::{Client, Error};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -28,12 +28,38 @@ pub async fn in_order<T, E>(jobs: impl IntoIterator<Item: Future<Output = Result
 pub async fn each<T: DeserializeOwned>(
     client: &Client,
     path: &str,
+    page: ListParams,
+    keep: impl FnMut(T),
+) -> Result<(), Error> {
+    pages(client, path, page, Request::list, keep).await
+}
+
+/// Reads the metadata of all objects of a path into `T`, as [`each`] reads the objects.
+///
+/// # Errors
+/// As [`each`].
+pub async fn each_metadata<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    page: ListParams,
+    keep: impl FnMut(T),
+) -> Result<(), Error> {
+    pages(client, path, page, Request::list_metadata, keep).await
+}
+
+/// Creates the request for a page.
+type ListRequest = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
+
+async fn pages<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
     mut page: ListParams,
+    list: ListRequest,
     mut keep: impl FnMut(T),
 ) -> Result<(), Error> {
     let requests = Request::new(path);
     let read = async |page: &ListParams| {
-        let request = requests.list(page).map_err(Error::BuildRequest)?;
+        let request = list(&requests, page).map_err(Error::BuildRequest)?;
         client.request_text(request).await
     };
     let mut text = read(&page).await?;

@@ -11,6 +11,7 @@ use ocm::hold::Hold;
 use ocm::names::WorkName;
 use primitives::object_ref::ObjectRef;
 use runtime::store::Update;
+use serde_json::Value;
 
 /// The time at which the tests evaluate the health of works.
 pub const NOW: &str = "2026-06-01T12:00:00Z";
@@ -30,6 +31,36 @@ pub fn context(now: Timestamp, settings: &Settings) -> Context<'_> {
         new_leader_for: None,
         settings,
     }
+}
+
+/// Returns the reference to an object from `NAMESPACE/NAME`, or from `NAME` alone.
+#[must_use]
+pub fn at(text: &str) -> ObjectRef {
+    ObjectRef::parse(text).unwrap_or_else(|| ObjectRef::new("", text))
+}
+
+fn change(kind: Kind, update: Update<ObjectRef, &str>) -> Change {
+    kind.change(update, now()).expect("it can be read")
+}
+
+/// Returns the change that an object was created or changed.
+#[must_use]
+pub fn stored(kind: Kind, object: &Value) -> Change {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    let object_ref = ObjectRef::new(text("namespace"), text("name"));
+    change(kind, Update::Set(object_ref, &object.to_string()))
+}
+
+/// Returns the change that an object was deleted.
+#[must_use]
+pub fn deleted(kind: Kind, object: &str) -> Change {
+    change(kind, Update::Deleted(at(object)))
+}
+
+/// Returns the change that these are all objects of a kind.
+#[must_use]
+pub fn listed(kind: Kind, all: &[&str]) -> Change {
+    change(kind, Update::Listed(all.iter().map(|object| at(object)).collect()))
 }
 
 /// A work with one Deployment and its status: the status of `Applied` and of `Healthy`, the message of the condition that is not
@@ -57,6 +88,13 @@ pub const REFUSED: AgentReport<'_> = AgentReport("False", "True", "forbidden", "
 pub fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
     let work = read_work(object_ref, marks, report);
     Change::objects(Kind::Works, Update::from_option(object_ref.clone(), work))
+}
+
+/// Returns the change for a work of an Application, from its namespace and name, with this report.
+#[must_use]
+pub fn work_of(application: &str, object: &str, report: &AgentReport<'_>) -> Change {
+    let object_ref = at(object);
+    work(&object_ref, &tracked(application, &object_ref), report)
 }
 
 /// Reads that work.

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 /// A field with another live value than the one that was sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// The path, such as `spec.replicas`.
-    pub path: String,
+    pub(crate) path: String,
     /// The value as sent.
-    pub sent: Value,
+    pub(crate) sent: Value,
     /// The live value; null if there is none.
-    pub live: Value,
+    pub(crate) live: Value,
 }
 
 /// The fields whose values are quantities, which the API server writes in its own form.
@@ -23,8 +23,7 @@ const QUANTITIES: [&str; 5] = ["limits", "requests", "capacity", "hard", "overhe
 const IGNORED: [&str; 2] = ["apiVersion", "status"];
 
 /// Returns the differences, at most [`DIFFERENCES`].
-#[must_use]
-pub fn differences(sent: &Value, live: &Value) -> Vec<Difference> {
+pub(crate) fn differences(sent: &Value, live: &Value) -> Vec<Difference> {
     let mut changes = Vec::new();
     for (key, value) in sent.as_object().into_iter().flatten() {
         if !IGNORED.contains(&&**key) {

@@ -87,7 +87,7 @@ pub fn create(namespace: &str, now: Timestamp) -> Result<Value, String> {
     let names: BTreeSet<Box<str>> = names.map(Into::into).collect();
     let until = now.checked_add(VALIDITY).map_err(|error| error.to_string())?;
     let since = now.checked_sub(SKEW).map_err(|error| error.to_string())?;
-    let (certificate, key) = pki::self_signed(NAME, &names, since, until).map_err(|error| error.to_string())?;
+    let (certificate, key) = pki::self_signed(NAME, &names, since..until).map_err(|error| error.to_string())?;
     let mut token = [0; 32];
     rand::fill(&mut token).map_err(|_| "the system has no random numbers")?;
     let encoded = |bytes: &[u8]| STANDARD.encode(bytes);

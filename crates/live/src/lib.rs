@@ -10,20 +10,20 @@
 //! Edges: [`hub_reader`] reads the hub, [`tunnel`] the clusters, [`service`] joins both, [`server`] speaks HTTPS with argocd-server
 //! under its [`identity`]; [`user_tunnel`] replaces the server for a user of the command line.
 
-pub mod difference;
+mod difference;
 pub mod events;
 pub mod hub_reader;
 pub mod identity;
 pub mod limits;
-pub mod log_text;
-pub mod mask;
-pub mod pace;
+mod log_text;
+mod mask;
+mod pace;
 pub mod refusal;
 pub mod request;
 pub mod sent;
 pub mod server;
 pub mod service;
-pub mod streams;
+mod streams;
 pub mod tree;
 pub mod tunnel;
 pub mod user_tunnel;

@@ -5,7 +5,7 @@ use manifest::text::is_unprintable;
 
 /// Cuts the bytes of a log into lines.
 #[derive(Debug, Default)]
-pub struct LogLines {
+pub(crate) struct LogLines {
     /// The mark at the start of each line; empty if the log has one container.
     mark: String,
     pending: Vec<u8>,
@@ -13,8 +13,7 @@ pub struct LogLines {
 
 impl LogLines {
     /// Creates the lines of a container.
-    #[must_use]
-    pub fn new(mark: String) -> Self {
+    pub(crate) fn new(mark: String) -> Self {
         Self {
             mark,
             pending: Vec::new(),
@@ -22,7 +21,7 @@ impl LogLines {
     }
 
     /// Adds bytes, and returns the lines that are complete.
-    pub fn push(&mut self, bytes: &[u8]) -> String {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         let mut out = String::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             for piece in piece.chunks(LINE_BYTES) {
@@ -36,7 +35,7 @@ impl LogLines {
     }
 
     /// Returns the last line, if it is incomplete.
-    pub fn finish(&mut self) -> String {
+    pub(crate) fn finish(&mut self) -> String {
         let mut out = String::new();
         if !self.pending.is_empty() {
             self.end_line(&mut out);

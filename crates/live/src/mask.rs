@@ -14,7 +14,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const COPIES: [&str; 2] = [LAST_APPLIED, "argocd.argoproj.io/"];
 
 /// Prepares an object as sent and the live object to be shown: masks the values of Secrets, and removes the record of field managers.
-pub fn prepare(sent: &mut Value, live: Option<&mut Value>) {
+pub(crate) fn prepare(sent: &mut Value, live: Option<&mut Value>) {
     let is_secret = |object: &Value| object["kind"] == "Secret" && object["apiVersion"] == "v1";
     let live = match live {
         Some(live) => {

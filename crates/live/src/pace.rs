@@ -11,14 +11,11 @@ use tokio::time::{Instant, sleep};
 
 /// The time at which the next request for each cluster may be sent, at an even pace.
 #[derive(Debug, Default)]
-pub struct Pace(Mutex<HashMap<String, Instant>>);
+pub(crate) struct Pace(Mutex<HashMap<String, Instant>>);
 
 impl Pace {
     /// Waits until a request for a cluster may be sent.
-    ///
-    /// # Errors
-    /// Returns an error at once if that takes too long.
-    pub async fn wait(&self, cluster: &str) -> Result<(), HttpRefusal> {
+    pub(crate) async fn wait(&self, cluster: &str) -> Result<(), HttpRefusal> {
         let wait = self.reserve(cluster, Instant::now());
         let wait = wait.ok_or_else(|| {
             HttpRefusal::new(

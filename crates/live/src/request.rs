@@ -6,6 +6,8 @@ use http::{HeaderMap, StatusCode};
 use manifest::kinds::GroupKind;
 use ocm::application_works::ApplicationName;
 use ocm::names::ClusterName;
+use serde_json::Value;
+use std::collections::HashMap;
 use std::fmt;
 
 /// The prefix of every path.
@@ -19,6 +21,10 @@ pub const PROJECT: &str = "argocd-project-name";
 
 /// The header with the user.
 pub const USER: &str = "argocd-username";
+
+/// The parameters of all views, and further ones of logs, which may also have several `pod`.
+const OF_OBJECTS: [&str; 5] = ["cluster", "group", "kind", "namespace", "name"];
+const OF_LOGS: [&str; 5] = ["container", "tail", "since", "previous", "follow"];
 
 /// The maximum length of a name in Kubernetes.
 const NAME_MAX: usize = 253;
@@ -94,6 +100,23 @@ pub struct ObjectId {
     pub name: String,
 }
 
+impl ObjectId {
+    /// Returns the identity of an object; `None` if it has no kind or no name.
+    #[must_use]
+    pub fn of(object: &Value) -> Option<Self> {
+        let (api_version, metadata) = (object["apiVersion"].as_str().unwrap_or_default(), &object["metadata"]);
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Some(Self {
+            kind: GroupKind {
+                group: group.into(),
+                kind: object["kind"].as_str()?.into(),
+            },
+            namespace: metadata["namespace"].as_str().unwrap_or_default().to_owned(),
+            name: metadata["name"].as_str()?.to_owned(),
+        })
+    }
+}
+
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.kind)?;
@@ -126,37 +149,29 @@ pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Res
         ApplicationName::named(&application.replacen(':', "/", 1), argo_cd).map_err(HttpRefusal::invalid)?;
     let project = Some(header(headers, PROJECT)?.to_owned());
     let user = header(headers, USER).unwrap_or_default().to_owned();
-    let (mut cluster, mut group, mut kind, mut namespace, mut name) = (None, None, None, None, None);
-    let (mut container, mut tail, mut since, mut previous, mut follow) = (None, None, None, None, None);
+    let mut values: HashMap<&str, String> = HashMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = decoded(value).ok_or_else(|| HttpRefusal::invalid(format!("{key} is not UTF-8")))?;
-        let place = match (key, &mut view) {
-            ("cluster", _) => &mut cluster,
-            ("group", _) => &mut group,
-            ("kind", _) => &mut kind,
-            ("namespace", _) => &mut namespace,
-            ("name", _) => &mut name,
-            ("container", View::Logs(_)) => &mut container,
-            ("tail", View::Logs(_)) => &mut tail,
-            ("since", View::Logs(_)) => &mut since,
-            ("previous", View::Logs(_)) => &mut previous,
-            ("follow", View::Logs(_)) => &mut follow,
-            ("pod", View::Logs(options)) => {
+        match &mut view {
+            View::Logs(options) if key == "pod" => {
                 options.pods.push(segment("pod", &value)?);
                 continue;
             }
+            View::Logs(_) if OF_LOGS.contains(&key) => {}
+            _ if OF_OBJECTS.contains(&key) => {}
             _ => return Err(HttpRefusal::invalid(format!("unknown parameter {key:?}: remove it"))),
-        };
-        if place.replace(value).is_some() {
+        }
+        if values.insert(key, value).is_some() {
             return Err(HttpRefusal::invalid(format!("{key} is set twice: set it once")));
         }
     }
+    let mut take = |key: &str| values.remove(key);
     let required = |key: &str, value: Option<String>| {
         let value = value.filter(|value| !value.is_empty());
         value.ok_or_else(|| HttpRefusal::invalid(format!("{key} is not set: set it in the query")))
     };
-    let cluster = required("cluster", cluster)?;
+    let cluster = required("cluster", take("cluster"))?;
     cluster
         .parse::<ClusterName>()
         .map_err(|error| HttpRefusal::invalid(error.to_string()))?;
@@ -165,13 +180,13 @@ pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Res
         None => Ok(String::new()),
     };
     if let View::Logs(options) = &mut view {
-        options.container = container
+        options.container = take("container")
             .map(|container| segment("container", &container))
             .transpose()?;
-        options.tail = number("tail", tail)?.unwrap_or(TAIL).min(TAIL_MAX);
-        options.since = number("since", since)?;
-        options.previous = is_true("previous", previous.as_deref())?;
-        options.follow = is_true("follow", follow.as_deref())?;
+        options.tail = number("tail", take("tail"))?.unwrap_or(TAIL).min(TAIL_MAX);
+        options.since = number("since", take("since"))?;
+        options.previous = is_true("previous", take("previous").as_deref())?;
+        options.follow = is_true("follow", take("follow").as_deref())?;
     }
     Ok(LiveRequest {
         application,
@@ -180,11 +195,11 @@ pub fn parse(path: &str, query: &str, headers: &HeaderMap, argo_cd: &str) -> Res
         cluster,
         object: ObjectId {
             kind: GroupKind {
-                group: optional("group", group)?.into(),
-                kind: segment("kind", &required("kind", kind)?)?.into(),
+                group: optional("group", take("group"))?.into(),
+                kind: segment("kind", &required("kind", take("kind"))?)?.into(),
             },
-            namespace: optional("namespace", namespace)?,
-            name: segment("name", &required("name", name)?)?,
+            namespace: optional("namespace", take("namespace"))?,
+            name: segment("name", &required("name", take("name"))?)?,
         },
         view,
     })
@@ -320,34 +335,16 @@ mod tests {
 
     #[test]
     fn refuses_what_could_change_a_path_or_a_selector() {
-        for (key, value) in [
-            ("name", "../secrets/a"),
-            ("name", "a%2Fb"),
-            ("name", "a%252Fb"),
-            ("name", ".."),
-            ("name", "%2e%2e"),
-            ("name", "a%3Fb"),
-            ("name", "a%23b"),
-            ("name", "a%0Ab"),
-            ("name", "%C3%A9"),
-            ("namespace", "a/b"),
-            ("namespace", "."),
-            ("kind", "Pod/log"),
-            ("group", "apps/v1"),
-            ("cluster", "eu1/api"),
-            ("cluster", "EU1"),
-            ("cluster", ""),
-            ("kind", ""),
-            ("name", ""),
-            ("name", "%zz"),
-            ("labelSelector", "a=b"),
-            ("path", "/api/v1/secrets"),
-            ("pod", "a"),
-        ] {
+        let names = "name=../secrets/a name=a%2Fb name=a%252Fb name=.. name=%2e%2e name=a%3Fb name=a%23b name=a%0Ab name=%C3%A9 name= \
+                     name=%zz";
+        let others = "namespace=a/b namespace=. kind=Pod/log kind= group=apps/v1 cluster=eu1/api cluster=EU1 cluster=";
+        let unknown = "labelSelector=a=b path=/api/v1/secrets pod=a";
+        for parameter in [names, others, unknown].into_iter().flat_map(|texts| texts.split(' ')) {
+            let (key, _) = parameter.split_once('=').expect("a value");
             let others = OBJECT.split('&').filter(|pair| !pair.starts_with(&format!("{key}=")));
-            let query: Vec<_> = others.map(str::to_owned).chain([format!("{key}={value}")]).collect();
-            let refused = parsed("/api/v1/object", &query.join("&")).expect_err(value);
-            assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{key}={value}: {refused:?}");
+            let query: Vec<_> = others.chain([parameter]).collect();
+            let refused = parsed("/api/v1/object", &query.join("&")).expect_err(parameter);
+            assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{parameter}: {refused:?}");
         }
         let twice = parsed("/api/v1/object", &format!("{OBJECT}&name=other")).expect_err("two names");
         assert_eq!(twice.line, "name is set twice: set it once");

@@ -114,10 +114,7 @@ impl Service {
                 for item in &mut items {
                     // The items of a list have no kind of their own.
                     item["kind"] = kind.kind.into();
-                    item["apiVersion"] = match kind.group {
-                        "" => kind.version.into(),
-                        group => format!("{group}/{}", kind.version).into(),
-                    };
+                    item["apiVersion"] = kind.api_version().into();
                 }
                 Ok::<_, HttpRefusal>((items, truncated))
             }
@@ -352,14 +349,9 @@ fn is_uid(text: &str) -> bool {
 
 /// Returns true if a live object is the one that was asked for.
 fn is(live: &Value, object: &ObjectId) -> bool {
-    let group = live["apiVersion"]
-        .as_str()
-        .map(|api_version| api_version.split_once('/').map_or("", |(group, _)| group));
-    let metadata = &live["metadata"];
-    group.is_some_and(|group| live["kind"].as_str().is_some_and(|kind| object.kind.is(group, kind)))
-        && metadata["namespace"].as_str().unwrap_or_default() == object.namespace
-        && metadata["name"] == *object.name
-        && metadata["uid"].as_str().is_some_and(|uid| !uid.is_empty())
+    live["apiVersion"].is_string()
+        && ObjectId::of(live).as_ref() == Some(object)
+        && live["metadata"]["uid"].as_str().is_some_and(|uid| !uid.is_empty())
 }
 
 fn object(mut sent: Value, mut live: Option<Value>) -> Value {

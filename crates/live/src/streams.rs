@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The open streams, by user.
 #[derive(Clone, Debug, Default)]
-pub struct Streams(Arc<Mutex<HashMap<String, usize>>>);
+pub(crate) struct Streams(Arc<Mutex<HashMap<String, usize>>>);
 
 /// Open streams of a user. Dropping it closes them.
 #[derive(Debug)]
-pub struct Permit {
+pub(crate) struct Permit {
     streams: Streams,
     user: String,
     count: usize,
@@ -20,10 +20,7 @@ pub struct Permit {
 
 impl Streams {
     /// Opens streams of a user.
-    ///
-    /// # Errors
-    /// Returns an error if there are too many.
-    pub fn open(&self, user: &str, count: usize) -> Result<Permit, HttpRefusal> {
+    pub(crate) fn open(&self, user: &str, count: usize) -> Result<Permit, HttpRefusal> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let total: usize = open.values().sum();
         let of_user = open.get(user).copied().unwrap_or_default();

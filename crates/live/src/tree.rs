@@ -3,6 +3,7 @@
 use crate::limits::NODES;
 use manifest::kinds::GroupKind;
 use manifest::text::{one_line, shortened};
+use primitives::resource::Resource;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -10,48 +11,20 @@ use std::collections::{HashMap, HashSet};
 /// The maximum length of a message, in bytes.
 const MESSAGE_MAX: usize = 500;
 
-/// A kind that other objects own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnedKind {
-    /// The API group.
-    pub group: &'static str,
-    /// The version.
-    pub version: &'static str,
-    /// The plural.
-    pub plural: &'static str,
-    /// The kind.
-    pub kind: &'static str,
-}
+const PODS: Resource = Resource::new("", "v1", "pods", "Pod");
+const REPLICA_SETS: Resource = Resource::new("apps", "v1", "replicasets", "ReplicaSet");
+const JOBS: Resource = Resource::new("batch", "v1", "jobs", "Job");
+const SLICES: Resource = Resource::new("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
 
-const fn owned(group: &'static str, version: &'static str, plural: &'static str, kind: &'static str) -> OwnedKind {
-    OwnedKind {
-        group,
-        version,
-        plural,
-        kind,
-    }
-}
-
-const PODS: OwnedKind = owned("", "v1", "pods", "Pod");
-const REPLICA_SETS: OwnedKind = owned("apps", "v1", "replicasets", "ReplicaSet");
-const JOBS: OwnedKind = owned("batch", "v1", "jobs", "Job");
-const SLICES: OwnedKind = owned("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice");
-
-/// The kinds that controllers of custom resources create.
-const WORKLOADS: &[OwnedKind] = &[
-    owned("apps", "v1", "deployments", "Deployment"),
-    owned("apps", "v1", "statefulsets", "StatefulSet"),
-    owned("apps", "v1", "daemonsets", "DaemonSet"),
-    REPLICA_SETS,
-    owned("batch", "v1", "cronjobs", "CronJob"),
-    JOBS,
-    owned("", "v1", "services", "Service"),
-    PODS,
-];
+const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments", "Deployment");
+const STATEFUL_SETS: Resource = Resource::new("apps", "v1", "statefulsets", "StatefulSet");
+const DAEMON_SETS: Resource = Resource::new("apps", "v1", "daemonsets", "DaemonSet");
+const CRON_JOBS: Resource = Resource::new("batch", "v1", "cronjobs", "CronJob");
+const SERVICES: Resource = Resource::new("", "v1", "services", "Service");
 
 /// Returns the kinds that an object of this kind may own, directly or not.
 #[must_use]
-pub fn kinds_below(kind: &GroupKind) -> &'static [OwnedKind] {
+pub fn kinds_below(kind: &GroupKind) -> &'static [Resource] {
     match (&*kind.group, &*kind.kind) {
         ("apps", "Deployment") => &[REPLICA_SETS, PODS],
         ("batch", "CronJob") => &[JOBS, PODS],
@@ -60,7 +33,17 @@ pub fn kinds_below(kind: &GroupKind) -> &'static [OwnedKind] {
         }
         ("", "Service") => &[SLICES],
         _ if kind.built_in().is_some() => &[],
-        _ => WORKLOADS,
+        // The kinds that controllers of custom resources create.
+        _ => &[
+            DEPLOYMENTS,
+            STATEFUL_SETS,
+            DAEMON_SETS,
+            REPLICA_SETS,
+            CRON_JOBS,
+            JOBS,
+            SERVICES,
+            PODS,
+        ],
     }
 }
 

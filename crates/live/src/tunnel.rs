@@ -147,16 +147,7 @@ impl Tunnel {
             if !is_json(&response) {
                 return Err(nonsense());
             }
-            let bytes = read_body(response.into_body(), max)
-                .await
-                .map_err(|broken| match broken {
-                    Broken::TooLarge => {
-                        HttpRefusal::nonsense(format!("cluster {cluster} answers with more than {} MiB", max >> 20))
-                    }
-                    Broken::Incomplete => {
-                        HttpRefusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
-                    }
-                })?;
+            let bytes = read_body(cluster, response.into_body(), max).await?;
             let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
             if value.is_object() {
                 Ok(ObjectLookup::Yes(value))
@@ -292,7 +283,8 @@ async fn evaluate(
         )));
     }
     let is_api_server = is_json(&response);
-    let body = read_body(response.into_body(), ERROR_BYTES).await.unwrap_or_default();
+    let body = read_body(cluster, response.into_body(), ERROR_BYTES).await;
+    let body = body.unwrap_or_default();
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     if is_api_server && answer["kind"] == "Status" {
         let message = shortened(answer["message"].as_str().unwrap_or_default(), QUOTED_MAX).into_owned();
@@ -345,20 +337,17 @@ fn is_json(response: &Response<Body>) -> bool {
     })
 }
 
-/// The reason why a body is of no use.
-#[derive(Debug)]
-enum Broken {
-    TooLarge,
-    Incomplete,
-}
-
 /// Reads a body of at most `max` bytes.
-async fn read_body(mut body: Body, max: usize) -> Result<Vec<u8>, Broken> {
+async fn read_body(cluster: &str, mut body: Body, max: usize) -> Result<Vec<u8>, HttpRefusal> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.map_err(|_| Broken::Incomplete)?.into_data() {
+        let frame = frame.map_err(|_| {
+            HttpRefusal::unreachable(format!("the answer of cluster {cluster} is incomplete: try again"))
+        })?;
+        if let Ok(data) = frame.into_data() {
             if bytes.len().saturating_add(data.len()) > max {
-                return Err(Broken::TooLarge);
+                let line = format!("cluster {cluster} answers with more than {} MiB", max >> 20);
+                return Err(HttpRefusal::nonsense(line));
             }
             bytes.extend_from_slice(&data);
         }
@@ -387,8 +376,8 @@ mod tests {
     /// Returns a certificate of 127.0.0.1 with its key.
     fn certificate() -> (Vec<u8>, Vec<u8>) {
         let time = |seconds| Timestamp::from_second(seconds).expect("a time");
-        let (since, until) = (time(1_600_000_000), time(4_000_000_000));
-        pki::self_signed("user-server", &["127.0.0.1".into()].into(), since, until).expect("a certificate")
+        let validity = time(1_600_000_000)..time(4_000_000_000);
+        pki::self_signed("user-server", &["127.0.0.1".into()].into(), validity).expect("a certificate")
     }
 
     /// Starts a user-server that answers each request by `answer`, and returns a tunnel to it, which trusts `trusted` or else its
@@ -444,18 +433,25 @@ mod tests {
         )
     }
 
+    /// Returns what a tunnel makes of these answers, of which it reads so many bytes.
+    async fn read<F>(answer: F, trusted: Option<Vec<u8>>, max: usize) -> Result<ObjectLookup<Value>, HttpRefusal>
+    where
+        F: AsyncFn(String, &mut TlsStream<TcpStream>) + Clone + 'static,
+    {
+        let read = async {
+            let (tunnel, _folder) = tunnel(answer, trusted).await;
+            tunnel.get("eu1", "/api/v1/pods?a=b", max).await
+        };
+        tokio::task::LocalSet::new().run_until(read).await
+    }
+
     /// Returns what a tunnel makes of a response.
     async fn response_to(response: &str) -> Result<ObjectLookup<Value>, HttpRefusal> {
         let response = response.to_owned();
         let answer = async move |_: String, stream: &mut TlsStream<TcpStream>| {
             let _gone = stream.write_all(response.as_bytes()).await;
         };
-        let local = tokio::task::LocalSet::new();
-        let asked = async {
-            let (tunnel, _folder) = tunnel(answer, None).await;
-            tunnel.get("eu1", "/api/v1/pods", 1_000).await
-        };
-        local.run_until(asked).await
+        read(answer, None, 1_000).await
     }
 
     fn http(status: &str, content_type: &str, body: &str) -> String {
@@ -478,11 +474,7 @@ mod tests {
                 };
                 let _gone = stream.write_all(response.as_bytes()).await;
             };
-            let asked = async {
-                let (tunnel, _folder) = tunnel(answer, None).await;
-                tunnel.get("eu1", "/api/v1/pods", 1_000).await
-            };
-            tokio::task::LocalSet::new().run_until(asked).await
+            read(answer, None, 1_000).await
         };
         let renewed = ask(|request| request.contains("Bearer of-the-hub-1")).await;
         assert!(matches!(renewed, Ok(ObjectLookup::Yes(_))), "{renewed:?}");
@@ -506,52 +498,33 @@ mod tests {
 
     #[tokio::test]
     async fn refuses_what_is_no_answer_of_an_api_server() {
-        let status = |message: &str| json!({"kind": "Status", "message": message}).to_string();
         let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2_000));
         let deep = "[".repeat(500);
-        for (response, code, part) in [
-            (http("200 OK", "text/html", "<html>"), 502, "something else"),
-            (http("200 OK", JSON, "{]"), 502, "something else"),
-            (http("200 OK", JSON, "[]"), 502, "something else"),
-            (http("200 OK", JSON, &deep), 502, "something else"),
-            (http("200 OK", JSON, "\"\u{1b}[31m\""), 502, "something else"),
-            (http("200 OK", JSON, &long), 502, "more than"),
-            (http("302 Found", JSON, ""), 502, "302 Found"),
-            (http("101 Switching Protocols", JSON, ""), 502, "101"),
-            (http("204 No Content", JSON, ""), 502, "204"),
-            (
-                http("500 Internal Server Error", "text/html", "<h1>\u{1b}[31m"),
-                502,
-                "500",
-            ),
-            (
-                http("500 Internal Server Error", JSON, &status("broken\nwebhook")),
-                502,
-                "broken webhook",
-            ),
-            (
-                http("401 Unauthorized", "text/plain", "authentication failed"),
-                502,
-                "does not accept the token",
-            ),
-            (
-                http("401 Unauthorized", JSON, &status("Unauthorized")),
-                502,
-                "does not accept the token",
-            ),
-            (
-                http("403 Forbidden", JSON, &status("pods is forbidden")),
-                403,
-                "deploy/live_cluster_rbac.yaml",
-            ),
-            (
-                http("502 Bad Gateway", "text/plain", "No agent available"),
-                504,
-                "No agent available",
-            ),
-            ("nonsense\r\n\r\n".to_owned(), 504, "cannot be reached"),
-            (String::new(), 504, "cannot be reached"),
+        let status = |message: &str| json!({"kind": "Status", "message": message}).to_string();
+        let (broken, forbidden) = (status("broken\nwebhook"), status("pods is forbidden"));
+        let error = "500 Internal Server Error";
+        for (head, kind, body, code, part) in [
+            ("200 OK", "text/html", "<html>", 502, "something else"),
+            ("200 OK", JSON, "{]", 502, "something else"),
+            ("200 OK", JSON, "[]", 502, "something else"),
+            ("200 OK", JSON, &deep, 502, "something else"),
+            ("200 OK", JSON, "\"\u{1b}[31m\"", 502, "something else"),
+            ("200 OK", JSON, &long, 502, "more than"),
+            ("302 Found", JSON, "", 502, "302 Found"),
+            ("101 Switching Protocols", JSON, "", 502, "101"),
+            ("204 No Content", JSON, "", 502, "204"),
+            (error, "text/html", "<h1>\u{1b}[31m", 502, "500"),
+            (error, JSON, &broken, 502, "broken webhook"),
+            ("401 Unauthorized", "text/plain", "", 502, "does not accept the token"),
+            ("403 Forbidden", JSON, &forbidden, 403, "deploy/live_cluster_rbac.yaml"),
+            ("502 Bad Gateway", "text/plain", "No agent", 504, "No agent"),
+            ("", "", "", 504, "cannot be reached"),
         ] {
+            let response = if head.is_empty() {
+                String::new()
+            } else {
+                http(head, kind, body)
+            };
             let refused = response_to(&response).await.expect_err(&response);
             assert_eq!(refused.status, code, "{response}: {refused:?}");
             assert!(refused.line.contains(part), "{response}: {refused:?}");
@@ -560,6 +533,8 @@ mod tests {
                 "{refused:?}"
             );
         }
+        let nonsense = response_to("nonsense\r\n\r\n").await.expect_err("no HTTP");
+        assert_eq!(nonsense.status, 504, "{nonsense:?}");
     }
 
     #[tokio::test]
@@ -575,14 +550,7 @@ mod tests {
             }
             assert!(sent < 2 * PAGE_BYTES, "{sent} bytes were read");
         };
-        let asked = async {
-            let (tunnel, _folder) = tunnel(answer, None).await;
-            tunnel.get("eu1", "/api/v1/pods", OBJECT_BYTES).await
-        };
-        let refused = tokio::task::LocalSet::new()
-            .run_until(asked)
-            .await
-            .expect_err("endless");
+        let refused = read(answer, None, OBJECT_BYTES).await.expect_err("endless");
         assert_eq!(
             (refused.status.as_u16(), refused.line.contains("more than 4 MiB")),
             (502, true),
@@ -598,16 +566,7 @@ mod tests {
             let _gone = stream.write_all(head.as_bytes()).await;
             std::future::pending::<()>().await;
         };
-        let local = tokio::task::LocalSet::new();
-        let asked = async {
-            let (silent, _one) = tunnel(silent, None).await;
-            let (stalls, _other) = tunnel(stalls, None).await;
-            tokio::join!(
-                silent.get("eu1", "/api/v1/pods", 1_000),
-                stalls.get("eu1", "/api/v1/pods", 1_000)
-            )
-        };
-        let (silent, stalls) = local.run_until(asked).await;
+        let (silent, stalls) = tokio::join!(read(silent, None, 1_000), read(stalls, None, 1_000));
         let (silent, stalls) = (silent.expect_err("silence"), stalls.expect_err("no end"));
         assert_eq!((silent.status.as_u16(), stalls.status.as_u16()), (504, 504));
         assert!(
@@ -623,16 +582,7 @@ mod tests {
                 .write_all(http("200 OK", JSON, &json!({"request": request}).to_string()).as_bytes())
                 .await;
         };
-        let asked = async {
-            let (ours, _one) = tunnel(answer, None).await;
-            let (theirs, _other) = tunnel(answer, Some(certificate().0)).await;
-            (
-                ours.get("eu1", "/api/v1/pods?a=b", 1_000).await,
-                theirs.get("eu1", "/api/v1/pods", 1_000).await,
-            )
-        };
-        let (ours, theirs) = tokio::task::LocalSet::new().run_until(asked).await;
-        let Ok(ObjectLookup::Yes(seen)) = ours else {
+        let Ok(ObjectLookup::Yes(seen)) = read(answer, None, 1_000).await else {
             panic!("an answer")
         };
         let request = seen["request"].as_str().expect("a request").to_ascii_lowercase();
@@ -644,6 +594,7 @@ mod tests {
             request.contains("\r\nauthorization: bearer of-the-hub-0\r\n"),
             "{request}"
         );
+        let theirs = read(answer, Some(certificate().0), 1_000).await;
         let refused = theirs.expect_err("another certificate authority");
         assert_eq!(refused.status, 504, "{refused:?}");
         assert!(

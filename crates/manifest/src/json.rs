@@ -7,14 +7,15 @@
 use crate::text::is_unprintable;
 use crate::value::{Map, Value};
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// The maximum length of a key, in characters of its JSON text, in Argo CD's second parser: it refuses a mapping key of more than
 /// 1,024 characters, including quotes.
-pub const KEY_MAX: usize = 1022;
+pub(crate) const KEY_MAX: usize = 1022;
 
 /// The maximum nesting depth of a value: the same parser stops at 10,000 levels, and a ManifestWork adds a few levels around its
 /// objects.
-pub const DEPTH_MAX: usize = 9_990;
+pub(crate) const DEPTH_MAX: usize = 9_990;
 
 /// The reason why Argo CD cannot read a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -181,40 +182,36 @@ fn write_escape(char: char, out: &mut String) {
 /// Appends a number as Go's `encoding/json` prints a float64: the shortest digits that round-trip, without an exponent from 1e-6
 /// up to 1e21.
 pub fn write_float(float: f64, out: &mut String) {
+    out.push_str(&format_like_go(float, -6..21, 1));
+}
+
+/// Returns the shortest digits that distinguish a finite float from its neighbours, as Go's strconv formats them: without an exponent in
+/// the range `plain`, and otherwise with one of at least `width` digits.
+pub(crate) fn format_like_go(float: impl ryu::Float, plain: Range<i32>, width: usize) -> String {
     let mut buffer = ryu::Buffer::new();
-    let shortest = buffer.format_finite(float.abs());
-    if float.is_sign_negative() {
-        out.push('-');
-    }
-    let (mantissa, exponent) = match shortest.split_once('e') {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().expect("ryu's exponent")),
-        None => (shortest, 0),
-    };
+    let text = buffer.format_finite(float);
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let fraction = fraction.trim_end_matches('0');
     let all = format!("{whole}{fraction}");
     let digits = all.trim_start_matches('0');
-    if digits.is_empty() {
-        out.push('0');
-        return;
-    }
-    // The value is 0.DIGITS × 10^point.
-    let leading = i32::try_from(all.len() - digits.len()).expect("at most 17 digits");
-    let point = i32::try_from(whole.len()).expect("at most 17 digits") + exponent - leading;
+    let leading = all.len() - digits.len();
     let digits = digits.trim_end_matches('0');
-    let count = i32::try_from(digits.len()).expect("at most 17 digits");
-    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
-    if !(-5..=21).contains(&point) {
+    if digits.is_empty() {
+        return format!("{sign}0");
+    }
+    let length = |length: usize| i32::try_from(length).expect("at most 17 digits");
+    let exponent = exponent.parse::<i32>().expect("ryu's exponent") + length(whole.len()) - length(leading) - 1;
+    if !plain.contains(&exponent) {
         let (first, rest) = digits.split_at(1);
         let dot = if rest.is_empty() { "" } else { "." };
-        write!(out, "{first}{dot}{rest}e{:+}", point - 1).expect("writing to a String never fails");
-    } else if point <= 0 {
-        write!(out, "0.{}{digits}", zeros(-point)).expect("writing to a String never fails");
-    } else if count <= point {
-        write!(out, "{digits}{}", zeros(point - count)).expect("writing to a String never fails");
-    } else {
-        let (whole, fraction) = digits.split_at(usize::try_from(point).expect("positive"));
-        write!(out, "{whole}.{fraction}").expect("writing to a String never fails");
+        let exponent_sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{first}{dot}{rest}e{exponent_sign}{:0width$}", exponent.abs());
+    }
+    match usize::try_from(exponent + 1) {
+        Ok(point) if (1..digits.len()).contains(&point) => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
+        Ok(point) if point > 0 => format!("{sign}{digits:0<point$}"),
+        _ => format!("{sign}0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize - 1)),
     }
 }
 

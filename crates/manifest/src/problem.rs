@@ -3,7 +3,6 @@
 use crate::text::{one_line, without_middle};
 use std::fmt;
 use std::io;
-use std::num::NonZeroU32;
 
 /// The maximum number of problems in a message; the others are counted.
 const MAX_PROBLEMS: usize = 1000;
@@ -65,26 +64,9 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// The location of a problem in the folder: `deploy/web.yaml:12: document 2`.
-#[derive(Clone, Copy, Debug)]
-pub struct Location<'a> {
-    /// The file, relative to the folder.
-    pub path: &'a str,
-    /// The first line of the document or the fault, from 1.
-    pub line: u32,
-    /// The number of the document in the file, from 1.
-    pub document: u32,
-    /// The position of the item, from 1, if the document is a list.
-    pub item: Option<NonZeroU32>,
-}
-
-impl fmt::Display for Location<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: document {}", self.path, self.line, self.document)?;
-        match self.item {
-            Some(item) => write!(f, ", item {item}"),
-            None => Ok(()),
-        }
+impl From<String> for Problems {
+    fn from(line: String) -> Self {
+        Self::one(line)
     }
 }
 

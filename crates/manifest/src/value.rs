@@ -69,6 +69,15 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Returns the items of a list; none for any other value.
+    #[must_use]
+    pub fn items(&self) -> &[Self] {
+        match self {
+            Self::List(items) => items,
+            _ => &[],
+        }
+    }
+
     /// Returns true for an empty list or mapping.
     #[must_use]
     pub fn is_empty_collection(&self) -> bool {
@@ -143,6 +152,11 @@ impl<'a> Map<'a> {
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value<'a>> {
         let at = self.position(key).ok()?;
         Some(&mut self.entries[at].1)
+    }
+
+    /// Returns the mutable mapping at the end of a path of keys.
+    pub fn map_at_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
+        path.iter().try_fold(self, |map, key| map.get_mut(key)?.as_map_mut())
     }
 
     /// Removes `key` and returns its value.

@@ -5,7 +5,6 @@
 
 mod build;
 mod decode;
-mod fault;
 mod graph;
 mod json;
 mod number;
@@ -30,7 +29,6 @@ pub use write::write;
 use crate::text::LineCounter;
 use crate::value::Value;
 use build::Builder;
-use fault::Fault;
 use graph::Graph;
 use parse::Stop;
 use scan::Scanner;
@@ -72,6 +70,22 @@ impl fmt::Display for YamlError {
 }
 
 impl std::error::Error for YamlError {}
+
+/// An error at a byte of the current text; it becomes an [`YamlError`] once the line is known.
+#[derive(Clone, Debug)]
+struct Fault {
+    at: usize,
+    message: Cow<'static, str>,
+}
+
+impl Fault {
+    fn new(at: usize, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            at,
+            message: message.into(),
+        }
+    }
+}
 
 /// Returns the documents of a file in order, as apimachinery's `YAMLOrJSONDecoder` does.
 ///

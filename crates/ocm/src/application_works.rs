@@ -71,12 +71,12 @@ impl ApplicationWorks {
         sets: &[(String, String)],
     ) -> Self {
         let label = |(namespace, name): &(String, String)| format!("{namespace}.{name}");
+        let mut ownership = Ownership::on_hub(&application.works, &[], &[]).in_file();
+        ownership.tracking = tracking.clone();
+        ownership.listed = Some(listed.clone());
         Self {
             name: application.works.clone(),
-            ownership: Ownership::on_hub(&application.works, &[], &[])
-                .in_file()
-                .tracked_by(tracking.clone())
-                .trusting_only(listed.clone()),
+            ownership,
             sets: sets.iter().map(label).collect(),
         }
     }

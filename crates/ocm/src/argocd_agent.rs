@@ -2,6 +2,7 @@
 //! or OCM.
 
 use primitives::hash::with_hash;
+use primitives::object_ref::ObjectRef;
 
 /// The name of the add-on and of its ManagedClusterAddOns.
 pub const ADDON: &str = "argocd-agent-addon";
@@ -77,12 +78,6 @@ const LABEL_MAX: usize = 63;
 /// The number of digits of the hash in a name.
 const HASH_DIGITS: usize = 8;
 
-/// The suffix of a GitOpsCluster's Placement and AddOnDeploymentConfig.
-const SUFFIX: &str = "-argocd-agent";
-
-/// The suffix of the same objects for the next version during a rollout.
-const NEXT_SUFFIX: &str = "-argocd-agent-next";
-
 /// The prefix and suffix of the cluster in its agent's user name, as in OCM (`agent.DefaultUser`).
 const USER: [&str; 2] = [
     "system:open-cluster-management:cluster:",
@@ -100,70 +95,56 @@ pub fn groups(cluster: &str) -> [String; 3] {
 }
 
 /// Returns the name of an AddOnTemplate of a GitOpsCluster. A template is never edited, because OCM would roll out the change to
-/// all clusters at once: other content has another name.
+/// all clusters at once: other content has another name. Two GitOpsClusters may share the prefix: the annotation names the owner.
 #[must_use]
-pub fn template((namespace, name): (&str, &str), content_hash: &str) -> String {
-    with_hash(template_prefix((namespace, name)), "-", content_hash, NAME_MAX)
+pub fn template(ObjectRef { namespace, name }: &ObjectRef, content_hash: &str) -> String {
+    with_hash(format!("{ADDON}-{namespace}-{name}"), "-", content_hash, NAME_MAX)
 }
 
-/// Returns the prefix of the AddOnTemplates of a GitOpsCluster. Those of another one may share the prefix: the annotation names
-/// the owner.
-#[must_use]
-pub fn template_prefix((namespace, name): (&str, &str)) -> String {
-    format!("{ADDON}-{namespace}-{name}")
+/// One of the two Placements of a GitOpsCluster that OCM does not schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddonPlacement {
+    /// The Placement of all clusters with the add-on.
+    All,
+    /// The Placement of the clusters that already have the next version, during a rollout.
+    Next,
 }
 
-/// Returns the name of our own Placement of a GitOpsCluster, in its namespace. OCM copies the name into a label, which allows 63
-/// characters.
-#[must_use]
-pub fn placement(gitops_cluster: &str) -> String {
-    with_suffix(gitops_cluster, SUFFIX)
-}
-
-/// Returns the name of our own Placement for the clusters of a GitOpsCluster that already have the next version during a
-/// rollout.
-#[must_use]
-pub fn next_placement(gitops_cluster: &str) -> String {
-    with_suffix(gitops_cluster, NEXT_SUFFIX)
-}
-
-/// Returns a name that fits into a label.
-fn with_suffix(gitops_cluster: &str, suffix: &str) -> String {
-    let room = LABEL_MAX.saturating_sub(suffix.len());
-    if gitops_cluster.len() <= room {
-        return format!("{gitops_cluster}{suffix}");
+impl AddonPlacement {
+    /// Returns the name of the Placement of a GitOpsCluster, in its namespace. OCM copies the name into a label, which allows 63
+    /// characters.
+    #[must_use]
+    pub fn name(self, gitops_cluster: &str) -> String {
+        let suffix = match self {
+            Self::All => "-argocd-agent",
+            Self::Next => "-argocd-agent-next",
+        };
+        let room = LABEL_MAX.saturating_sub(suffix.len());
+        if gitops_cluster.len() <= room {
+            return format!("{gitops_cluster}{suffix}");
+        }
+        with_hash(gitops_cluster.to_owned(), "-", &hash(gitops_cluster), room) + suffix
     }
-    with_hash(gitops_cluster.to_owned(), "-", &hash(gitops_cluster), room) + suffix
+
+    /// Returns the name of a PlacementDecision of the Placement, numbered from 1.
+    #[must_use]
+    pub fn decision(self, gitops_cluster: &str, number: usize) -> String {
+        format!("{}-decision-{number}", self.name(gitops_cluster))
+    }
+
+    /// Returns the number of a PlacementDecision of the Placement, or `None` for another name.
+    #[must_use]
+    pub fn decision_number(self, gitops_cluster: &str, decision: &str) -> Option<usize> {
+        let rest = decision.strip_prefix(&self.name(gitops_cluster))?;
+        let number = rest.strip_prefix("-decision-")?.parse().ok()?;
+        (number > 0 && self.decision(gitops_cluster, number) == decision).then_some(number)
+    }
 }
 
 /// Returns the name of the AddOnDeploymentConfig of a GitOpsCluster, in its namespace.
 #[must_use]
 pub fn deployment_config(gitops_cluster: &str) -> String {
-    placement(gitops_cluster)
-}
-
-/// Returns the name of a PlacementDecision of one of our Placements, numbered from 1.
-#[must_use]
-pub fn decision_of(placement: &str, number: usize) -> String {
-    format!("{placement}-decision-{number}")
-}
-
-/// Returns the number of a PlacementDecision of a GitOpsCluster, or `None` for another name.
-#[must_use]
-pub fn decision_number(gitops_cluster: &str, decision: &str) -> Option<usize> {
-    number_of(&placement(gitops_cluster), decision)
-}
-
-/// Returns the number of a PlacementDecision of a GitOpsCluster's [`next_placement`], or `None` for another name.
-#[must_use]
-pub fn next_decision_number(gitops_cluster: &str, decision: &str) -> Option<usize> {
-    number_of(&next_placement(gitops_cluster), decision)
-}
-
-fn number_of(placement: &str, decision: &str) -> Option<usize> {
-    let rest = decision.strip_prefix(placement)?;
-    let number = rest.strip_prefix("-decision-")?.parse().ok()?;
-    (number > 0 && decision_of(placement, number) == decision).then_some(number)
+    AddonPlacement::All.name(gitops_cluster)
 }
 
 /// Returns the name of the ManifestWork with the ArgoCD resource for an operator, as in argocd-pull-integration
@@ -241,18 +222,19 @@ mod tests {
     #[test]
     fn bounds_names_and_keeps_them_unique() {
         let long = |end: &str| "n".repeat(250) + end;
+        let [all, next] = [AddonPlacement::All, AddonPlacement::Next];
         for name in ["fleet", &long("a")] {
-            assert!(placement(name).len() <= 63);
-            assert!(next_placement(name).len() <= 63);
-            assert!(template(("argocd", name), "01234567").len() <= 253);
+            assert!(all.name(name).len() <= 63);
+            assert!(next.name(name).len() <= 63);
+            assert!(template(&ObjectRef::new("argocd", name), "01234567").len() <= 253);
             assert!(argocd_work("argocd", name).len() <= 63);
         }
-        assert_ne!(placement(&long("a")), placement(&long("b")));
+        assert_ne!(all.name(&long("a")), all.name(&long("b")));
         assert_ne!(argocd_work("argocd", &long("a")), argocd_work("argocd", &long("b")));
-        assert_eq!(placement("fleet"), "fleet-argocd-agent");
-        assert_eq!(next_placement("fleet"), "fleet-argocd-agent-next");
+        assert_eq!(all.name("fleet"), "fleet-argocd-agent");
+        assert_eq!(next.name("fleet"), "fleet-argocd-agent-next");
         assert_eq!(
-            template(("argocd", "fleet"), "01234567"),
+            template(&ObjectRef::new("argocd", "fleet"), "01234567"),
             "argocd-agent-addon-argocd-fleet-01234567"
         );
         // As in argocd-pull-integration: `sha256sum` of the complete name.
@@ -265,29 +247,16 @@ mod tests {
 
     #[test]
     fn parses_the_number_of_a_decision() {
-        assert_eq!(
-            decision_number("fleet", &decision_of(&placement("fleet"), 12)),
-            Some(12)
-        );
-        for other in [
-            "fleet-argocd-agent-decision-0",
-            "fleet-argocd-agent-decision-01",
-            "fleet-decision-1",
-            "x",
+        for (decision, all, next) in [
+            ("fleet-argocd-agent-decision-12", Some(12), None),
+            ("fleet-argocd-agent-next-decision-3", None, Some(3)),
+            ("fleet-argocd-agent-decision-0", None, None),
+            ("fleet-argocd-agent-decision-01", None, None),
+            ("fleet-decision-1", None, None),
+            ("x", None, None),
         ] {
-            assert_eq!(decision_number("fleet", other), None, "{other}");
-            assert_eq!(next_decision_number("fleet", other), None, "{other}");
+            let numbers = [AddonPlacement::All, AddonPlacement::Next].map(|it| it.decision_number("fleet", decision));
+            assert_eq!(numbers, [all, next], "{decision}");
         }
-        let next = "fleet-argocd-agent-next-decision-3";
-        assert_eq!(next_decision_number("fleet", next), Some(3));
-        assert_eq!(
-            decision_number("fleet", next),
-            None,
-            "it does not say which clusters have the add-on"
-        );
-        assert_eq!(
-            next_decision_number("fleet", &decision_of(&placement("fleet"), 3)),
-            None
-        );
     }
 }

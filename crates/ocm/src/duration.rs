@@ -78,21 +78,10 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
-        for invalid in [
-            "",
-            "90",
-            "s",
-            ".s",
-            "-1s",
-            "1m30",
-            "1 s",
-            "1d",
-            "1..5s",
-            "99999999999999999999h",
-            "2562048h",
-        ] {
+        for invalid in ["", "90", "s", ".s", "-1s", "1m30", "1 s", "1d", "1..5s", "2562048h"] {
             assert!(parse(invalid).is_err(), "{invalid}");
         }
+        assert!(parse("99999999999999999999h").is_err(), "its number is too large");
         for text in ["0s", "90s", "5m", "2h"] {
             assert_eq!(parse(text).map(format).as_deref(), Ok(text));
         }

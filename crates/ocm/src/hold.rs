@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 /// The label of a namespace whose cluster is on hold.
 pub const LABEL: &str = "argocd-ocm-cmp.github.io/hold";
+/// The value of the label for a hold with an end.
+const UNTIL_TIME: &str = "until-time";
 /// The annotation with the end.
 const UNTIL: &str = "argocd-ocm-cmp.github.io/hold-until";
 /// The annotation with the reason.
@@ -25,15 +27,15 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Reads the hold in a namespace, if there is one.
+    /// Reads the hold in a namespace, if there is one. As for the policy, any value of the label is a hold, and only one has an end.
     #[must_use]
     pub fn from_namespace(namespace: &Value) -> Option<Self> {
         let metadata = &namespace["metadata"];
-        metadata["labels"].get(LABEL)?;
+        let has_end = metadata["labels"].get(LABEL)? == UNTIL_TIME;
         let annotation = |key| Some(metadata["annotations"].get(key)?.as_str()?.to_owned());
         Some(Self {
             cluster: metadata["name"].as_str()?.to_owned(),
-            until: annotation(UNTIL).filter(|until| !until.is_empty()),
+            until: annotation(UNTIL).filter(|until| has_end && !until.is_empty()),
             reason: annotation(REASON).filter(|reason| !reason.is_empty()),
         })
     }
@@ -42,7 +44,7 @@ impl Hold {
     #[must_use]
     pub fn patch(&self) -> Value {
         // Each value has its own binding of the policy.
-        let value = self.until.as_ref().map_or("until-released", |_| "until-time");
+        let value = self.until.as_ref().map_or("until-released", |_| UNTIL_TIME);
         json!({"metadata": {"labels": {LABEL: value}, "annotations": {UNTIL: self.until, REASON: self.reason}}})
     }
 

@@ -1,21 +1,22 @@
 //! Reads the install strategy of a ClusterManagementAddOn of argocd-agent.
 
-use crate::argocd_agent as names;
+use crate::argocd_agent::AddonPlacement;
+use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 
 /// Returns true if a ClusterManagementAddOn installs the add-on for a GitOpsCluster, with any AddOnTemplate.
 #[must_use]
-pub fn is_named((namespace, name): (&str, &str), existing: &Value) -> bool {
-    let placements = [names::placement(name), names::next_placement(name)];
-    placements
-        .iter()
-        .any(|placement| strategy_at((namespace, placement), existing).is_some())
+pub fn is_named(gitops_cluster: &ObjectRef, existing: &Value) -> bool {
+    [AddonPlacement::All, AddonPlacement::Next]
+        .into_iter()
+        .any(|placement| strategy_at(gitops_cluster, placement, existing).is_some())
 }
 
-/// Returns the install strategy entry of a Placement.
+/// Returns the install strategy entry of a Placement of a GitOpsCluster.
 #[must_use]
-pub fn strategy_at<'v>((namespace, placement): (&str, &str), existing: &'v Value) -> Option<&'v Value> {
+pub fn strategy_at<'v>(gitops: &ObjectRef, placement: AddonPlacement, existing: &'v Value) -> Option<&'v Value> {
+    let name = placement.name(&gitops.name);
     let placements = existing.pointer("/spec/installStrategy/placements")?.as_array()?;
-    let is_its = |it: &&Value| it["namespace"] == namespace && it["name"] == placement;
+    let is_its = |it: &&Value| it["namespace"] == *gitops.namespace && it["name"] == *name;
     placements.iter().find(is_its)
 }

@@ -19,9 +19,10 @@ pub struct Ownership {
     /// True if a work without tracking marks is identified by its name in any namespace.
     in_any_namespace: bool,
     /// Argo CD's tracking method.
-    tracking: Tracking,
-    /// The works with other names whose tracking marks are trusted; `None` for all.
-    listed: Option<HashSet<ListedWork>>,
+    pub tracking: Tracking,
+    /// The works with other names whose tracking marks are trusted; `None` for all. The agent of a cluster may write marks on its works,
+    /// but can neither rename works nor change Argo CD's list.
+    pub listed: Option<HashSet<ListedWork>>,
 }
 
 /// A work that Argo CD lists as an Application's: its kind, namespace and name.
@@ -75,22 +76,6 @@ impl Ownership {
     pub fn in_file(self) -> Self {
         Self {
             in_any_namespace: true,
-            ..self
-        }
-    }
-
-    /// Uses this tracking method of Argo CD.
-    #[must_use]
-    pub fn tracked_by(self, tracking: Tracking) -> Self {
-        Self { tracking, ..self }
-    }
-
-    /// Trusts Argo CD's tracking marks only on works that have one of the Application's names, or that are `listed`. The agent of
-    /// a cluster may write marks on its works, but can neither rename works nor change Argo CD's list.
-    #[must_use]
-    pub fn trusting_only(self, listed: HashSet<ListedWork>) -> Self {
-        Self {
-            listed: Some(listed),
             ..self
         }
     }
@@ -212,9 +197,6 @@ mod tests {
         let shop = ownership_of("shop");
         assert!(owns(&shop, kind, &tracked("eu2", "shop", &id("shop", "shop"))));
         assert!(!owns(&shop, kind, &tracked("eu2", "shop", &id("other", "shop"))));
-        // A copy of a work with its mark has no owner.
-        assert!(!owns(&shop, kind, &tracked("eu2", "copy", &id("shop", "shop"))));
-        assert!(!owns(&shop, kind, &tracked("eu3", "shop", &id("shop", "shop"))));
         let label = |instance: &str| format!("{{name: x, namespace: eu2, labels: {{{INSTANCE}: {instance}}}}}");
         assert!(owns(&shop, kind, &label("shop")));
         assert!(!owns(&shop, kind, &label("other")));
@@ -261,7 +243,8 @@ mod tests {
         let id = |name: &str| format!("shop:work.open-cluster-management.io/ManifestWork:eu2/{name}");
         let label = format!("{{name: forged, namespace: eu2, labels: {{{INSTANCE}: shop}}}}");
         let listed = HashSet::from([(kind.to_owned(), "eu2".to_owned(), "renamed".to_owned())]);
-        let shop = ownership_of("shop").in_file().trusting_only(listed);
+        let mut shop = ownership_of("shop").in_file();
+        shop.listed = Some(listed);
         for (name, expected) in [
             ("shop", true),
             ("shop.part-wave5", true),
@@ -289,29 +272,22 @@ mod tests {
         ));
     }
 
+    /// The tests of `tracking` have the other settings.
     #[test]
     fn tracking_configuration_decides_ownership() {
         let with = |key: &str, value: &'static str| {
-            let tracking = Tracking::configured(|name| (name == key).then_some(value));
-            ownership_of("shop").in_file().tracked_by(tracking)
+            let mut shop = ownership_of("shop").in_file();
+            shop.tracking = Tracking::configured(|name| (name == key).then_some(value));
+            shop
         };
         let id = "shop:work.open-cluster-management.io/ManifestWork:eu1/shop";
         let of_west =
             format!("{{name: shop, namespace: eu1, annotations: {{{TRACKING_ID}: '{id}', {INSTALLATION_ID}: west}}}}");
-        let kind = "ManifestWork";
-        assert!(owns(&with("installationID", "west"), kind, &of_west));
-        assert!(!owns(&with("installationID", "east"), kind, &of_west));
-        assert!(!owns(&with("installationID", ""), kind, &of_west));
-        assert!(owns(&ownership_of("shop").in_file(), kind, &of_west));
-
-        let by_label = with("application.resourceTrackingMethod", "label");
-        let label = |name: &str, instance: &str| {
-            format!("{{name: {name}, namespace: eu1, labels: {{{INSTANCE}: {instance}}}}}")
-        };
-        assert!(owns(&by_label, kind, &label("x", "shop")));
-        assert!(!owns(&by_label, kind, &label("shop", "other")));
-        let by_annotation = with("application.resourceTrackingMethod", "annotation");
-        assert!(!owns(&by_annotation, kind, &label("x", "shop")));
-        assert!(owns(&by_annotation, kind, &label("shop", "other")));
+        assert!(owns(&with("installationID", "west"), "ManifestWork", &of_west));
+        assert!(!owns(&with("installationID", "east"), "ManifestWork", &of_west));
+        assert!(owns(&ownership_of("shop").in_file(), "ManifestWork", &of_west));
+        let by_label = with("application.instanceLabelKey", "example.com/instance");
+        let other = "{name: shop, namespace: eu1, labels: {example.com/instance: other}}";
+        assert!(owns(&by_label, "ManifestWork", other), "the default is the annotation");
     }
 }

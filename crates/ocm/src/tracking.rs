@@ -162,52 +162,68 @@ mod tests {
         name: "shop",
     };
 
-    fn configured(data: &[(&str, &'static str)]) -> Tracking {
-        Tracking::configured(|key| data.iter().find(|it| it.0 == key).map(|it| it.1))
+    type Config = &'static [(&'static str, &'static str)];
+
+    const BY_LABEL: Config = &[("application.resourceTrackingMethod", "label")];
+    const BY_BOTH: Config = &[("application.resourceTrackingMethod", "annotation+label")];
+    /// The name of no method.
+    const BY_NONE: Config = &[("application.resourceTrackingMethod", "Label")];
+    const EAST: Config = &[("installationID", "east")];
+
+    fn configured(data: Config) -> Tracking {
+        Tracking::configured(|key| data.iter().find(|entry| entry.0 == key).map(|entry| entry.1))
     }
 
-    fn by_label() -> Tracking {
-        configured(&[("application.resourceTrackingMethod", "label")])
-    }
-
-    fn annotated(id: &str) -> TrackingMarks<'_> {
+    fn marks([tracking_id, installation_id, label]: [Option<&str>; 3]) -> TrackingMarks<'_> {
         TrackingMarks {
-            tracking_id: Some(id),
-            ..TrackingMarks::default()
-        }
-    }
-
-    fn labelled(label: &str) -> TrackingMarks<'_> {
-        TrackingMarks {
-            label: Some(label),
-            ..TrackingMarks::default()
+            tracking_id,
+            installation_id,
+            label,
         }
     }
 
     #[test]
-    fn annotation_counts_unless_tracking_is_by_label() {
-        let both = TrackingMarks {
-            label: Some("team_sh"),
-            ..annotated(ID)
-        };
-        let methods = ["", "annotation", "annotation+label", "no-such-method", "Label"];
-        for tracking in methods.map(|method| configured(&[("application.resourceTrackingMethod", method)])) {
-            assert_eq!(tracking.owner(&annotated(ID), &WORK), Owner::Application("team_shop"));
+    fn annotation_label_and_installation_id_decide_on_the_owner() {
+        let shop = Owner::Application("team_shop");
+        let id = Some(ID);
+        for (data, given, expected) in [
+            (&[][..], [id, None, None], shop),
+            (&[], [None, None, Some("team_shop")], Owner::None),
             // With the annotation, the label may be truncated.
-            assert_eq!(tracking.owner(&both, &WORK), Owner::Application("team_shop"));
-            assert_eq!(tracking.owner(&labelled("team_shop"), &WORK), Owner::None);
+            (BY_BOTH, [id, None, Some("team_sh")], shop),
+            (BY_NONE, [id, None, Some("team_sh")], shop),
+            (BY_NONE, [None, None, Some("team_shop")], Owner::None),
+            (BY_LABEL, [id, None, Some("team_sh")], Owner::Application("team_sh")),
+            (BY_LABEL, [id, None, None], Owner::None),
+            (BY_LABEL, [None, None, Some("")], Owner::None),
+            // Labels do not identify the Argo CD.
+            (BY_LABEL, [None, Some("west"), Some("shop")], Owner::Application("shop")),
+            (EAST, [id, Some("east"), None], shop),
+            (EAST, [id, Some("west"), None], Owner::OtherArgoCd),
+            (EAST, [id, None, None], Owner::OtherArgoCd),
+            (&[], [id, Some(""), None], shop),
+            (&[], [id, Some("west"), None], Owner::OtherArgoCd),
+        ] {
+            assert_eq!(
+                configured(data).owner(&marks(given), &WORK),
+                expected,
+                "{data:?} {given:?}"
+            );
         }
-        assert_eq!(by_label().owner(&both, &WORK), Owner::Application("team_sh"));
-        assert_eq!(by_label().owner(&annotated(ID), &WORK), Owner::None);
-        assert_eq!(by_label().owner(&labelled(""), &WORK), Owner::None);
-        assert_eq!(configured(&[]).application(&annotated(ID), &WORK), Some("team_shop"));
-        assert_eq!(by_label().application(&annotated(ID), &WORK), None);
+        // A copy has no owner, regardless of the owner of the original.
+        let copy = ObjectIdentity { name: "copy", ..WORK };
+        assert_eq!(
+            configured(EAST).owner(&marks([id, Some("west"), None]), &copy),
+            Owner::None
+        );
     }
 
     #[test]
     fn tracking_id_counts_only_on_the_object_it_names() {
-        let owner =
-            |id: &str, identity: &ObjectIdentity<'_>| configured(&[]).application(&annotated(id), identity).is_some();
+        let owner = |id: &str, identity: &ObjectIdentity<'_>| {
+            let application = configured(&[]).application(&marks([Some(id), None, None]), identity);
+            application.is_some()
+        };
         assert!(owner(ID, &WORK));
         for (group, kind, namespace, name) in [
             ("apps", WORK.kind, "eu1", "shop"),
@@ -251,58 +267,26 @@ mod tests {
     }
 
     #[test]
-    fn installation_id_separates_argo_cds() {
-        let with = |installation_id| TrackingMarks {
-            installation_id,
-            ..annotated(ID)
-        };
-        let own = Owner::Application("team_shop");
-        let east = configured(&[("installationID", "east")]);
-        assert_eq!(east.owner(&with(Some("east")), &WORK), own);
-        assert_eq!(east.owner(&with(Some("west")), &WORK), Owner::OtherArgoCd);
-        assert_eq!(east.owner(&with(None), &WORK), Owner::OtherArgoCd);
-        let only = configured(&[]);
-        assert_eq!(only.owner(&with(None), &WORK), own);
-        assert_eq!(only.owner(&with(Some("")), &WORK), own);
-        assert_eq!(only.owner(&with(Some("west")), &WORK), Owner::OtherArgoCd);
-        // A copy has no owner, regardless of the owner of the original.
-        let copy = ObjectIdentity { name: "copy", ..WORK };
-        assert_eq!(east.owner(&with(Some("west")), &copy), Owner::None);
-        // Labels do not identify the Argo CD.
-        let marked = TrackingMarks {
-            installation_id: Some("west"),
-            ..labelled("shop")
-        };
-        assert_eq!(by_label().owner(&marked, &WORK), Owner::Application("shop"));
-    }
-
-    #[test]
     fn label_key_is_configurable() {
-        assert_eq!(by_label().label(), "app.kubernetes.io/instance");
-        let key = ("application.instanceLabelKey", "argocd.argoproj.io/instance");
-        assert_eq!(configured(&[key]).label(), "argocd.argoproj.io/instance");
-        assert_eq!(
-            configured(&[("application.instanceLabelKey", "")]).label(),
-            by_label().label()
-        );
+        let default = configured(&[("application.instanceLabelKey", "")]);
+        assert_eq!(default.label(), "app.kubernetes.io/instance");
+        let other = configured(&[("application.instanceLabelKey", "argocd.argoproj.io/instance")]);
+        assert_eq!(other.label(), "argocd.argoproj.io/instance");
     }
 
     #[test]
     fn unknown_tracking_accepts_every_mark() {
-        let unknown = Tracking::unknown();
-        let marked = TrackingMarks {
-            installation_id: Some("west"),
-            label: Some("other"),
-            ..annotated(ID)
-        };
-        assert_eq!(unknown.owner(&marked, &WORK), Owner::Application("team_shop"));
+        let owner = |given, identity| Tracking::unknown().owner(&marks(given), identity);
+        let given = [Some(ID), Some("west"), Some("other")];
+        assert_eq!(owner(given, &WORK), Owner::Application("team_shop"));
         let copy = ObjectIdentity { name: "copy", ..WORK };
-        assert_eq!(unknown.owner(&marked, &copy), Owner::PossibleApplication("other"));
+        assert_eq!(owner(given, &copy), Owner::PossibleApplication("other"));
         assert_eq!(
-            unknown.owner(&labelled("shop"), &WORK),
+            owner([None, None, Some("shop")], &WORK),
             Owner::PossibleApplication("shop")
         );
-        assert_eq!(unknown.application(&labelled("shop"), &WORK), None);
-        assert_eq!(unknown.owner(&TrackingMarks::default(), &WORK), Owner::None);
+        assert_eq!(owner([None; 3], &WORK), Owner::None);
+        let possible = marks([None, None, Some("shop")]);
+        assert_eq!(Tracking::unknown().application(&possible, &WORK), None);
     }
 }

@@ -1,14 +1,15 @@
 //! The certificate authority: its Secret, and the rotation from one CA to the next.
 
 use super::Error;
-use super::certificate::Certificate;
-use super::issue::{CertificateSigner, Draft, Purpose};
-use super::key::{Key, KeyId, NewKey, pem_text};
+use super::certificate::{Certificate, to_pem};
+use super::issue::{Draft, Purpose};
+use super::key::{Key, NewKey};
 use aws_lc_rs::rsa::KeySize;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use primitives::object_ref::ObjectRef;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The key of the certificates in a Secret, as in `kubernetes.io/tls`. In the CA's Secret, the signing certificate is first,
 /// followed by all others that are still trusted.
@@ -70,10 +71,6 @@ impl AuthorityData {
         Certificate::read_all(&self.bundle).map_err(|error| error.within(TLS_CERTIFICATE))
     }
 
-    fn next_key(&self) -> Result<&[u8], Error> {
-        self.next.as_deref().ok_or_else(|| Error::Missing.within(NEXT_KEY))
-    }
-
     pub(super) fn signer(&self) -> Result<Signer, Error> {
         let certificate = self.certificates()?.swap_remove(0);
         if !certificate.is_authority {
@@ -87,7 +84,6 @@ impl AuthorityData {
     }
 }
 
-/// A CA that can sign.
 pub(super) struct Signer {
     certificate: Certificate,
     key: Key,
@@ -95,93 +91,57 @@ pub(super) struct Signer {
 
 impl Signer {
     pub(super) fn sign(&self, draft: &Draft<'_>, public: &[u8]) -> Result<Vec<u8>, Error> {
-        let issuer = CertificateSigner {
-            certificate: Some(&self.certificate),
-            key: &self.key,
-        };
-        draft.issue(public, &issuer)
+        draft.issue(public, Some(&self.certificate), &self.key)
     }
 }
 
 /// Creates a certificate of a new CA and its key, in PEM.
-pub(super) fn create(
-    common_name: &str,
-    not_before: Timestamp,
-    not_after: Timestamp,
-) -> Result<(Vec<u8>, Vec<u8>), Error> {
-    let key = NewKey::rsa(KeySize::Rsa3072)?;
-    let draft = Draft {
-        purpose: Purpose::Authority,
-        common_name,
-        organizations: &[],
-        names: &BTreeSet::new(),
-        not_before,
-        not_after,
-    };
-    let issuer = CertificateSigner {
-        certificate: None,
-        key: &key.key,
-    };
-    Ok((draft.issue(key.key.public(), &issuer)?, key.pem))
+pub(super) fn create(common_name: &str, validity: &Range<Timestamp>) -> Result<(Vec<u8>, Vec<u8>), Error> {
+    Draft::new(Purpose::Authority, common_name, validity.clone()).self_signed(NewKey::rsa(KeySize::Rsa3072)?)
 }
 
-/// Carries out `Recipe::NextAuthority`.
 pub(super) fn announce(
     authority: &AuthorityData,
     common_name: &str,
-    not_before: Timestamp,
-    not_after: Timestamp,
+    validity: &Range<Timestamp>,
 ) -> Result<Made, Error> {
     if authority.next.is_some() {
         return Err(Error::AlreadyNext.within(NEXT_KEY));
     }
-    let mut bundle = bundle(&authority.certificates()?)?;
-    let (certificate, key) = create(common_name, not_before, not_after)?;
+    let mut bundle = to_pem(&authority.certificates()?)?;
+    let (certificate, key) = create(common_name, validity)?;
     bundle.extend(certificate);
     Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle)), (NEXT_KEY, Some(key))]))
 }
 
-/// Carries out `Recipe::Promote`.
 pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
     let mut certificates = authority.certificates()?;
-    let key = authority.next_key()?;
-    let next = position(&certificates, &next_id(key)?)?;
+    let key = authority.next.as_deref();
+    let key = key.ok_or_else(|| Error::Missing.within(NEXT_KEY))?;
+    let next = position(&certificates, key)?;
     certificates[..=next].rotate_right(1);
     Ok(BTreeMap::from([
-        (TLS_CERTIFICATE, Some(bundle(&certificates)?)),
+        (TLS_CERTIFICATE, Some(to_pem(&certificates)?)),
         (TLS_KEY, Some(key.to_vec())),
         (NEXT_KEY, None),
     ]))
 }
 
-/// Carries out `Recipe::Drop`.
 pub(super) fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
     let certificates = authority.certificates()?;
     // Without a valid signer, the other CAs stay trusted.
     let mut trusted = vec![authority.signer()?.certificate];
     if let Some(next) = &authority.next {
-        trusted.push(certificates[position(&certificates, &next_id(next)?)?].clone());
+        trusted.push(certificates[position(&certificates, next)?].clone());
     }
-    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(bundle(&trusted)?))]))
-}
-
-fn next_id(key: &[u8]) -> Result<KeyId, Error> {
-    let key = Key::from_pem(key).map_err(|error| error.within(NEXT_KEY))?;
-    Ok(key.id())
+    Ok(BTreeMap::from([(TLS_CERTIFICATE, Some(to_pem(&trusted)?))]))
 }
 
 /// Returns the position of the CA with the next key, which is never the signing one.
-fn position(certificates: &[Certificate], next: &KeyId) -> Result<usize, Error> {
-    let is_next = |certificate: &Certificate| certificate.is_authority && certificate.has_key(next);
-    let next_position = certificates.iter().skip(1).position(is_next);
-    next_position
-        .map(|next_position| next_position.saturating_add(1))
+fn position(certificates: &[Certificate], next_key: &[u8]) -> Result<usize, Error> {
+    let key = Key::from_pem(next_key).map_err(|error| error.within(NEXT_KEY))?;
+    let mut others = certificates.iter().enumerate().skip(1);
+    let next = others.find(|(_, certificate)| certificate.is_authority && certificate.has_key(&key.id()));
+    next.map(|(position, _)| position)
         .ok_or_else(|| Error::NotAnnounced.within(NEXT_KEY))
-}
-
-fn bundle(certificates: &[Certificate]) -> Result<Vec<u8>, Error> {
-    let texts = certificates
-        .iter()
-        .map(|certificate| pem_text("CERTIFICATE", certificate.der()));
-    Ok(texts.collect::<Result<Vec<_>, _>>()?.concat())
 }

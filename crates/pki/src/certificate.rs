@@ -15,7 +15,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fmt;
 use x509_cert::Version;
 use x509_cert::ext::Extensions;
 use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectKeyIdentifier};
@@ -23,7 +22,7 @@ use x509_cert::serial_number::SerialNumber;
 use x509_cert::time::{Time, Validity};
 
 /// The public facts of a certificate.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// The common name of the subject; empty if there is none. Of several, the last one, as in Go.
     pub common_name: Box<str>,
@@ -35,8 +34,6 @@ pub struct Certificate {
     pub not_before: Timestamp,
     /// The end of validity, to the second.
     pub not_after: Timestamp,
-    /// The serial number in hex without leading zeros, as Go's `%x` prints it.
-    pub serial: Box<str>,
     /// True if it is a CA certificate.
     pub is_authority: bool,
     /// True if a TLS server may use it. A certificate without restrictions may be used for everything, as in Go.
@@ -96,11 +93,7 @@ impl Certificate {
         if memmem::find(&pem, b"PRIVATE KEY").is_none() {
             return pem;
         }
-        let certificates = Self::read_all(&pem).unwrap_or_default();
-        let texts = certificates
-            .iter()
-            .map(|certificate| pem_text("CERTIFICATE", &certificate.der));
-        texts.collect::<Result<Vec<_>, _>>().unwrap_or_default().concat()
+        Self::read_all(&pem).and_then(|all| to_pem(&all)).unwrap_or_default()
     }
 
     fn from_der(bytes: &[u8]) -> der::Result<Self> {
@@ -125,7 +118,6 @@ impl Certificate {
             names: signed::names(extensions)?,
             not_before: timestamp(body.validity.not_before),
             not_after: timestamp(body.validity.not_after),
-            serial: serial(&body.serial),
             is_authority: constraints.is_some_and(|constraints| constraints.ca)
                 && usage.is_none_or(|usage| usage.key_cert_sign()),
             serves: is_for(ID_KP_SERVER_AUTH),
@@ -182,10 +174,6 @@ impl Certificate {
         &self.fingerprint
     }
 
-    pub(super) fn der(&self) -> &[u8] {
-        &self.der
-    }
-
     pub(super) fn signed(&self) -> der::Result<Signed<'_>> {
         Signed::from_der(&self.der)
     }
@@ -197,22 +185,10 @@ impl Certificate {
     }
 }
 
-impl fmt::Debug for Certificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Certificate");
-        shown.field("common_name", &self.common_name);
-        shown
-            .field("organizations", &self.organizations)
-            .field("names", &self.names);
-        shown
-            .field("not_before", &self.not_before)
-            .field("not_after", &self.not_after);
-        shown
-            .field("serial", &self.serial)
-            .field("is_authority", &self.is_authority);
-        shown.field("serves", &self.serves).field("is_client", &self.is_client);
-        shown.field("fingerprint", &self.fingerprint).finish_non_exhaustive()
-    }
+/// Writes certificates as a PEM text.
+pub(super) fn to_pem(certificates: &[Certificate]) -> Result<Vec<u8>, Error> {
+    let texts = certificates.iter().map(|it| pem_text("CERTIFICATE", &it.der));
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Converts a time. The date for "no expiry" in certificates is one day after the last representable one.
@@ -221,12 +197,4 @@ fn timestamp(time: Time) -> Timestamp {
     seconds
         .and_then(|seconds| Timestamp::from_second(seconds).ok())
         .unwrap_or(Timestamp::MAX)
-}
-
-fn serial(serial: &SerialNumber) -> Box<str> {
-    let digits = hex(serial.as_bytes());
-    match digits.trim_start_matches('0') {
-        "" => "0".into(),
-        digits => digits.into(),
-    }
 }

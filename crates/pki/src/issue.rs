@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::certificate::{Certificate, TbsCertificate};
-use super::key::{Key, pem_text};
+use super::key::{Key, NewKey, pem_text};
 use super::signed::{PublicKey, Signed};
 use der::asn1::{Any, AnyRef, BitStringRef, Ia5String, ObjectIdentifier, OctetString, SetOfVec};
 use der::oid::AssociatedOid;
@@ -14,6 +14,7 @@ use rustls::pki_types::DnsName;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::time::Duration;
 use x509_cert::Version;
 use x509_cert::attr::AttributeTypeAndValue;
@@ -26,7 +27,6 @@ use x509_cert::ext::pkix::{
 use x509_cert::serial_number::SerialNumber;
 use x509_cert::time::{Time, Validity};
 
-/// The purpose of a certificate.
 pub(super) enum Purpose {
     /// A CA that signs leaf certificates only.
     Authority,
@@ -36,32 +36,43 @@ pub(super) enum Purpose {
     Client,
 }
 
-/// The content of a new certificate.
 pub(super) struct Draft<'a> {
     pub(super) purpose: Purpose,
     pub(super) common_name: &'a str,
     pub(super) organizations: &'a [Box<str>],
     pub(super) names: &'a BTreeSet<Box<str>>,
-    pub(super) not_before: Timestamp,
-    pub(super) not_after: Timestamp,
+    pub(super) validity: Range<Timestamp>,
 }
 
-/// The signer of a certificate; without an issuing certificate, it is self-signed.
-pub(super) struct CertificateSigner<'a> {
-    pub(super) certificate: Option<&'a Certificate>,
-    pub(super) key: &'a Key,
-}
+static NO_NAMES: BTreeSet<Box<str>> = BTreeSet::new();
 
-impl Draft<'_> {
-    /// Issues the certificate for a public key, in PEM. It expires no later than the issuer.
-    pub(super) fn issue(&self, public: &[u8], issuer: &CertificateSigner<'_>) -> Result<Vec<u8>, Error> {
-        let validity = self.validity(issuer.certificate)?;
+impl<'a> Draft<'a> {
+    /// Returns a draft without organizations and alternative names.
+    pub(super) fn new(purpose: Purpose, common_name: &'a str, validity: Range<Timestamp>) -> Self {
+        Self {
+            purpose,
+            common_name,
+            organizations: &[],
+            names: &NO_NAMES,
+            validity,
+        }
+    }
+
+    /// Issues the certificate for a new key that signs itself, and returns both in PEM.
+    pub(super) fn self_signed(&self, NewKey { key, pem }: NewKey) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        Ok((self.issue(key.public(), None, &key)?, pem))
+    }
+
+    /// Issues the certificate for a public key, in PEM, signed with the key of the issuer, or its own if there is none. It expires no
+    /// later than the issuer.
+    pub(super) fn issue(&self, public: &[u8], issuer: Option<&Certificate>, key: &Key) -> Result<Vec<u8>, Error> {
+        let validity = self.validity(issuer)?;
         let names = self
             .names
             .iter()
             .map(|name| general_name(name))
             .collect::<Result<Vec<_>, _>>()?;
-        let algorithm = issuer.key.algorithm()?;
+        let algorithm = key.algorithm()?;
         let mut serial = [0; 16];
         aws_lc_rs::rand::fill(&mut serial).map_err(|_| Error::Crypto("generate a serial number"))?;
         // Verifiers reject a serial number of zero.
@@ -70,36 +81,37 @@ impl Draft<'_> {
         let body = self
             .body(public, issuer, &serial, algorithm, validity, names)
             .map_err(unwritten)?;
-        let signature = issuer.key.sign(&body)?;
+        let signature = key.sign(&body)?;
         let certificate = signed(&body, algorithm, &signature).map_err(unwritten)?;
         pem_text("CERTIFICATE", &certificate)
     }
 
     fn validity(&self, issuer: Option<&Certificate>) -> Result<Validity, Error> {
-        let not_after = issuer.map_or(self.not_after, |issuer| issuer.not_after.min(self.not_after));
+        let Range { start, end } = self.validity;
+        let end = issuer.map_or(end, |issuer| issuer.not_after.min(end));
         let time = |timestamp: Timestamp| {
             let seconds = u64::try_from(timestamp.as_second()).map_err(|_| Error::Times)?;
             DateTime::from_unix_duration(Duration::from_secs(seconds))
                 .map(Time::from)
                 .map_err(|_| Error::Times)
         };
-        if self.not_before.as_second() >= not_after.as_second() {
+        if start.as_second() >= end.as_second() {
             return Err(Error::Times);
         }
-        Ok(Validity::new(time(self.not_before)?, time(not_after)?))
+        Ok(Validity::new(time(start)?, time(end)?))
     }
 
     fn body(
         &self,
         public: &[u8],
-        issuer: &CertificateSigner<'_>,
+        issuer: Option<&Certificate>,
         serial: &[u8],
         algorithm: &[u8],
         validity: Validity,
         names: Vec<GeneralName>,
     ) -> der::Result<Vec<u8>> {
         let subject = self.subject()?;
-        let signed = issuer.certificate.map(Certificate::signed).transpose()?;
+        let signed = issuer.map(Certificate::signed).transpose()?;
         let authority = signed
             .map(|signed| signed.body.decode_as::<TbsCertificate>())
             .transpose()?;
@@ -138,11 +150,11 @@ impl Draft<'_> {
     fn extensions(
         &self,
         public: &[u8],
-        issuer: &CertificateSigner<'_>,
+        issuer: Option<&Certificate>,
         names: Vec<GeneralName>,
     ) -> der::Result<Vec<Extension>> {
         let key_id = key_identifier(public)?;
-        let authority = match issuer.certificate {
+        let authority = match issuer {
             Some(certificate) => certificate.key_identifier()?.map(|identifier| identifier.0),
             None => Some(key_id.0.clone()),
         };

@@ -49,7 +49,6 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Reads the first private key of a PEM text.
     pub(super) fn from_pem(pem: &[u8]) -> Result<Self, Error> {
         let private = PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
             pem::Error::NoItemsFound => Error::NoKey,
@@ -101,7 +100,6 @@ impl NewKey {
         Self::new(made.map_err(|_| Error::Crypto("generate an RSA key"))?.as_ref())
     }
 
-    /// Generates an ECDSA key on the curve P-256.
     pub(super) fn p256() -> Result<Self, Error> {
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new());
         Self::new(made.map_err(|_| Error::Crypto("generate an ECDSA key"))?.as_ref())

@@ -10,7 +10,6 @@
 
 mod authority;
 mod certificate;
-mod client_config;
 mod issue;
 mod key;
 mod recipe;
@@ -22,68 +21,53 @@ mod tests;
 pub use authority::{Authority, AuthorityData, NEXT_KEY, TLS_CERTIFICATE, TLS_KEY, authority_name};
 pub use certificate::Certificate;
 pub use key::{KeyId, key_of};
-pub use recipe::{CLOCK_SKEW, Recipe, make, self_signed};
+pub use recipe::{CLOCK_SKEW, Recipe, make, self_signed, validity};
 pub use request::{SigningRequest, read_request};
 
 /// The error of reading or issuing. No variant contains any part of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum Error {
     /// An error in a named field of a Secret.
     #[error("{0}: {1}")]
     In(&'static str, Box<Error>),
-    /// A missing field of a Secret.
     #[error("missing")]
     Missing,
-    /// Invalid text around or inside of a PEM block.
     #[error("invalid PEM")]
     Pem,
-    /// No CERTIFICATE block.
     #[error("contains no certificate")]
     NoCertificate,
     /// An invalid certificate, with its number counted from 1.
     #[error("certificate {0} is invalid: {1}")]
     Certificate(usize, Box<str>),
-    /// No PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY block.
     #[error("contains no unencrypted private key")]
     NoKey,
-    /// A private key of an unsupported algorithm or size.
     #[error("unsupported private key: use RSA with 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519")]
     Key,
-    /// No CERTIFICATE REQUEST block, or more than one.
     #[error("a certificate request must be one PEM block, CERTIFICATE REQUEST")]
     NoRequest,
-    /// Invalid content of the block.
     #[error("the certificate request is invalid: {0}")]
     Request(Box<str>),
-    /// The sender has not proved possession of the private key.
     #[error("the certificate request is not signed with its own key")]
     Unproven,
     /// A subject with other attributes: verifiers that match the text of a subject could find another name in it than the checked
     /// one.
     #[error("the subject of the certificate request must be one common name and organizations")]
     Subject,
-    /// The recipe needs a CA.
     #[error("no CA to sign with")]
     NoAuthority,
-    /// The first certificate of the CA's bundle is not a CA certificate.
     #[error("the first certificate is not a CA certificate")]
     NotAnAuthority,
-    /// The private key does not match the first certificate of the CA's bundle.
     #[error("does not match the first certificate of tls.crt")]
     OtherKey,
-    /// The next CA is already announced.
     #[error("already exists")]
     AlreadyNext,
-    /// The next CA is not announced.
     #[error("no certificate of tls.crt matches this key")]
     NotAnnounced,
-    /// An invalid name of a server.
     #[error("{0:?} is neither a DNS name nor an IP address")]
     Name(Box<str>),
-    /// An empty validity period, or a date that certificates cannot contain.
     #[error("invalid validity period: a certificate must expire after it becomes valid, and no later than its CA")]
     Times,
-    /// An error of the crypto library, which gives no reason.
     #[error("the crypto library failed to {0}")]
     Crypto(&'static str),
 }

@@ -2,82 +2,67 @@
 
 use super::Error;
 use super::authority::{self, Authority, AuthorityData, Made, TLS_CERTIFICATE, TLS_KEY};
-use super::client_config;
-use super::issue::{CertificateSigner, Draft, Purpose};
+use super::issue::{Draft, Purpose};
 use super::key::NewKey;
 use super::request::read_request;
 use aws_lc_rs::rsa::KeySize;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use primitives::time_math::{after, before};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The largest difference of clocks that is expected: the validity of a certificate starts so long before it is issued.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+
+/// Returns the validity of a certificate that is issued now.
+#[must_use]
+pub fn validity(now: Timestamp, lifetime: SignedDuration) -> Range<Timestamp> {
+    before(now, CLOCK_SKEW)..after(now, lifetime)
+}
 
 /// The key in the Secret of argocd-agent's principal that holds the signing key of its tokens.
 const JWT_KEY: &str = "jwt.key";
 
 /// A certificate or key to create when a write is carried out: a decision without secrets.
+///
+/// A certificate ends at most with the CA that issues it. The common name of a CA is its [`authority_name`](super::authority_name).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the other fields need no more than their names")]
 pub enum Recipe {
     /// A signing key for tokens: RSA-4096. Makes `jwt.key`.
     Jwt,
     /// A first CA: RSA-3072, because OCM's signer reads only RSA keys. Makes `tls.crt` and `tls.key`.
     Authority {
-        /// The common name: [`authority_name`](super::authority_name).
         common_name: String,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity.
-        not_after: Timestamp,
+        validity: Range<Timestamp>,
     },
     /// An additional CA, which is trusted from now on and does not sign yet. Makes `tls.crt`, with the new CA last, and
     /// `next.key`.
     NextAuthority {
-        /// The common name: [`authority_name`](super::authority_name).
         common_name: String,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity.
-        not_after: Timestamp,
-        /// The CA that signs until then.
+        validity: Range<Timestamp>,
         authority: Authority,
     },
     /// The promotion of the next CA, which signs from now on while the others are still trusted. Makes `tls.crt`, with the next
     /// CA first, and `tls.key`; removes `next.key`.
-    Promote {
-        /// The CA that signs until then.
-        authority: Authority,
-    },
+    Promote { authority: Authority },
     /// The end of trust in all CAs but the signing one and the next one, if any. Makes `tls.crt`.
-    Drop {
-        /// The CA that stays.
-        authority: Authority,
-    },
+    Drop { authority: Authority },
     /// A server certificate with a P-256 key, valid for clients as well. Makes `tls.crt` and `tls.key`.
     Server {
-        /// The common name.
         common_name: String,
         /// The names of the server: DNS names, and IP addresses as text.
         names: BTreeSet<Box<str>>,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity, at most that of the CA.
-        not_after: Timestamp,
-        /// The issuing CA.
+        validity: Range<Timestamp>,
         authority: Authority,
     },
     /// A client certificate with a P-256 key, for a cluster Secret of Argo CD. Makes `config`: the connection with its trusted
     /// CAs.
     Client {
-        /// The common name.
         common_name: String,
-        /// The organizations.
-        organizations: Vec<Box<str>>,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity, at most that of the CA.
-        not_after: Timestamp,
-        /// The issuing CA.
+        validity: Range<Timestamp>,
         authority: Authority,
     },
     /// A client certificate for a request whose sender has the key. Makes `certificate`, for a CertificateSigningRequest. It
@@ -87,11 +72,7 @@ pub enum Recipe {
         key: Box<str>,
         /// The request (PKCS#10) in PEM.
         request: String,
-        /// The start of validity.
-        not_before: Timestamp,
-        /// The end of validity, at most that of the CA.
-        not_after: Timestamp,
-        /// The issuing CA.
+        validity: Range<Timestamp>,
         authority: Authority,
     },
 }
@@ -127,84 +108,48 @@ impl Recipe {
 /// Returns the problem of the recipe or of the CA's Secret, without any part of a key.
 pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, Error> {
     let given = || authority.ok_or(Error::NoAuthority);
+    let tls = |(certificate, key)| BTreeMap::from([(TLS_CERTIFICATE, Some(certificate)), (TLS_KEY, Some(key))]);
     match recipe {
         Recipe::Jwt => Ok(BTreeMap::from([(JWT_KEY, Some(NewKey::rsa(KeySize::Rsa4096)?.pem))])),
-        Recipe::Authority {
-            common_name,
-            not_before,
-            not_after,
-        } => {
-            let (certificate, key) = authority::create(common_name, *not_before, *not_after)?;
-            Ok(BTreeMap::from([
-                (TLS_CERTIFICATE, Some(certificate)),
-                (TLS_KEY, Some(key)),
-            ]))
-        }
+        Recipe::Authority { common_name, validity } => Ok(tls(authority::create(common_name, validity)?)),
         Recipe::NextAuthority {
-            common_name,
-            not_before,
-            not_after,
-            ..
-        } => authority::announce(given()?, common_name, *not_before, *not_after),
+            common_name, validity, ..
+        } => authority::announce(given()?, common_name, validity),
         Recipe::Promote { .. } => authority::promote(given()?),
         Recipe::Drop { .. } => authority::drop_others(given()?),
         Recipe::Server {
             common_name,
             names,
-            not_before,
-            not_after,
+            validity,
             ..
         } => {
             let draft = Draft {
-                purpose: Purpose::Server,
-                common_name,
-                organizations: &[],
                 names,
-                not_before: *not_before,
-                not_after: *not_after,
+                ..Draft::new(Purpose::Server, common_name, validity.clone())
             };
-            let (certificate, key) = new_leaf(&draft, given()?)?;
-            Ok(BTreeMap::from([
-                (TLS_CERTIFICATE, Some(certificate)),
-                (TLS_KEY, Some(key)),
-            ]))
+            Ok(tls(new_leaf(&draft, given()?)?))
         }
         Recipe::Client {
-            common_name,
-            organizations,
-            not_before,
-            not_after,
-            ..
+            common_name, validity, ..
         } => {
-            let draft = Draft {
-                purpose: Purpose::Client,
-                common_name,
-                organizations,
-                names: &BTreeSet::new(),
-                not_before: *not_before,
-                not_after: *not_after,
-            };
             let authority = given()?;
-            let (certificate, key) = new_leaf(&draft, authority)?;
-            let config = client_config::write(certificate, key, authority.bundle());
-            Ok(BTreeMap::from([("config", Some(config))]))
+            let (certificate, key) = new_leaf(&Draft::new(Purpose::Client, common_name, validity.clone()), authority)?;
+            // Argo CD's `ClusterConfig`.
+            let config = json!({"tlsClientConfig": {
+                "insecure": false,
+                "certData": ByteString(certificate),
+                "keyData": ByteString(key),
+                "caData": ByteString(authority.bundle().to_vec()),
+            }});
+            Ok(BTreeMap::from([("config", Some(config.to_string().into_bytes()))]))
         }
-        Recipe::Sign {
-            request,
-            not_before,
-            not_after,
-            ..
-        } => {
+        Recipe::Sign { request, validity, .. } => {
             let request = read_request(request.as_bytes())?;
             let draft = Draft {
-                purpose: Purpose::Client,
-                common_name: &request.common_name,
                 organizations: &request.organizations,
-                names: &BTreeSet::new(),
-                not_before: *not_before,
-                not_after: *not_after,
+                ..Draft::new(Purpose::Client, &request.common_name, validity.clone())
             };
-            let certificate = given()?.signer()?.sign(&draft, request.public())?;
+            let certificate = given()?.signer()?.sign(&draft, &request.public)?;
             Ok(BTreeMap::from([("certificate", Some(certificate))]))
         }
     }
@@ -218,23 +163,13 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
 pub fn self_signed(
     common_name: &str,
     names: &BTreeSet<Box<str>>,
-    not_before: Timestamp,
-    not_after: Timestamp,
+    validity: Range<Timestamp>,
 ) -> Result<(Vec<u8>, Vec<u8>), Error> {
     let draft = Draft {
-        purpose: Purpose::Server,
-        common_name,
-        organizations: &[],
         names,
-        not_before,
-        not_after,
+        ..Draft::new(Purpose::Server, common_name, validity)
     };
-    let key = NewKey::p256()?;
-    let issuer = CertificateSigner {
-        certificate: None,
-        key: &key.key,
-    };
-    Ok((draft.issue(key.key.public(), &issuer)?, key.pem))
+    draft.self_signed(NewKey::p256()?)
 }
 
 /// Issues a certificate for a new key, and returns both in PEM.

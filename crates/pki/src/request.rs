@@ -1,7 +1,6 @@
 //! Reads certificate requests (PKCS#10).
 
 use super::Error;
-use super::key::KeyId;
 use super::signed::{self, Signed, Subject};
 use der::asn1::AnyRef;
 use der::oid::AssociatedOid;
@@ -21,9 +20,7 @@ pub struct SigningRequest {
     pub organizations: Box<[Box<str>]>,
     /// The requested alternative names: DNS names, IP addresses, mail addresses and URIs, as text. `make` ignores them.
     pub names: BTreeSet<Box<str>>,
-    key: KeyId,
-    /// The public key in DER.
-    public: Box<[u8]>,
+    pub(super) public: Box<[u8]>,
 }
 
 /// The signed part of a request.
@@ -34,18 +31,6 @@ pub(super) struct CertificationRequestInfo<'a> {
     pub(super) key: AnyRef<'a>,
     #[asn1(context_specific = "0", tag_mode = "IMPLICIT")]
     pub(super) attributes: Attributes,
-}
-
-impl SigningRequest {
-    /// Returns true if the request is for this key.
-    #[must_use]
-    pub fn has_key(&self, key: &KeyId) -> bool {
-        self.key == *key
-    }
-
-    pub(super) fn public(&self) -> &[u8] {
-        &self.public
-    }
 }
 
 /// Reads a request in PEM.
@@ -70,13 +55,11 @@ pub fn read_request(pem: &[u8]) -> Result<SigningRequest, Error> {
     if !subject.is_plain {
         return Err(Error::Subject);
     }
-    let public = body.key.to_der().map_err(unread)?;
     Ok(SigningRequest {
         common_name: subject.common_name,
         organizations: subject.organizations,
         names: names(&body).map_err(unread)?,
-        key: KeyId::new(&public),
-        public: public.into(),
+        public: body.key.to_der().map_err(unread)?.into(),
     })
 }
 

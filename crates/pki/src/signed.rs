@@ -6,7 +6,7 @@ use der::oid::db::rfc4519::{COMMON_NAME, ORGANIZATION_NAME};
 use der::{Encode, Sequence, Tag, Tagged};
 use rustls::crypto::aws_lc_rs::default_provider;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
@@ -56,7 +56,6 @@ impl Signed<'_> {
     }
 }
 
-/// The names in a subject.
 pub(super) struct Subject {
     pub(super) common_name: Box<str>,
     pub(super) organizations: Box<[Box<str>]>,
@@ -114,12 +113,9 @@ fn name(name: &GeneralName) -> Option<Box<str>> {
             Some(text.as_str().into())
         }
         GeneralName::IpAddress(bytes) => {
-            let (four, six) = (
-                <[u8; 4]>::try_from(bytes.as_bytes()),
-                <[u8; 16]>::try_from(bytes.as_bytes()),
-            );
-            let address = four.map(|bytes| IpAddr::V4(Ipv4Addr::from(bytes)));
-            let address = address.or_else(|_| six.map(|bytes| IpAddr::V6(Ipv6Addr::from(bytes))));
+            let bytes = bytes.as_bytes();
+            let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+            let address = four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
             address.ok().map(|address| address.to_canonical().to_string().into())
         }
         _ => None,

@@ -1,6 +1,5 @@
-//! Tests of the certificates with other implementations: rustls, in memory, and OpenSSL, whose command must be installed.
+//! Tests of the certificates with another implementation: OpenSSL, whose command must be installed.
 
-mod handshake;
 mod properties;
 mod reading;
 mod recipes;
@@ -69,8 +68,7 @@ fn names(names: &[&str]) -> BTreeSet<Box<str>> {
 fn new_authority() -> Made {
     let recipe = Recipe::Authority {
         common_name: authority_name(at(0)),
-        not_before: at(0),
-        not_after: at(365),
+        validity: at(0)..at(365),
     };
     make(&recipe, None).unwrap()
 }
@@ -82,8 +80,7 @@ fn server() -> Recipe {
     Recipe::Server {
         common_name: "argocd-agent-principal".into(),
         names: names(&["principal.argocd.svc", "*.example.com", "10.0.0.1", "::1"]),
-        not_before: at(1),
-        not_after: at(31),
+        validity: at(1)..at(31),
         authority: authority(),
     }
 }
@@ -93,8 +90,7 @@ fn sign(request: Vec<u8>) -> Recipe {
     Recipe::Sign {
         key: "certificate".into(),
         request: String::from_utf8(request).unwrap(),
-        not_before: at(1),
-        not_after: at(2),
+        validity: at(1)..at(2),
         authority: authority(),
     }
 }

@@ -62,7 +62,7 @@ pub(crate) mod tests {
         let settings = Settings::default();
         let retention = Retention::Owned;
         let desired = Desired::build(application, ("eu1", "shop-0a1b2"), &settings, requests, None, retention);
-        let mut work = as_stored(&desired.object());
+        let mut work = as_stored(desired.object());
         if let Some(reported) = reported {
             work["status"] = json!({"resourceStatus": {"manifests": [reported]}});
         }

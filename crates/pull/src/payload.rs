@@ -24,14 +24,6 @@ pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'
     }
 }
 
-/// Returns true if this AppProject of the hub is delivered. Every Argo CD creates its own default project.
-#[must_use]
-pub fn is_delivered(project: &Value, settings: &Settings) -> bool {
-    let is_default = text_at(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
-        && text_at(project, "/metadata/namespace") == Some(&*settings.argocd);
-    settings.project && !is_default
-}
-
 /// Returns all objects of the work in dependency order. `project` is the hub's AppProject of the Application.
 #[must_use]
 pub fn manifests(
@@ -44,11 +36,13 @@ pub fn manifests(
     if settings.namespace {
         manifests.push(namespace_object(namespace(application, settings), settings));
     }
-    manifests.extend(
-        project
-            .filter(|project| is_delivered(project, settings))
-            .map(project_object),
-    );
+    // Every Argo CD creates its own default project.
+    let is_default = |project: &Value| {
+        text_at(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
+            && text_at(project, "/metadata/namespace") == Some(&*settings.argocd)
+    };
+    let project = project.filter(|project| settings.project && !is_default(project));
+    manifests.extend(project.map(project_object));
     manifests.push(self::application(application, settings, requests));
     manifests
 }
@@ -57,8 +51,8 @@ pub fn manifests(
 #[must_use]
 pub fn application(application: &Application, settings: &Settings, requests: &Requests) -> Value {
     let mut base: Value = serde_json::from_str(&application.base).expect("it was written as JSON");
-    let mut annotations = taken(&mut base, "annotations");
-    let mut labels = taken(&mut base, "labels");
+    let mut annotations = entries(base.get("annotations"));
+    let mut labels = entries(base.get("labels"));
     if let Some(set) = set(application) {
         labels.insert(names::OF_SET.to_owned(), json!("true"));
         annotations.insert(names::SET.to_owned(), json!(set));
@@ -116,23 +110,17 @@ fn point(destination: &mut Map<String, Value>, application: &Application, settin
 }
 
 fn namespace_object(name: &str, settings: &Settings) -> Value {
-    let mut labels = Map::new();
+    let mut metadata = json!({"name": name, "annotations": {names::SYNC_OPTIONS: "Delete=false"}});
     if settings.dialect == Dialect::Acm {
-        labels.insert(names::MANAGED_BY.to_owned(), json!(settings.argocd));
+        metadata["labels"] = json!({names::MANAGED_BY: settings.argocd});
     }
-    let mut annotations = Map::new();
-    annotations.insert(names::SYNC_OPTIONS.to_owned(), json!("Delete=false"));
-    json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": metadata(name, None, labels, annotations),
-    })
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 }
 
 fn project_object(project: &Value) -> Value {
-    let mut annotations = texts(project, "annotations");
+    let mut annotations = entries(project.pointer("/metadata/annotations"));
     annotations.retain(|name, _| is_copied(name));
-    let mut labels = texts(project, "labels");
+    let mut labels = entries(project.pointer("/metadata/labels"));
     labels.remove(names::ARGO_CD_INSTANCE);
     let name = text_at(project, "/metadata/name").unwrap_or_default();
     let namespace = text_at(project, "/metadata/namespace");
@@ -164,25 +152,14 @@ fn metadata(
     metadata
 }
 
-fn taken(object: &mut Value, key: &str) -> Map<String, Value> {
-    match object[key].take() {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
-}
-
-/// Returns a map of strings in an object's metadata.
-fn texts(object: &Value, map: &str) -> Map<String, Value> {
-    let map = object
-        .get("metadata")
-        .and_then(|metadata| metadata.get(map)?.as_object());
-    map.cloned().unwrap_or_default()
+fn entries(map: Option<&Value>) -> Map<String, Value> {
+    map.and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hub_state::testing::pull::{annotate, application, object, read_application};
+    use hub_state::testing::pull::{annotate, application};
 
     fn pull() -> Settings {
         Settings::default()
@@ -282,16 +259,6 @@ mod tests {
             object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x");
         });
         assert_eq!(it["metadata"]["labels"]["app.kubernetes.io/instance"], "x");
-    }
-
-    #[test]
-    fn application_on_the_hub_keeps_its_destination() {
-        let hub = object(|_| ());
-        let application = read_application(&hub);
-        let payload = super::application(&application, &pull(), &Requests::default());
-        assert_ne!(payload["spec"], hub["spec"]);
-        assert_eq!(hub, object(|_| ()), "nothing of it is changed");
-        assert!(application.base.contains("https://eu1-control-plane:6443"));
     }
 
     #[test]

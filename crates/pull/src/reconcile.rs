@@ -7,7 +7,6 @@
 mod mappers;
 
 use crate::status::StatusInputs;
-use crate::tenancy::Undeliverable;
 use crate::work::{Desired, next_retention};
 use crate::{payload, requests, status, tenancy};
 use hub_state::annotations::SKIP_RECONCILE;
@@ -16,11 +15,10 @@ use hub_state::condition_types::{APPLY_ERROR, ON_HOLD, OVERDUE, UNREACHABLE, unr
 use hub_state::model::{Application, Kind};
 use hub_state::pull;
 use hub_state::pull::forwarded::Forwarded;
-use hub_state::pull::mirrored_status::{Condition, MirroredStatus};
-use hub_state::pull::{mirrored_status, work_name};
+use hub_state::pull::mirrored_status::{self, Condition, MirroredStatus};
+use hub_state::pull::work_name;
 use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
-use ocm::hold::Hold;
 use ocm::resources::{APPLICATIONS, WORKS};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
@@ -67,34 +65,32 @@ const REASONS: [(&str, &str); 6] = [
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let works = cache.pull_works(object_ref);
     let application = cache.application(object_ref);
-    let mut writes = match application.map(|it| (it, it.pull.as_deref())) {
-        // If the hub lists no Application at all, the hub itself may be broken.
-        None if !cache.is_application_list_certain() => Vec::new(),
-        None => removed(&works, Some(object_ref)),
-        Some((_, None)) => removed(&works, None),
-        // argocd-agent's principal copies the Applications of an autonomous agent there, with their labels.
-        Some(_) if works.is_empty() && is_of_cluster(cache, object_ref, context) => return None,
-        Some((application, Some(pull))) if pull.deleting => {
-            deletion_writes(cache, object_ref, (application, pull), &works, context)
-        }
-        Some((_, Some(_))) if is_of_cluster(cache, object_ref, context) => return None,
-        Some((application, Some(pull))) => {
-            return desired_writes(cache, object_ref, (application, pull), &works, context);
-        }
-    };
-    wait_for_holds(cache, &mut writes, context);
-    if writes.is_empty() || context.settings.pull.read_only {
-        return None;
-    }
-    Some(action(object_ref, application, writes))
-}
-
-/// Removes the writes of works of managed clusters on hold, which the API server would refuse.
-fn wait_for_holds(cache: &Cache, writes: &mut Vec<Write>, context: &Context<'_>) {
-    writes.retain(|write| {
-        let cluster = &write.object_ref.namespace;
-        write.resource.plural != WORKS.plural || cache.hold(cluster, context.now).is_none()
+    let reconciled = application.and_then(|application| {
+        Some(PulledApplication {
+            cache,
+            context,
+            object_ref,
+            application,
+            pull: application.pull.as_deref()?,
+            works: &works,
+        })
     });
+    // argocd-agent's principal copies the Applications of an autonomous agent to the namespace of its cluster, with their labels.
+    let is_of_cluster =
+        *object_ref.namespace != *context.settings.pull.argocd && cache.cluster(&object_ref.namespace).is_some();
+    let (writes, event) = match reconciled {
+        Some(it) if is_of_cluster && (works.is_empty() || !it.pull.deleting) => return None,
+        Some(it) if !it.pull.deleting => it.desired_writes(),
+        _ if context.settings.pull.read_only => return None,
+        Some(it) => (it.deletion_writes(), None),
+        None if application.is_some() => (removed(cache, &works, None, context), None),
+        // If the hub lists no Application at all, the hub itself may be broken.
+        None if !cache.is_application_list_certain() => return None,
+        None => (removed(cache, &works, Some(object_ref), context), None),
+    };
+    let uid = application.map_or_else(|| "".into(), |application| application.uid.clone());
+    let involved_object = InvolvedObject::new(&APPLICATIONS, object_ref.clone(), uid);
+    (!writes.is_empty()).then(|| Action::new(involved_object, writes, event))
 }
 
 /// Returns when a hold of the Application's clusters ends by itself.
@@ -106,26 +102,16 @@ fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> 
     cache.end_of_hold(clusters, context.now)
 }
 
-/// Returns true if the namespace of an Application is a managed cluster's, and not Argo CD's.
-fn is_of_cluster(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> bool {
-    *object_ref.namespace != *context.settings.pull.argocd && cache.cluster(&object_ref.namespace).is_some()
-}
-
-fn action(object_ref: &ObjectRef, application: Option<&Application>, writes: Vec<Write>) -> Action {
-    Action::new(
-        InvolvedObject::new(
-            &APPLICATIONS,
-            object_ref.clone(),
-            application.map_or_else(|| "".into(), |application| application.uid.clone()),
-        ),
-        writes,
-        None,
-    )
-}
-
-/// Deletes works, unless the API server still has the Application.
-fn removed(works: &[PullWorkRef<'_>], unless_exists: Option<&ObjectRef>) -> Vec<Write> {
-    let staying = works.iter().filter(|it| !it.pull_work.deleting);
+/// Deletes works, unless the API server still has the Application. Works of managed clusters on hold stay: the API server would
+/// refuse the deletion.
+fn removed<'w>(
+    cache: &Cache,
+    works: impl IntoIterator<Item = &'w PullWorkRef<'w>>,
+    unless_exists: Option<&ObjectRef>,
+    context: &Context<'_>,
+) -> Vec<Write> {
+    let is_on_hold = |it: &PullWorkRef<'_>| cache.hold(&it.object_ref.namespace, context.now).is_some();
+    let staying = works.into_iter().filter(|it| !it.pull_work.deleting && !is_on_hold(it));
     let delete = |it: &PullWorkRef<'_>| {
         Write::delete(
             &WORKS,
@@ -137,309 +123,245 @@ fn removed(works: &[PullWorkRef<'_>], unless_exists: Option<&ObjectRef>) -> Vec<
     staying.map(delete).collect()
 }
 
-/// Returns the writes for an Application that is being deleted. With a finalizer of Argo CD, the Application stays until the
-/// managed cluster has deleted the deployed objects, as if Argo CD on the hub had deployed them. Without one, the controller
-/// waits for nothing.
-fn deletion_writes(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    (application, pull): (&Application, &pull::Application),
-    works: &[PullWorkRef<'_>],
-    context: &Context<'_>,
-) -> Vec<Write> {
-    let Some(release) = pull.release() else {
-        return Vec::new();
-    };
-    let mut writes = removed(works, None);
-    wait_for_holds(cache, &mut writes, context);
-    if let Some(why) = unreadable(cache, pull) {
-        let cluster = pull.cluster.as_deref().unwrap_or_default();
-        let desired = desired(cache, (application, pull), (cluster, None), Some(&why), context);
-        let body = pull.patch(
-            Forwarded::default(),
-            mirrored_status::patch(&pull.current, &desired, false),
-        );
-        writes.extend(body.map(|body| patch(&APPLICATIONS, object_ref, body)));
-        return writes;
-    }
-    let Some(kept) = trusted(works, pull.cluster.as_deref()) else {
-        writes.push(patch(&APPLICATIONS, object_ref, release));
-        return writes;
-    };
-    // The agent's report during the deletion, such as an error that blocks it.
-    if writes.is_empty() || refused(cache, object_ref).is_some() {
-        let desired = desired(
-            cache,
-            (application, pull),
-            (&kept.object_ref.namespace, Some(kept)),
-            None,
-            context,
-        );
-        let body = pull.patch(
-            Forwarded::default(),
-            mirrored_status::patch(&pull.current, &desired, false),
-        );
-        writes.splice(0..0, body.map(|body| patch(&APPLICATIONS, object_ref, body)));
-    }
-    writes
-}
-
-/// Returns the API server's reason for rejecting the last write for an Application.
-fn refused<'i>(cache: &'i Cache, object_ref: &ObjectRef) -> Option<&'i str> {
-    cache.refusal(CONTROLLER.name, CONTROLLER.kind, object_ref)
-}
-
-/// Returns the work whose status is trusted and whose deletion must complete first: one on the Application's cluster, or else one
-/// with a name that only its works have. Another cluster's agent may claim that one of its works carries any Application.
-fn trusted<'w, 'i>(works: &'w [PullWorkRef<'i>], cluster: Option<&str>) -> Option<&'w PullWorkRef<'i>> {
-    let is_on_cluster = |it: &&PullWorkRef<'_>| Some(&*it.object_ref.namespace) == cluster;
-    let named = || works.iter().find(|it| it.is_named);
-    works
-        .iter()
-        .filter(is_on_cluster)
-        .min_by_key(|it| (it.pull_work.deleting, !it.is_named))
-        .or_else(named)
-}
-
 fn patch(resource: &'static Resource, object_ref: &ObjectRef, body: Value) -> Write {
     Write::patch(resource, object_ref.clone(), body)
 }
 
-/// Returns the writes for an Application that is not being deleted.
-fn desired_writes(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    (application, pull): (&Application, &pull::Application),
-    works: &[PullWorkRef<'_>],
-    context: &Context<'_>,
-) -> Option<Action> {
-    let settings = &context.settings.pull;
-    let target = match unreadable(cache, pull) {
-        Some(why) => Err(why),
-        None => target(cache, object_ref, (pull, works), settings),
-    };
-    let mut writes = Vec::new();
-    let mut forwarded = Forwarded::default();
-    let kept = match target {
-        Ok(cluster) => {
-            let name = name(cache, object_ref, pull, (cluster, works), &settings.argocd);
-            let here = works.iter().filter(|it| *it.object_ref.namespace == *cluster);
-            let kept = here.min_by_key(|it| (it.pull_work.deleting, !it.is_named, *it.object_ref.name != *name));
-            let (requests, removable) = requests::requests(pull, kept.map(|it| it.pull_work));
-            let project = cache.project(pull.project_name());
-            let retention = next_retention(settings, kept.map(|it| it.pull_work));
-            let desired = Desired::build(pull, (cluster, &name), settings, &requests, project, retention);
-            writes.extend(delivered(&desired, &ObjectRef::new(cluster, &name), kept));
-            forwarded = removable;
-            if !settings.read_only {
-                let others = works
-                    .iter()
-                    .filter(|it| kept.is_none_or(|kept| it.object_ref != kept.object_ref));
-                writes.extend(removed(&others.copied().collect::<Vec<_>>(), None));
+/// An Application of the pull model, and the works that may carry it.
+struct PulledApplication<'i> {
+    cache: &'i Cache,
+    context: &'i Context<'i>,
+    object_ref: &'i ObjectRef,
+    application: &'i Application,
+    pull: &'i pull::Application,
+    works: &'i [PullWorkRef<'i>],
+}
+
+impl<'i> PulledApplication<'i> {
+    /// Returns the writes for an Application that is being deleted. With a finalizer of Argo CD, the Application stays until the
+    /// managed cluster has deleted the deployed objects, as if Argo CD on the hub had deployed them. Without one, the controller
+    /// waits for nothing.
+    fn deletion_writes(&self) -> Vec<Write> {
+        let Some(release) = self.pull.release() else {
+            return Vec::new();
+        };
+        let mut writes = removed(self.cache, self.works, None, self.context);
+        let kept = match self.unreadable() {
+            Some(why) => {
+                let cluster = self.pull.cluster.as_deref().unwrap_or_default();
+                let (status, _) = self.write_status((cluster, None), Some(&why), Forwarded::default(), false);
+                writes.extend(status);
+                return writes;
             }
-            wait_for_holds(cache, &mut writes, context);
-            let is_on_hold = cache.hold(cluster, context.now).is_some();
-            // The status of a new work is written after its creation: by then the agent may have reported.
-            if kept.is_none() && !is_on_hold && refused(cache, object_ref).is_none() {
-                return Some(action(object_ref, Some(application), writes));
-            }
-            kept
+            None => self.trusted(),
+        };
+        let Some(kept) = kept else {
+            writes.push(patch(&APPLICATIONS, self.object_ref, release));
+            return writes;
+        };
+        // The agent's report during the deletion, such as an error that blocks it.
+        if writes.is_empty() || self.refused().is_some() {
+            let on = (&*kept.object_ref.namespace, Some(kept));
+            let (status, _) = self.write_status(on, None, Forwarded::default(), false);
+            writes.splice(0..0, status);
         }
-        // The existing work keeps running.
-        Err(_) => trusted(works, pull.cluster.as_deref()),
-    };
-    let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |it| &it.object_ref.namespace);
-    let pull_work = kept.map(|it| it.pull_work);
-    let desired = desired(
-        cache,
-        (application, pull),
-        (cluster, kept),
-        target.as_ref().err(),
-        context,
-    );
-    let comparison_requested = status::is_comparison_requested(pull_work);
-    let body = pull.patch(
-        forwarded,
-        mirrored_status::patch(&pull.current, &desired, comparison_requested),
-    );
-    let event = new_conditions(&pull.current, &desired);
-    let body = body.map(|body| patch(&APPLICATIONS, object_ref, body));
-    if comparison_requested || refused(cache, object_ref).is_some() {
-        // The work keeps a refresh until its result is on the hub. If the API server rejects the work again, it skips the writes
-        // after it.
-        writes.splice(0..0, body);
-    } else {
-        writes.extend(body);
+        writes
     }
-    if writes.is_empty() {
-        return None;
+
+    /// Returns the API server's reason for rejecting the last write for the Application.
+    fn refused(&self) -> Option<&'i str> {
+        self.cache.refusal(CONTROLLER.name, CONTROLLER.kind, self.object_ref)
     }
-    Some(Action {
-        events: event.into_iter().collect(),
-        ..action(object_ref, Some(application), writes)
-    })
-}
 
-/// Returns the reason why nothing can be decided about the work of an Application: it exists and cannot be read.
-fn unreadable(cache: &Cache, pull: &pull::Application) -> Option<Undeliverable> {
-    let (object_ref, why) = cache.unreadable_work(pull)?;
-    Some(Undeliverable::new(format!(
-        "ManifestWork {object_ref} cannot be read: {why}: correct the Application, and delete the ManifestWork"
-    )))
-}
+    /// Returns the work whose status is trusted and whose deletion must complete first: one on the Application's cluster, or else
+    /// one with a name that only its works have. Another cluster's agent may claim that one of its works carries any Application.
+    fn trusted(&self) -> Option<&'i PullWorkRef<'i>> {
+        let cluster = self.pull.cluster.as_deref();
+        let on_cluster = self
+            .works
+            .iter()
+            .filter(|it| Some(&*it.object_ref.namespace) == cluster);
+        on_cluster
+            .min_by_key(|it| (it.pull_work.deleting, !it.is_named))
+            .or_else(|| self.works.iter().find(|it| it.is_named))
+    }
 
-/// Returns the managed cluster of an Application.
-///
-/// # Errors
-/// Returns the reason why there is none.
-fn target<'p>(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    (pull, works): (&'p pull::Application, &[PullWorkRef<'_>]),
-    settings: &pull::Settings,
-) -> Result<&'p str, Undeliverable> {
-    tenancy::check_namespace(&object_ref.namespace, settings, cache.namespaces())?;
-    let cluster = pull.cluster.as_deref().ok_or_else(|| {
-        let annotation = ocm::pull_model::CLUSTER;
-        Undeliverable::new(format!("the annotation {annotation} names no managed cluster"))
-    })?;
-    let undeliverable = |reason| Err(Undeliverable::new(reason));
-    match cache.cluster(cluster) {
-        None => undeliverable(format!("ManagedCluster {cluster} does not exist")),
-        Some(known) if known.deleting => undeliverable(format!("ManagedCluster {cluster} is being deleted")),
-        Some(_) if settings.placement && !cache.is_selected(&object_ref.namespace, cluster) => undeliverable(format!(
-            "no Placement in Namespace {} selects ManagedCluster {cluster}",
-            object_ref.namespace
-        )),
-        Some(_) if settings.project && cache.project(pull.project_name()).is_none() => undeliverable(format!(
-            "AppProject {}/{} does not exist",
-            settings.argocd,
-            pull.project_name()
-        )),
-        Some(_) if cache.is_hub(cluster) && is_itself(pull, settings) => undeliverable(format!(
-            "ManagedCluster {cluster} is the hub itself, whose agent would apply the Application onto itself: remove the label {}, \
-             or name another cluster",
-            ocm::pull_model::PULL
-        )),
-        // The cluster's agent can write the mark of the hub, so it stops no Application that the cluster has.
-        Some(_) if cache.may_be_hub(cluster) && works.is_empty() && is_itself(pull, settings) => {
-            undeliverable(format!(
+    /// Returns the writes for an Application that is not being deleted, and the Event for its new conditions.
+    fn desired_writes(&self) -> (Vec<Write>, Option<Event>) {
+        let Self { cache, pull, works, .. } = *self;
+        let settings = &self.context.settings.pull;
+        let target = self.target();
+        let mut writes = Vec::new();
+        let mut forwarded = Forwarded::default();
+        let kept = match target {
+            Ok(cluster) => {
+                let name = self.name(cluster);
+                let here = works.iter().filter(|it| *it.object_ref.namespace == *cluster);
+                let kept = here.min_by_key(|it| (it.pull_work.deleting, !it.is_named, *it.object_ref.name != *name));
+                let (requests, removable) = requests::requests(pull, kept.map(|it| it.pull_work));
+                forwarded = removable;
+                let project = cache.project(pull.project_name());
+                let retention = next_retention(settings, kept.map(|it| it.pull_work));
+                let desired = Desired::build(pull, (cluster, &name), settings, &requests, project, retention);
+                let is_on_hold = cache.hold(cluster, self.context.now).is_some();
+                if !is_on_hold {
+                    writes.extend(delivered(&desired, ObjectRef::new(cluster, &name), kept));
+                }
+                if !settings.read_only {
+                    let is_other = |it: &&PullWorkRef<'_>| kept.is_none_or(|kept| it.object_ref != kept.object_ref);
+                    writes.extend(removed(cache, works.iter().filter(is_other), None, self.context));
+                }
+                // The status of a new work is written after its creation: by then the agent may have reported.
+                if kept.is_none() && !is_on_hold && self.refused().is_none() {
+                    return (writes, None);
+                }
+                kept
+            }
+            // The existing work keeps running.
+            Err(_) => self.trusted(),
+        };
+        let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |it| &it.object_ref.namespace);
+        let compares = status::is_comparison_requested(kept.map(|it| it.pull_work));
+        let (status, event) = self.write_status((cluster, kept), target.as_ref().err(), forwarded, compares);
+        if compares || self.refused().is_some() {
+            // The work keeps a refresh until its result is on the hub. If the API server rejects the work again, it skips the
+            // writes after it.
+            writes.splice(0..0, status);
+        } else {
+            writes.extend(status);
+        }
+        (writes, event)
+    }
+
+    /// Returns the reason why nothing can be decided about the work of the Application: it exists and cannot be read.
+    fn unreadable(&self) -> Option<String> {
+        let (object_ref, why) = self.cache.unreadable_work(self.pull)?;
+        Some(format!(
+            "ManifestWork {object_ref} cannot be read: {why}: correct the Application, and delete the ManifestWork"
+        ))
+    }
+
+    /// Returns the managed cluster of the Application.
+    ///
+    /// # Errors
+    /// Returns the reason why there is none.
+    fn target(&self) -> Result<&'i str, String> {
+        let Self { cache, pull, .. } = *self;
+        let (namespace, settings) = (&self.object_ref.namespace, &self.context.settings.pull);
+        self.unreadable().map_or(Ok(()), Err)?;
+        tenancy::check_namespace(namespace, settings, cache.namespaces())?;
+        let cluster = pull.cluster.as_deref().ok_or_else(|| {
+            let annotation = ocm::pull_model::CLUSTER;
+            format!("the annotation {annotation} names no managed cluster")
+        })?;
+        let project = cache.project(pull.project_name());
+        // The Application in the work has the same namespace and name as the one on the hub.
+        let is_itself = || *pull.namespace == *payload::namespace(pull, settings);
+        Err(match cache.cluster(cluster) {
+            None => format!("ManagedCluster {cluster} does not exist"),
+            Some(known) if known.deleting => format!("ManagedCluster {cluster} is being deleted"),
+            Some(_) if settings.placement && !cache.is_selected(namespace, cluster) => {
+                format!("no Placement in Namespace {namespace} selects ManagedCluster {cluster}")
+            }
+            Some(_) if settings.project && project.is_none() => {
+                format!("AppProject {}/{} does not exist", settings.argocd, pull.project_name())
+            }
+            Some(_) if cache.is_hub(cluster) && is_itself() => format!(
+                "ManagedCluster {cluster} is the hub itself, whose agent would apply the Application onto itself: remove the \
+                 label {}, or name another cluster",
+                ocm::pull_model::PULL
+            ),
+            // The cluster's agent can write the mark of the hub, so it stops no Application that the cluster has.
+            Some(_) if cache.may_be_hub(cluster) && self.works.is_empty() && is_itself() => format!(
                 "ManagedCluster {cluster} may be the hub itself, whose agent would apply the Application onto itself: name \
-             another cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none",
-            ))
-        }
-        Some(_) => {
-            tenancy::check_project(pull, cluster, settings, cache.project(pull.project_name())).map(|()| cluster)
-        }
+                 another cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none",
+            ),
+            Some(_) => return tenancy::check_project(pull, cluster, settings, project).map(|()| cluster),
+        })
     }
-}
 
-/// Returns true if the Application in the work has the same namespace and name as the one on the hub.
-fn is_itself(pull: &pull::Application, settings: &pull::Settings) -> bool {
-    *pull.namespace == *payload::namespace(pull, settings)
-}
-
-/// Returns the name of a new work of an Application on a cluster, which no other work has. If several Applications have the same
-/// short name, the one in Argo CD's namespace gets it.
-fn name(
-    cache: &Cache,
-    object_ref: &ObjectRef,
-    pull: &pull::Application,
-    (cluster, works): (&str, &[PullWorkRef<'_>]),
-    argocd: &str,
-) -> String {
-    let name = work_name::name(pull);
-    let at = ObjectRef::new(cluster, &name);
-    let is_own = works.iter().any(|it| *it.object_ref == at);
-    let is_taken = !is_own && cache.work(Kind::Works, &at).is_some();
-    if is_taken || cache.is_others_name(&name, object_ref) && *object_ref.namespace != *argocd {
-        return work_name::other_name(pull);
+    /// Returns the name of a new work of the Application on a cluster, which no other work has. If several Applications have the
+    /// same short name, the one in Argo CD's namespace gets it.
+    fn name(&self, cluster: &str) -> String {
+        let name = work_name::name(self.pull);
+        let at = ObjectRef::new(cluster, &name);
+        let is_own = self.works.iter().any(|it| *it.object_ref == at);
+        let is_taken = !is_own && self.cache.work(Kind::Works, &at).is_some();
+        let is_elsewhere = *self.object_ref.namespace != *self.context.settings.pull.argocd;
+        if is_taken || is_elsewhere && self.cache.is_others_name(&name, self.object_ref) {
+            return work_name::other_name(self.pull);
+        }
+        name
     }
-    name
+
+    /// Returns the write of what differs in the status and of forwarded requests, and the Event for new conditions.
+    fn write_status(
+        &self,
+        (cluster, kept): (&str, Option<&PullWorkRef<'_>>),
+        undeliverable: Option<&String>,
+        forwarded: Forwarded,
+        compares: bool,
+    ) -> (Option<Write>, Option<Event>) {
+        let Self { cache, pull, .. } = *self;
+        let overdue = kept.and_then(|kept| {
+            let work = cache.work(Kind::Works, kept.object_ref)?;
+            cache.overdue(kept.object_ref, work)
+        });
+        let inputs = StatusInputs {
+            application: Some(pull),
+            cluster,
+            pull_work: kept.map(|kept| kept.pull_work),
+            overdue,
+            notes: &self.notes(cluster, undeliverable, overdue),
+            read_only: self.context.settings.pull.read_only,
+            is_ours: !self.application.reconciled,
+            now: self.context.now,
+        };
+        let desired = status::desired(&pull.current, &inputs);
+        let body = pull.patch(forwarded, mirrored_status::patch(&pull.current, &desired, compares));
+        let write = body.map(|body| patch(&APPLICATIONS, self.object_ref, body));
+        (write, new_conditions(&pull.current, &desired))
+    }
+
+    /// Returns the conditions that the controller adds to those of the cluster.
+    fn notes(&self, cluster: &str, undeliverable: Option<&String>, overdue: Option<&str>) -> Vec<Condition> {
+        let of_cluster = |why: &str| format!("{cluster}: {why}");
+        let hold = self.cache.hold(cluster, self.context.now);
+        let notes = [
+            (ERROR, undeliverable.cloned()),
+            (WRITE_ERROR, self.refused().map(str::to_owned)),
+            (UNREACHABLE, unreachable(self.cache.availability(cluster)).map(of_cluster)),
+            (OVERDUE, overdue.map(of_cluster)),
+            (ON_HOLD, hold.map(|hold| of_cluster(&hold.state()))),
+            (
+                RUN_TWICE,
+                self.application.reconciled.then(|| {
+                    format!(
+                        "the annotation {SKIP_RECONCILE}: \"true\" is missing, so Argo CD on the hub runs the Application too: \
+                         add the annotation"
+                    )
+                }),
+            ),
+        ];
+        let condition = |(kind, message): (&str, Option<String>)| {
+            Some(Condition {
+                kind: kind.into(),
+                message: message?.into(),
+                since: None,
+            })
+        };
+        notes.into_iter().filter_map(condition).collect()
+    }
 }
 
 /// Returns the write that creates or updates a work. A work that is being deleted is not written, because the agent is deleting
 /// the applied objects.
-fn delivered(desired: &Desired, object_ref: &ObjectRef, kept: Option<&PullWorkRef<'_>>) -> Option<Write> {
+fn delivered(desired: &Desired, object_ref: ObjectRef, kept: Option<&PullWorkRef<'_>>) -> Option<Write> {
     match kept {
-        None => Some(Write::create(&WORKS, object_ref.clone(), desired.object())),
+        None => Some(Write::create(&WORKS, object_ref, desired.object().clone())),
         Some(it) if it.pull_work.deleting || desired.is_stored(it.pull_work) => None,
         Some(it) => Some(patch(&WORKS, it.object_ref, desired.patch(&it.pull_work.version))),
     }
-}
-
-/// Returns the desired status of an Application.
-fn desired(
-    cache: &Cache,
-    (application, pull): (&Application, &pull::Application),
-    (cluster, kept): (&str, Option<&PullWorkRef<'_>>),
-    undeliverable: Option<&Undeliverable>,
-    context: &Context<'_>,
-) -> MirroredStatus {
-    let overdue = kept.and_then(|kept| {
-        let work = cache.work(Kind::Works, kept.object_ref)?;
-        cache.overdue(kept.object_ref, work)
-    });
-    let inputs = StatusInputs {
-        application: Some(pull),
-        cluster,
-        pull_work: kept.map(|kept| kept.pull_work),
-        overdue,
-        notes: &notes(
-            cache,
-            application,
-            &ObjectRef::new(&pull.namespace, &pull.name),
-            (cluster, cache.hold(cluster, context.now)),
-            (undeliverable, overdue),
-        ),
-        read_only: context.settings.pull.read_only,
-        is_ours: !application.reconciled,
-        now: context.now,
-    };
-    status::desired(&pull.current, &inputs)
-}
-
-/// Returns the conditions that the controller adds to those of the cluster.
-fn notes(
-    cache: &Cache,
-    application: &Application,
-    object_ref: &ObjectRef,
-    (cluster, hold): (&str, Option<&Hold>),
-    (undeliverable, overdue): (Option<&Undeliverable>, Option<&str>),
-) -> Vec<Condition> {
-    let mut notes = Vec::new();
-    let mut note = |kind: &str, message: String| {
-        notes.push(Condition {
-            kind: kind.into(),
-            message: message.into(),
-            since: None,
-        });
-    };
-    if let Some(why) = undeliverable {
-        note(ERROR, why.to_string());
-    }
-    if let Some(why) = refused(cache, object_ref) {
-        note(WRITE_ERROR, why.to_owned());
-    }
-    if let Some(why) = unreachable(cache.availability(cluster)) {
-        note(UNREACHABLE, format!("{cluster}: {why}"));
-    }
-    if let Some(why) = overdue {
-        note(OVERDUE, format!("{cluster}: {why}"));
-    }
-    if let Some(hold) = hold {
-        note(ON_HOLD, format!("{cluster}: {}", hold.state()));
-    }
-    if application.reconciled {
-        note(
-            RUN_TWICE,
-            format!(
-                "the annotation {SKIP_RECONCILE}: \"true\" is missing, so Argo CD on the hub runs the Application \
-                 too: add the annotation"
-            ),
-        );
-    }
-    notes
 }
 
 /// Returns the Event for new conditions.

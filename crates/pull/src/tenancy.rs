@@ -11,34 +11,20 @@ use hub_state::pull::{Application, Settings};
 use ocm::glob::Glob;
 use ocm::pull_model as names;
 use serde_json::Value;
-use thiserror::Error;
-
-/// The reason why an Application cannot be delivered, in one line.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct Undeliverable(String);
-
-impl Undeliverable {
-    /// Creates the reason with this text.
-    #[must_use]
-    pub fn new(reason: String) -> Self {
-        Self(reason)
-    }
-}
 
 /// Checks that Applications are allowed in this namespace.
 ///
 /// # Errors
 /// Returns the reason if they are not.
-pub fn check_namespace(namespace: &str, settings: &Settings, enabled: &Namespaces) -> Result<(), Undeliverable> {
+pub fn check_namespace(namespace: &str, settings: &Settings, enabled: &Namespaces) -> Result<(), String> {
     let argocd = &settings.argocd;
     if namespace == argocd || enabled.has(namespace) {
         return Ok(());
     }
-    Err(Undeliverable::new(format!(
+    Err(format!(
         "Argo CD does not serve Applications in Namespace {namespace}: add it to `{NAMESPACES}` of ConfigMap \
          {argocd}/{CONFIG_MAP}"
-    )))
+    ))
 }
 
 /// Checks that an Application may run on this managed cluster. `project` is its AppProject on the hub, if there is one.
@@ -50,41 +36,41 @@ pub fn check_project(
     cluster: &str,
     settings: &Settings,
     project: Option<&Value>,
-) -> Result<(), Undeliverable> {
+) -> Result<(), String> {
     let (argocd, namespace) = (&settings.argocd, &*application.namespace);
     let is_outside = namespace != argocd;
     let name = application.project_name();
     if is_outside && payload::namespace(application, settings) != namespace {
-        return Err(Undeliverable::new(format!(
+        return Err(format!(
             "the annotation {} is only for Applications in Namespace {argocd}: remove it",
             names::CLUSTER_NAMESPACE
-        )));
+        ));
     }
     let Some(project) = project else {
         // Argo CD creates the default project when it starts and permits everything in it. A hub may have no running Argo CD.
         if name == names::DEFAULT_PROJECT && !is_outside {
             return Ok(());
         }
-        return Err(Undeliverable::new(format!("AppProject {argocd}/{name} does not exist")));
+        return Err(format!("AppProject {argocd}/{name} does not exist"));
     };
     let sources = items(project, "/spec/sourceNamespaces")
         .iter()
         .filter_map(Value::as_str);
     let mut sources = sources.filter_map(NamespacePattern::new);
     if is_outside && !sources.any(|pattern| pattern.matches(namespace)) {
-        return Err(Undeliverable::new(format!(
+        return Err(format!(
             "AppProject {argocd}/{name} does not permit Applications in Namespace {namespace}: add it to `sourceNamespaces`"
-        )));
+        ));
     }
     let spec = application.spec();
     let target = text_at(&spec, "/destination/namespace").unwrap_or_default();
     if permits(project, cluster, target) {
         return Ok(());
     }
-    Err(Undeliverable::new(format!(
+    Err(format!(
         "AppProject {argocd}/{name} does not permit ManagedCluster {cluster} with namespace {target:?}: add `name: {cluster}` \
          and that namespace to `destinations`"
-    )))
+    ))
 }
 
 /// Returns true if an AppProject permits this namespace on this managed cluster. The project names the cluster by `name`, or by
@@ -139,7 +125,7 @@ mod tests {
     }
 
     fn check(application: &Application, project: Option<&Value>) -> Result<(), String> {
-        check_project(application, "eu1", &Settings::default(), project).map_err(|why| why.to_string())
+        check_project(application, "eu1", &Settings::default(), project)
     }
 
     #[test]

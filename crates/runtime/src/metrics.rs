@@ -407,8 +407,7 @@ mod tests {
         let metrics = metrics();
         let authority = Recipe::Authority {
             common_name: "ca".into(),
-            not_before: Timestamp::UNIX_EPOCH,
-            not_after: Timestamp::UNIX_EPOCH,
+            validity: Timestamp::UNIX_EPOCH..Timestamp::UNIX_EPOCH,
         };
         for recipe in [&Recipe::Jwt, &authority, &authority] {
             metrics.issued(recipe);

@@ -25,11 +25,11 @@ impl Signals {
         })
     }
 
-    /// Waits for one of the signals.
-    pub async fn received(&mut self) {
+    /// Waits for one of the signals, and returns it.
+    pub async fn received(&mut self) -> SignalKind {
         select! {
-            _ = self.terminated.recv() => {}
-            _ = self.interrupted.recv() => {}
+            _ = self.terminated.recv() => SignalKind::terminate(),
+            _ = self.interrupted.recv() => SignalKind::interrupt(),
         }
     }
 }

@@ -8,14 +8,12 @@
     reason = "whoever runs the tests chooses by the environment"
 )]
 
-mod glob;
 mod health_cases;
 mod inputs;
 mod patch;
 pub mod status;
 pub mod works;
 
-pub use glob::glob_matches;
 pub use health_cases::{HealthCase, health_cases};
 pub use inputs::{hostile_json, hostile_text, is_plain_line, mutated, tampered};
 pub use patch::{create_patch, merge};

@@ -67,13 +67,22 @@ pub fn work() -> Value {
 fn set() -> Value {
     let mut set = work();
     set["kind"] = json!("ManifestWorkReplicaSet");
+    set["metadata"]["managedFields"] = json!([{"time": "2026-06-01T11:00:00Z", "fieldsV1": {"f:spec": {}}}]);
+    set["spec"]["placementRefs"] = json!([{"name": "all", "rolloutStrategy": {
+        "type": "Progressive",
+        "progressive": {"maxConcurrency": "50%", "progressDeadline": "10s", "minSuccessTime": "1s", "mandatoryDecisionGroups": []},
+    }}]);
     set["status"] = json!({
-        "conditions": [{
-            "type": "ManifestworkApplied", "status": "False", "reason": "Processing", "message": "eu1",
-            "lastTransitionTime": "2026-06-01T11:59:30Z", "observedGeneration": 2,
-        }],
+        "conditions": [
+            {
+                "type": "ManifestworkApplied", "status": "False", "reason": "Processing", "message": "eu1",
+                "lastTransitionTime": "2026-06-01T11:59:30Z", "observedGeneration": 2,
+            },
+            {"type": "PlacementVerified", "status": "True"},
+            {"type": "PlacementRolledOut", "status": "False", "lastTransitionTime": "2026-06-01T11:00:00Z"},
+        ],
         "summary": {"total": 3, "applied": 2, "available": 1, "degraded": 1, "progressing": 0},
-        "placementSummary": [{"name": "all", "availableDecisionGroups": "1 (3 / 3 clusters applied)", "summary": {"total": 3}}],
+        "placementSummary": [{"name": "all", "availableDecisionGroups": "9223372036854775807 (3 / 9223372036854775807 clusters applied)", "summary": {"total": 3}}],
     });
     set
 }

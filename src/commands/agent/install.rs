@@ -2,7 +2,7 @@
 
 use super::Exit;
 use crate::cli::InstallArgs;
-use manifest::problem::plain;
+use manifest::problem::{Problems, plain};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ const NAME: &str = "argocd-ocm-cmp";
 /// Executable by every user: the other container may run as any of them.
 const MODE: u32 = 0o755;
 
-pub(super) fn run(args: &InstallArgs) -> Result<Exit, String> {
+pub(super) fn run(args: &InstallArgs) -> Result<Exit, Problems> {
     let file = args.folder.join(NAME);
     install(&args.folder, &file).map_err(|error| format!("{} cannot be written: {}", file.display(), plain(&error)))?;
     Ok(Exit::SUCCESS)

@@ -2,30 +2,26 @@
 
 use super::Exit;
 use crate::bootstrap_secrets::{BYTES, REQUIRED_KEYS, RequiredKey, SecretWrite};
-use crate::cli::{HubArgs, PrepareArgs, TargetArgs};
+use crate::cli::{PrepareArgs, TargetArgs};
 use crate::commands::show;
 use crate::runtime::runtime;
 use controller::controllers::MANAGER;
 use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
-use manifest::problem::plain;
+use manifest::problem::{Problems, plain};
 use serde_json::Value;
 use std::convert::identity;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
-use std::time::Duration;
-
-/// The read timeout of the API server.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The maximum number of attempts to write a Secret that others change meanwhile. They have no reason to keep changing it.
 const ATTEMPTS: u32 = 10;
 
-pub(super) fn run(args: &PrepareArgs) -> Result<Exit, String> {
+pub(super) fn run(args: &PrepareArgs) -> Result<Exit, Problems> {
     let lines = runtime()?.block_on(prepare(&args.at))?;
-    Ok(show("summary", &lines))
+    show("summary", &lines)
 }
 
 async fn prepare(args: &TargetArgs) -> Result<String, String> {
@@ -42,14 +38,12 @@ async fn prepare(args: &TargetArgs) -> Result<String, String> {
 
 /// Connects to the managed cluster. Returns the client and the URL of the API server.
 pub(super) async fn connect(args: &TargetArgs) -> Result<(Client, String), String> {
-    let cluster = HubArgs {
+    let cluster = hub::Connection {
         kubeconfig: args.kubeconfig.clone(),
         context: args.context.clone(),
     };
-    let mut config = hub::config(&cluster.connection())
-        .await
-        .map_err(|error| error.replace(hub::NO_HUB, "no managed cluster: "))?;
-    config.read_timeout = Some(PATIENCE);
+    let config = hub::config(&cluster).await;
+    let config = config.map_err(|error| error.replace(hub::NO_HUB, "no managed cluster: "))?;
     hub::client(config, identity)
 }
 

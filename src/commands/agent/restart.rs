@@ -5,7 +5,7 @@
 
 use super::Exit;
 use super::prepare::{connect, send};
-use super::run::{REREAD_DELAY, TerminationSignals, contents};
+use super::run::{REREAD_DELAY, contents};
 use crate::cli::RestartArgs;
 use crate::commands::say;
 use crate::restart_on_change;
@@ -15,6 +15,8 @@ use controller::controllers::MANAGER;
 use kube::Client;
 use kube::core::params::{Patch, PatchParams};
 use kube::core::request::Request;
+use manifest::problem::Problems;
+use runtime::signals::Signals;
 use serde_json::json;
 use tokio::select;
 use tokio::time::sleep;
@@ -22,9 +24,9 @@ use tokio::time::sleep;
 /// The annotation of the Pods with the digest.
 const STARTED_WITH: &str = "argocd-ocm-cmp.github.io/certificates";
 
-pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
+pub(super) fn run(args: &RestartArgs) -> Result<Exit, Problems> {
     runtime()?.block_on(async {
-        let mut signals = TerminationSignals::listen()?;
+        let mut signals = Signals::install()?;
         let (client, _) = connect(&args.at).await?;
         let (mut watch, mut reported) = (FileWatch::default(), None);
         loop {
@@ -47,7 +49,7 @@ pub(super) fn run(args: &RestartArgs) -> Result<Exit, String> {
                 reported = line;
             }
             select! {
-                _ = signals.wait_for_signal() => return Ok(Exit::SUCCESS),
+                _ = signals.received() => return Ok(Exit::SUCCESS),
                 () = sleep(pause) => {}
             }
         }

@@ -8,9 +8,10 @@ use crate::cli::RunArgs;
 use crate::commands::say;
 use crate::restart_on_change::{Contents, FileDigest, FileWatch, Reaction};
 use crate::runtime::runtime;
-use manifest::problem::plain;
+use manifest::problem::{Problems, plain};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use runtime::signals::Signals;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -19,7 +20,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::select;
-use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 use tokio::time::{sleep, timeout};
 
 /// The maximum delay before files are read again after a change was first read.
@@ -31,11 +32,11 @@ const MAX: u64 = 4 << 20;
 /// The offset that shells add to the number of a signal that ended a program.
 const ENDED_BY: i32 = 128;
 
-pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
+pub(super) fn run(args: &RunArgs) -> Result<Exit, Problems> {
     runtime()?.block_on(async {
         let mut supervisor = Supervisor {
             args,
-            signals: TerminationSignals::listen()?,
+            signals: Signals::install()?,
             watch: FileWatch::default(),
             reported: None,
         };
@@ -43,33 +44,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, String> {
     })
 }
 
-/// The signals that ask this process to end.
-pub(super) struct TerminationSignals {
-    terminated: unix::Signal,
-    interrupted: unix::Signal,
-}
-
-impl TerminationSignals {
-    pub(super) fn listen() -> Result<Self, String> {
-        let install_handler = |kind| signal(kind).map_err(|error| format!("cannot install signal handlers: {error}"));
-        Ok(Self {
-            terminated: install_handler(SignalKind::terminate())?,
-            interrupted: install_handler(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Waits for the next signal.
-    pub(super) async fn wait_for_signal(&mut self) -> Signal {
-        select! {
-            _ = self.terminated.recv() => Signal::SIGTERM,
-            _ = self.interrupted.recv() => Signal::SIGINT,
-        }
-    }
-}
-
 struct Supervisor<'a> {
     args: &'a RunArgs,
-    signals: TerminationSignals,
+    signals: Signals,
     watch: FileWatch,
     /// The last message about a missing file.
     reported: Option<String>,
@@ -84,16 +61,16 @@ enum Stopped {
 }
 
 impl Supervisor<'_> {
-    async fn run(&mut self) -> Result<Exit, String> {
+    async fn run(&mut self) -> Result<Exit, Problems> {
         loop {
             if let Some(signal) = self.wait_for_files().await {
-                return Ok(exit(ENDED_BY + signal as i32));
+                return Ok(exit(ENDED_BY + signal.as_raw_value()));
             }
             let mut program = self.start()?;
             match self.wait_for_end(&mut program).await {
                 Ok(Stopped::ForRestart) => self.watch.stopped(),
                 Ok(Stopped::ForGood(status)) => return Ok(exit_of(status)),
-                Err(error) => return Err(format!("cannot wait for {}: {}", self.name(), plain(&error))),
+                Err(error) => return Err(format!("cannot wait for {}: {}", self.name(), plain(&error)).into()),
             }
         }
     }
@@ -109,7 +86,7 @@ impl Supervisor<'_> {
     }
 
     /// Waits until the program is to be started, or a signal arrives.
-    async fn wait_for_files(&mut self) -> Option<Signal> {
+    async fn wait_for_files(&mut self) -> Option<SignalKind> {
         loop {
             let result = contents(&self.args.files);
             if let Err(problem) = &result
@@ -124,7 +101,7 @@ impl Supervisor<'_> {
                 Reaction::None => self.args.interval,
             };
             select! {
-                signal = self.signals.wait_for_signal() => return Some(signal),
+                signal = self.signals.received() => return Some(signal),
                 () = sleep(pause) => {}
             }
         }
@@ -136,7 +113,7 @@ impl Supervisor<'_> {
         loop {
             select! {
                 ended = program.wait() => return Ok(Stopped::ForGood(ended?)),
-                signal = self.signals.wait_for_signal() => return self.stop(program, signal).await.map(Stopped::ForGood),
+                signal = self.signals.received() => return self.stop(program, signal).await.map(Stopped::ForGood),
                 () = sleep(pause) => {}
             }
             pause = match self.watch.observe(contents(&self.args.files).ok()) {
@@ -148,8 +125,8 @@ impl Supervisor<'_> {
                     say(&format!("restarting {}: {} changed\n", self.name(), files.join(", ")));
                     // A signal for this process may arrive while the program stops.
                     return select! {
-                        stopped = stop(program, Signal::SIGTERM, self.args.grace_period) => stopped.map(|_| Stopped::ForRestart),
-                        signal = self.signals.wait_for_signal() => self.stop(program, signal).await.map(Stopped::ForGood),
+                        stopped = stop(program, SignalKind::terminate(), self.args.grace_period) => stopped.map(|_| Stopped::ForRestart),
+                        signal = self.signals.received() => self.stop(program, signal).await.map(Stopped::ForGood),
                     };
                 }
             };
@@ -157,11 +134,11 @@ impl Supervisor<'_> {
     }
 
     /// Forwards a signal, and those that follow, until the program has ended.
-    async fn stop(&mut self, program: &mut Child, mut signal: Signal) -> io::Result<ExitStatus> {
+    async fn stop(&mut self, program: &mut Child, mut signal: SignalKind) -> io::Result<ExitStatus> {
         loop {
             select! {
                 stopped = stop(program, signal, self.args.grace_period) => return stopped,
-                again = self.signals.wait_for_signal() => signal = again,
+                again = self.signals.received() => signal = again,
             }
         }
     }
@@ -172,9 +149,10 @@ impl Supervisor<'_> {
 }
 
 /// Sends a signal, and kills the program if it does not end within the grace period.
-async fn stop(program: &mut Child, signal: Signal, grace_period: Duration) -> io::Result<ExitStatus> {
+async fn stop(program: &mut Child, signal: SignalKind, grace_period: Duration) -> io::Result<ExitStatus> {
     // The id is valid until the program is reaped; a signal to a program that has just ended has no effect.
-    if let Some(id) = program.id().and_then(|id| i32::try_from(id).ok()) {
+    let signal = Signal::try_from(signal.as_raw_value());
+    if let (Some(id), Ok(signal)) = (program.id().and_then(|id| i32::try_from(id).ok()), signal) {
         let _ = kill(Pid::from_raw(id), signal);
     }
     if let Ok(ended) = timeout(grace_period, program.wait()).await {

@@ -1,10 +1,13 @@
 //! The requests to the hub that `install` and `uninstall` make.
 
 use crate::cli::HubArgs;
+use crate::commands::{Exit, progress, show};
 use crate::install::{ShippedObject, conflicts};
+use crate::runtime::runtime;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
+use manifest::problem::Problems;
 use serde_json::{Value, json};
 use std::convert::identity;
 
@@ -12,6 +15,24 @@ use std::convert::identity;
 pub(crate) struct InstallHub {
     client: Client,
     url: String,
+}
+
+/// Connects to the hub, and shows `what` the command does meanwhile if that takes long.
+pub(crate) fn with_hub<T>(
+    args: &HubArgs,
+    what: &str,
+    run: impl AsyncFnOnce(InstallHub) -> Result<T, Problems>,
+) -> Result<T, Problems> {
+    let runtime = runtime()?;
+    progress::shown(what, || {
+        runtime.block_on(async { run(InstallHub::connect(args).await?).await })
+    })
+}
+
+/// Prints what was done, also before an error.
+pub(crate) fn finish(lines: &str, done: Result<(), Problems>) -> Result<Exit, Problems> {
+    let shown = show("summary", lines);
+    done.and(shown)
 }
 
 /// The reason why an object is not applied.
@@ -33,10 +54,9 @@ pub(crate) struct ApplyOptions {
 }
 
 impl InstallHub {
-    pub(crate) async fn connect(args: &HubArgs) -> Result<Self, String> {
+    async fn connect(args: &HubArgs) -> Result<Self, String> {
         let config = hub::config(&args.connection()).await;
-        let mut config = config.map_err(|line| line.replace(hub::NO_HUB, "no hub: "))?;
-        config.read_timeout = Some(hub::PATIENCE);
+        let config = config.map_err(|line| line.replace(hub::NO_HUB, "no hub: "))?;
         let (client, url) = hub::client(config, identity)?;
         Ok(Self { client, url })
     }
@@ -86,8 +106,7 @@ impl InstallHub {
             dry_run: how.dry_run,
             ..PatchParams::default()
         };
-        let body: Value = serde_json::from_str(&object.json()).expect("the object is JSON");
-        let request = Request::new(object.path()).patch(object.name(), &params, &Patch::Apply(body));
+        let request = Request::new(object.path()).patch(object.name(), &params, &Patch::Apply(&object.value));
         self.send(request).await.map_err(|error| match &error {
             Error::Api(status) if status.code == 409 && status.reason == "Conflict" => {
                 let causes = status.details.iter().flat_map(|details| &details.causes);

@@ -4,7 +4,7 @@ use super::{ESTABLISH_TIMEOUT, InstallHub, POLL_INTERVAL};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, Feature, InstallOptions, LIVE, LiveView,
-    live_authority, with_implied,
+    live_authority,
 };
 use jiff::Timestamp;
 use live::identity::{self, Identity};
@@ -20,15 +20,15 @@ pub(super) async fn completed(
     options: &InstallOptions,
     requested: &BTreeSet<Feature>,
 ) -> Result<(LiveView, String), Problems> {
-    if !with_implied(options.features.iter().copied()).contains(&Feature::Live) {
+    if !options.has_feature(Feature::Live) {
         return Ok(Default::default());
     }
     let namespace = options.namespace.as_str();
     let is_requested = requested.contains(&Feature::Live);
     if is_requested && !args.additions_only {
         let (authority, identity) = tokio::join!(authority(hub, namespace), identity(hub, namespace));
-        let (authority, is_authority_foreign) = authority.map_err(Problems::one)?;
-        let identity = identity.map_err(Problems::one)?;
+        let (authority, is_authority_foreign) = authority?;
+        let identity = identity?;
         let certificate = identity::certificate(&identity);
         let view = LiveView {
             authority,
@@ -39,9 +39,9 @@ pub(super) async fn completed(
         return Ok((view, String::new()));
     }
     let certificate = if is_requested && !args.dry_run {
-        published(hub, namespace).await.map_err(Problems::one)?
+        published(hub, namespace).await?
     } else {
-        certificate(hub, namespace).await.map_err(Problems::one)?
+        certificate(hub, namespace).await?
     };
     let line = match &certificate {
         None if is_requested => format!(

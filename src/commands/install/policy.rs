@@ -4,7 +4,7 @@ use super::{InstallHub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     Feature, InstallOptions, POLICY, POLICY_KEY, PolicySource, ShippedObject, decide, is_open_project, live_policy,
-    named, with_implied,
+    named,
 };
 use generate::policy;
 use generate::policy::Policy;
@@ -34,14 +34,13 @@ pub(super) async fn decided(
     workloads: &[Value],
     requested: Option<PolicySource>,
 ) -> Result<(PolicySource, Option<String>), Problems> {
-    let has_sidecar = with_implied(options.features.iter().copied()).contains(&Feature::Plugin);
-    if !has_sidecar && requested.is_none() {
+    if !options.has_feature(Feature::Plugin) && requested.is_none() {
         return Ok((PolicySource::Sample, None));
     }
     let (namespace, name) = (&options.namespace, &options.argo_cd.repo_server);
     let live = live_policy(named(workloads, name));
     let is_requested = requested.is_some();
-    let (source, about) = decide(requested, &live, &format!("Deployment {namespace}/{name}")).map_err(Problems::one)?;
+    let (source, about) = decide(requested, &live, &format!("Deployment {namespace}/{name}"))?;
     let to_mount = match &source {
         PolicySource::ConfigMap(name) if is_requested => Some(name.as_str()),
         PolicySource::Sample | PolicySource::Text(_) if options.additions_only => Some(POLICY),
@@ -56,7 +55,7 @@ pub(super) async fn decided(
 /// Checks the ConfigMap that is to be mounted and that this command does not write: without it, the Pod does not start.
 async fn check_mounted(hub: &InstallHub, namespace: &str, name: &str) -> Result<(), Problems> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let live = hub.get(&path, name).await.map_err(Problems::one)?;
+    let live = hub.get(&path, name).await?;
     let text = live.as_ref().and_then(|live| live["data"][POLICY_KEY].as_str());
     let Some(text) = text else {
         return Err(Problems::one(format!(

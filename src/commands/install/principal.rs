@@ -2,7 +2,7 @@
 
 use super::InstallHub;
 use crate::install::{
-    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, named, objects, unknown_redis, with_implied,
+    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, is_ours, named, objects, unknown_redis,
     wrong_settings,
 };
 use manifest::problem::Problems;
@@ -17,7 +17,7 @@ pub(super) async fn decided(
     workloads: &[Value],
 ) -> Result<(Principal, String), Problems> {
     let mut lines = String::new();
-    if !with_implied(options.features.iter().copied()).contains(&Feature::ArgocdAgent) {
+    if !options.has_feature(Feature::ArgocdAgent) {
         return Ok((Principal::Ours, lines));
     }
     let ours = objects(&InstallOptions::everything(&options.namespace));
@@ -33,7 +33,7 @@ pub(super) async fn decided(
     let mut principal = Principal::Ours;
     for name in PRINCIPALS {
         let live = named(workloads, name);
-        let Some(live) = live.filter(|value| Principal::identify(value, ours) == Principal::Theirs) else {
+        let Some(live) = live.filter(|live| !is_ours(ours, live)) else {
             continue;
         };
         principal = Principal::Theirs;

@@ -22,8 +22,7 @@ pub(super) fn left(live: &Value, objects: &[ShippedObject]) -> Option<String> {
             .find(|object| (object.kind(), object.name()) == (kind, CONTROLLER))
     };
     let deployment = find("Deployment").filter(|_| find("ConfigMap").is_none())?;
-    let deployment: Value = serde_json::from_str(&deployment.json()).ok()?;
-    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    let containers = deployment.value["spec"]["template"]["spec"]["containers"].as_array();
     let env = containers
         .into_iter()
         .flatten()

@@ -1,35 +1,25 @@
 //! Checks that an admission policy limits what the agents of managed clusters may change on the hub.
 
-use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, items};
-use crate::doctor::message::{Finding, Message};
+use crate::doctor::message::{Finding, check};
 use jiff::Timestamp;
 
-pub(super) static CHECK: Check = Check {
-    name: "agent-admission",
-    messages: &[&MISSING, &NOT_ENFORCED, &OK],
-    run,
-};
-
-static MISSING: Message = Message::warning(
-    "agent-admission-missing",
-    "a managed cluster's agent may change the labels of its ManagedCluster, and all fields of its ManifestWorks",
-    "run `argocd-ocm-cmp install --features agent-admission`, which requires Kubernetes 1.30",
-);
-static NOT_ENFORCED: Message = Message::warning(
-    "agent-admission-not-enforced",
-    "ValidatingAdmissionPolicyBinding {name} denies nothing",
-    "add Deny to its validationActions",
-);
-static OK: Message = Message::ok(
-    "agent-admission",
-    "an admission policy limits what the agents of managed clusters may change",
-);
+check! {
+    "agent-admission"
+    warning MISSING "agent-admission-missing":
+        "a managed cluster's agent may change the labels of its ManagedCluster, and all fields of its ManifestWorks",
+        "run `argocd-ocm-cmp install --features agent-admission`, which requires Kubernetes 1.30";
+    warning NOT_ENFORCED "agent-admission-not-enforced":
+        "ValidatingAdmissionPolicyBinding {name} denies nothing",
+        "add Deny to its validationActions";
+    ok OK "agent-admission":
+        "an admission policy limits what the agents of managed clusters may change";
+}
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let is_installed = hub_state.controller().is_some() || hub_state.plugin.found().is_some();
     match &hub_state.agent_admission {
-        Lookup::Refused(why) => refused("ValidatingAdmissionPolicyBindings", why),
+        refused @ Lookup::Refused(_) => refused.refusal("ValidatingAdmissionPolicyBindings"),
         Lookup::NotFound if !is_installed => Vec::new(),
         Lookup::NotFound => vec![MISSING.finding(&[])],
         Lookup::Found(binding) if items(&binding["spec"]["validationActions"]).contains(&"Deny".into()) => {
@@ -40,7 +30,6 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 }
 
 /// Returns the name of the admission policy and of its binding.
-#[must_use]
-pub fn agent_policy(namespace: &str) -> String {
+pub(crate) fn agent_policy(namespace: &str) -> String {
     format!("argocd-ocm-cmp-clusters.{namespace}")
 }

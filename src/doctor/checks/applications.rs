@@ -1,91 +1,53 @@
 //! Checks that Argo CD delivers the current version of Applications that use the plugin.
 
-use super::Check;
 use crate::diagnosis::{DiagnosedApplication, Diagnosis, ProblemCause, problems};
 use crate::doctor::hub_state::HubState;
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{APPLICATIONS, Finding, Message, check};
 use jiff::Timestamp;
 use manifest::text::{count, without_middle};
 use ocm::work::GROUP;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) static CHECK: Check = Check {
-    name: "applications",
-    messages: &[
-        &PLUGIN_NAME,
-        &SETTING,
-        &POLICY,
-        &MANIFESTS,
-        &SOURCE,
-        &DESTINATION,
-        &CLUSTER,
-        &NOT_SYNCED,
-        &OTHER,
-        &FREEZES,
-        &EVERY_COMMIT,
-        &OK,
-    ],
-    run,
-};
-
-static PLUGIN_NAME: Message = Message::error(
-    "applications-plugin-name",
-    "the plugin's name is wrong in {applications}: {names}: {why}",
-    "set spec.source.plugin.name to argocd-ocm-cmp",
-);
-static SETTING: Message = Message::error(
-    "applications-setting",
-    "settings of {applications} are wrong or missing: {names}: {why}",
-    "correct the plugin's parameters and env in spec.source.plugin",
-);
-static POLICY: Message = Message::error(
-    "applications-policy",
-    "the plugin's policy rejects {applications}: {names}: {why}",
-    "ask the owner of the policy to permit it, or remove it from the source",
-);
-static MANIFESTS: Message = Message::error(
-    "applications-manifests",
-    "the plugin rejects the sources of {applications}: {names}: {why}",
-    "correct them in Git; `argocd-ocm-cmp generate` prints the same errors",
-);
-static SOURCE: Message = Message::error(
-    "applications-source",
-    "Argo CD cannot read the sources of {applications}: {names}: {why}",
-    "correct the repository, path and revision in spec.source",
-);
-static DESTINATION: Message = Message::error(
-    "applications-destination",
-    "Argo CD rejects the destination or the AppProject of {applications}: {names}: {why}",
-    "set spec.destination.server to https://kubernetes.default.svc, the hub, and an AppProject that permits it",
-);
-static CLUSTER: Message = Message::error(
-    "applications-cluster",
-    "{applications} with managed clusters that are not registered or not accepted: {names}: {why}",
-    "correct their names, or accept them, such as with clusteradm accept --clusters",
-);
-static NOT_SYNCED: Message = Message::error(
-    "applications-not-synced",
-    "Argo CD could not sync {applications}: {names}: {why}",
-    "see the reason with `argocd-ocm-cmp status` of the Application",
-);
-static OTHER: Message = Message::error(
-    "applications-error",
-    "Argo CD reports an error of {applications}: {names}: {why}",
-    "see the reason with `argocd-ocm-cmp status` of the Application",
-);
-static FREEZES: Message = Message::warning(
-    "applications-freeze-works",
-    "syncs of {applications} succeed and leave works unchanged, because RespectIgnoreDifferences=true applies to ignored \
-     differences of works: {names}",
-    "remove the sync option, and name the fields in the plugin's setting ignore-fields",
-);
-static EVERY_COMMIT: Message = Message::warning(
-    "applications-render-every-commit",
-    "every commit to {repository} renders all {applications} of it: {names}",
-    "annotate them with argocd.argoproj.io/manifest-generate-paths, as docs/ways-in.md describes",
-);
-static OK: Message = Message::ok("applications", "no errors of Argo CD: {applications}");
+check! {
+    "applications"
+    error PLUGIN_NAME "applications-plugin-name":
+        "the plugin's name is wrong in {applications}: {names}: {why}",
+        "set spec.source.plugin.name to argocd-ocm-cmp";
+    error SETTING "applications-setting":
+        "settings of {applications} are wrong or missing: {names}: {why}",
+        "correct the plugin's parameters and env in spec.source.plugin";
+    error POLICY "applications-policy":
+        "the plugin's policy rejects {applications}: {names}: {why}",
+        "ask the owner of the policy to permit it, or remove it from the source";
+    error MANIFESTS "applications-manifests":
+        "the plugin rejects the sources of {applications}: {names}: {why}",
+        "correct them in Git; `argocd-ocm-cmp generate` prints the same errors";
+    error SOURCE "applications-source":
+        "Argo CD cannot read the sources of {applications}: {names}: {why}",
+        "correct the repository, path and revision in spec.source";
+    error DESTINATION "applications-destination":
+        "Argo CD rejects the destination or the AppProject of {applications}: {names}: {why}",
+        "set spec.destination.server to https://kubernetes.default.svc, the hub, and an AppProject that permits it";
+    error CLUSTER "applications-cluster":
+        "{applications} with managed clusters that are not registered or not accepted: {names}: {why}",
+        "correct their names, or accept them, such as with clusteradm accept --clusters";
+    error NOT_SYNCED "applications-not-synced":
+        "Argo CD could not sync {applications}: {names}: {why}",
+        "see the reason with `argocd-ocm-cmp status` of the Application";
+    error OTHER "applications-error":
+        "Argo CD reports an error of {applications}: {names}: {why}",
+        "see the reason with `argocd-ocm-cmp status` of the Application";
+    warning FREEZES "applications-freeze-works":
+        "syncs of {applications} succeed and leave works unchanged, because RespectIgnoreDifferences=true applies to ignored \
+         differences of works: {names}",
+        "remove the sync option, and name the fields in the plugin's setting ignore-fields";
+    warning EVERY_COMMIT "applications-render-every-commit":
+        "every commit to {repository} renders all {applications} of it: {names}",
+        "annotate them with argocd.argoproj.io/manifest-generate-paths, as docs/ways-in.md describes";
+    ok OK "applications":
+        "no errors of Argo CD: {applications}";
+}
 
 /// The maximum length of a reason in a finding, in bytes.
 const WHY_MAX: usize = 200;
@@ -116,24 +78,19 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let of_it: Vec<_> = reports.iter().filter(|(id, ..)| *id == message.id).collect();
         let (_, _, why) = of_it.first()?;
         let names: BTreeSet<_> = of_it.iter().map(|(_, name, _)| *name).collect();
-        let (number, why) = (count(names.len(), "Application"), without_middle(why, WHY_MAX));
-        Some(message.finding(&[("applications", &number), ("names", &list_names(names)), ("why", &why)]))
+        message.about(APPLICATIONS, names, &[("why", &without_middle(why, WHY_MAX))])
     };
     CHECK.messages.iter().filter_map(finding).chain(warnings).collect()
 }
 
 /// Returns the findings about Applications without errors that Argo CD delivers otherwise than expected.
 fn warnings(applications: &[DiagnosedApplication], config: Option<&Value>) -> Vec<Finding> {
-    let mut findings = Vec::new();
     let ignored_by_all = config.is_some_and(ignores_works);
     let frozen = applications.iter();
     let frozen =
         frozen.filter(|application| application.respects_ignored && (application.ignores_works || ignored_by_all));
-    let frozen: BTreeSet<_> = frozen.map(|application| &*application.qualified_name).collect();
-    if !frozen.is_empty() {
-        let number = count(frozen.len(), "Application");
-        findings.push(FREEZES.finding(&[("applications", &number), ("names", &list_names(frozen))]));
-    }
+    let frozen = frozen.map(|application| &application.qualified_name);
+    let mut findings: Vec<_> = FREEZES.about(APPLICATIONS, frozen, &[]).into_iter().collect();
     let mut repositories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for application in applications {
         for repository in &application.rendered_by_every_commit {
@@ -142,12 +99,7 @@ fn warnings(applications: &[DiagnosedApplication], config: Option<&Value>) -> Ve
         }
     }
     for (repository, names) in repositories.into_iter().filter(|(_, names)| names.len() >= MANY) {
-        let number = count(names.len(), "Application");
-        findings.push(EVERY_COMMIT.finding(&[
-            ("repository", &repository),
-            ("applications", &number),
-            ("names", &list_names(names)),
-        ]));
+        findings.extend(EVERY_COMMIT.about(APPLICATIONS, names, &[("repository", &repository)]));
     }
     findings
 }

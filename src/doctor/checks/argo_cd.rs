@@ -1,69 +1,40 @@
 //! Checks that there is an Argo CD, and that its version can run the plugin.
 
-use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{Finding, check, list_names};
 use crate::install::arguments;
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "argo-cd",
-    messages: &[
-        &NO_ARGO_CD,
-        &OTHER_NAMESPACE,
-        &NO_REPO_SERVER,
-        &TOO_OLD,
-        &OLD,
-        &NO_VERSION,
-        &WITHOUT_TLS,
-        &NOT_NEEDED,
-        &OK,
-    ],
-    run,
-};
-
-static NO_ARGO_CD: Message = Message::error(
-    "argo-cd-nowhere",
-    "no namespace of the hub has Argo CD",
-    "install it, or choose another hub with --context",
-);
-static OTHER_NAMESPACE: Message = Message::error(
-    "argo-cd-elsewhere",
-    "namespace {namespace} has no Argo CD: it has no ConfigMap argocd-cm",
-    "pass the namespace of Argo CD with --namespace: {others}",
-);
-static NO_REPO_SERVER: Message = Message::error(
-    "argo-cd-without-repo-server",
-    "namespace {namespace} has ConfigMap argocd-cm, but no Deployment argocd-repo-server",
-    "finish the installation of Argo CD, or pass another namespace with --namespace",
-);
-static TOO_OLD: Message = Message::error(
-    "argo-cd-too-old",
-    "Argo CD {version} does not run plugins in sidecars",
-    "upgrade it to 3.0 or newer",
-);
-static OLD: Message = Message::warning(
-    "argo-cd-old",
-    "Argo CD {version} is not tested, and does not pass the AppProject to plugins, which a policy needs",
-    "upgrade it to 3.0 or newer",
-);
-static NO_VERSION: Message = Message::warning(
-    "argo-cd-version-unknown",
-    "unknown version of Argo CD, image {image}",
-    "check with `argocd version` that it is 3.0 or newer",
-);
-static WITHOUT_TLS: Message = Message::error(
-    "argo-cd-repo-server-without-tls",
-    "Argo CD {version}'s repo-server does not start with --disable-tls",
-    "remove --disable-tls, or add --client-ca-path= to the arguments of Deployment argocd-repo-server",
-);
-static NOT_NEEDED: Message = Message::ok(
-    "argo-cd-repo-server-not-needed",
-    "namespace {namespace} has Argo CD without a repo-server, which only the plugin needs",
-);
-static OK: Message = Message::ok("argo-cd", "Argo CD {version} runs in namespace {namespace}");
+check! {
+    "argo-cd"
+    error NO_ARGO_CD "argo-cd-nowhere":
+        "no namespace of the hub has Argo CD",
+        "install it, or choose another hub with --context";
+    error OTHER_NAMESPACE "argo-cd-elsewhere":
+        "namespace {namespace} has no Argo CD: it has no ConfigMap argocd-cm",
+        "pass the namespace of Argo CD with --namespace: {others}";
+    error NO_REPO_SERVER "argo-cd-without-repo-server":
+        "namespace {namespace} has ConfigMap argocd-cm, but no Deployment argocd-repo-server",
+        "finish the installation of Argo CD, or pass another namespace with --namespace";
+    error TOO_OLD "argo-cd-too-old":
+        "Argo CD {version} does not run plugins in sidecars",
+        "upgrade it to 3.0 or newer";
+    warning OLD "argo-cd-old":
+        "Argo CD {version} is not tested, and does not pass the AppProject to plugins, which a policy needs",
+        "upgrade it to 3.0 or newer";
+    warning NO_VERSION "argo-cd-version-unknown":
+        "unknown version of Argo CD, image {image}",
+        "check with `argocd version` that it is 3.0 or newer";
+    error WITHOUT_TLS "argo-cd-repo-server-without-tls":
+        "Argo CD {version}'s repo-server does not start with --disable-tls",
+        "remove --disable-tls, or add --client-ca-path= to the arguments of Deployment argocd-repo-server";
+    ok NOT_NEEDED "argo-cd-repo-server-not-needed":
+        "namespace {namespace} has Argo CD without a repo-server, which only the plugin needs";
+    ok OK "argo-cd":
+        "Argo CD {version} runs in namespace {namespace}";
+}
 
 /// The first version of Argo CD with sidecars, and with all output that the program reads.
 const MIN_VERSION: (u32, u32) = (2, 4);
@@ -74,20 +45,25 @@ const CLIENT_CA_VERSION: (u32, u32) = (3, 6);
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let namespace = &hub_state.namespace;
     match &hub_state.config {
-        Lookup::Refused(why) => return refused(&format!("ConfigMap argocd-cm in namespace {namespace}"), why),
+        refused @ Lookup::Refused(_) => {
+            return refused.refusal(&format!("ConfigMap argocd-cm in namespace {namespace}"));
+        }
         Lookup::NotFound => {
             return match &hub_state.argocd_namespaces {
                 Lookup::Found(others) if !others.is_empty() => {
                     vec![OTHER_NAMESPACE.finding(&[("namespace", namespace), ("others", &list_names(others))])]
                 }
-                Lookup::Refused(why) => refused("the ConfigMaps argocd-cm of all namespaces", why),
+                refused @ Lookup::Refused(_) => refused.refusal("the ConfigMaps argocd-cm of all namespaces"),
                 _ => vec![NO_ARGO_CD.finding(&[])],
             };
         }
         Lookup::Found(_) => {}
     }
-    if let Lookup::Refused(why) = &hub_state.deployments {
-        return refused(&format!("the Deployments in namespace {namespace}"), why);
+    let refusal = hub_state
+        .deployments
+        .refusal(&format!("the Deployments in namespace {namespace}"));
+    if !refusal.is_empty() {
+        return refusal;
     }
     let Some(repo_server) = hub_state.repo_server() else {
         if !hub_state.expects_plugin() {

@@ -1,84 +1,49 @@
 //! Checks that the managed clusters with works accept them.
 
-use super::{Check, refused};
 use crate::diagnosis::DiagnosedCluster;
-use crate::doctor::hub_state::{HubState, HubWork, Lookup, is_late};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::hub_state::{HubState, HubWork, is_late};
+use crate::doctor::message::{CLUSTERS, Finding, Message, check};
 use jiff::{SignedDuration, Timestamp};
-use manifest::text::count;
 use ocm::health::OVERDUE;
 use std::collections::BTreeMap;
 
-pub(super) static CHECK: Check = Check {
-    name: "clusters",
-    messages: &[
-        &NO_CLUSTERS,
-        &NOT_REGISTERED,
-        &NOT_JOINED,
-        &LEASE_NOT_RENEWED,
-        &API_SERVER_UNHEALTHY,
-        &NO_AGENT,
-        &AGENT_LATE,
-        &UNAVAILABLE_WITHOUT_WORKS,
-        &OK,
-    ],
-    run,
-};
-
-static NO_CLUSTERS: Message = Message::warning(
-    "clusters-none",
-    "the hub has no managed clusters",
-    "register one, such as with clusteradm join",
-);
-static NOT_REGISTERED: Message = Message::error(
-    "clusters-unknown",
-    "works exist for {clusters} not registered on the hub: {names}",
-    "register them under these names, or correct the clusters of the Applications",
-);
-static NOT_JOINED: Message = Message::error(
-    "clusters-not-joined",
-    "works exist for {clusters} not accepted or not joined: {names}",
-    "accept them, such as with clusteradm accept --clusters, and check that their registration agents run",
-);
-static LEASE_NOT_RENEWED: Message = Message::error(
-    "clusters-silent",
-    "works exist for {clusters} whose registration agents no longer renew their Leases: {names}",
-    "check that they can reach the hub, and that the Pods in their namespace open-cluster-management-agent run",
-);
-static API_SERVER_UNHEALTHY: Message = Message::error(
-    "clusters-unwell",
-    "works exist for {clusters} whose agents report an unhealthy API server: {names}",
-    "see the condition ManagedClusterConditionAvailable of these ManagedClusters",
-);
-static NO_AGENT: Message = Message::error(
-    "clusters-without-work-agent",
-    "works exist for {clusters} whose work agents have not reported on any: {names}",
-    "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log",
-);
-static AGENT_LATE: Message = Message::error(
-    "clusters-with-late-work-agent",
-    "works have waited for more than 2 minutes for the work agents of {clusters}: {names}",
-    "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log",
-);
-static UNAVAILABLE_WITHOUT_WORKS: Message = Message::warning(
-    "clusters-idle",
-    "{clusters} without works not joined or not available: {names}",
-    "see the conditions of these ManagedClusters",
-);
-static OK: Message = Message::ok(
-    "clusters",
-    "managed clusters: {all}; with works, and available: {clusters}",
-);
+check! {
+    "clusters"
+    warning NO_CLUSTERS "clusters-none":
+        "the hub has no managed clusters",
+        "register one, such as with clusteradm join";
+    error NOT_REGISTERED "clusters-unknown":
+        "works exist for {clusters} not registered on the hub: {names}",
+        "register them under these names, or correct the clusters of the Applications";
+    error NOT_JOINED "clusters-not-joined":
+        "works exist for {clusters} not accepted or not joined: {names}",
+        "accept them, such as with clusteradm accept --clusters, and check that their registration agents run";
+    error LEASE_NOT_RENEWED "clusters-silent":
+        "works exist for {clusters} whose registration agents no longer renew their Leases: {names}",
+        "check that they can reach the hub, and that the Pods in their namespace open-cluster-management-agent run";
+    error API_SERVER_UNHEALTHY "clusters-unwell":
+        "works exist for {clusters} whose agents report an unhealthy API server: {names}",
+        "see the condition ManagedClusterConditionAvailable of these ManagedClusters";
+    error NO_AGENT "clusters-without-work-agent":
+        "works exist for {clusters} whose work agents have not reported on any: {names}",
+        "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log";
+    error AGENT_LATE "clusters-with-late-work-agent":
+        "works have waited for more than 2 minutes for the work agents of {clusters}: {names}",
+        "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log";
+    warning UNAVAILABLE_WITHOUT_WORKS "clusters-idle":
+        "{clusters} without works not joined or not available: {names}",
+        "see the conditions of these ManagedClusters";
+    ok OK "clusters":
+        "managed clusters: {all}; with works, and available: {clusters}";
+}
 
 /// The time within which an agent reports on a change, or removes the objects of a work.
 const AGENT_MAX: SignedDuration = SignedDuration::from_secs(OVERDUE);
 
 fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
-    let clusters = match &hub_state.clusters {
-        Lookup::Found(clusters) => clusters,
-        // Another check reports that the hub does not serve them.
-        Lookup::NotFound => return Vec::new(),
-        Lookup::Refused(why) => return refused("ManagedClusters", why),
+    // Another check reports that the hub does not serve them.
+    let Some(clusters) = hub_state.clusters.found() else {
+        return hub_state.clusters.refusal("ManagedClusters");
     };
     // Another check reports works that cannot be read.
     let mut by_cluster: BTreeMap<&str, Vec<&HubWork>> = BTreeMap::new();
@@ -88,35 +53,21 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     if clusters.is_empty() && by_cluster.is_empty() {
         return vec![NO_CLUSTERS.finding(&[])];
     }
-    let mut by_message: Vec<(&'static Message, Vec<&str>)> = Vec::new();
-    let mut add = |message: &'static Message, name| match by_message.iter_mut().find(|group| group.0.id == message.id) {
-        Some((_, names)) => names.push(name),
-        None => by_message.push((message, vec![name])),
-    };
+    let mut problems: Vec<(&str, &'static Message)> = Vec::new();
     for (name, works) in &by_cluster {
-        if let Some(message) = problem(clusters.get(*name), works, now) {
-            add(message, name);
-        }
+        problems.extend(problem(clusters.get(*name), works, now).map(|message| (*name, message)));
     }
     for (name, cluster) in clusters {
         let is_available = cluster.joined && cluster.available == Some(true);
         if !is_available && !by_cluster.contains_key(&**name) {
-            add(&UNAVAILABLE_WITHOUT_WORKS, name);
+            problems.push((name, &UNAVAILABLE_WITHOUT_WORKS));
         }
     }
-    let mut findings: Vec<_> = by_message
-        .into_iter()
-        .map(|(message, names)| {
-            let number = count(names.len(), "managed cluster");
-            message.finding(&[("clusters", &number), ("names", &list_names(names))])
-        })
-        .collect();
-    findings.sort_by_key(|finding| {
-        CHECK
-            .messages
-            .iter()
-            .position(|message| message.id == finding.message.id)
-    });
+    let about = |message: &&'static Message| {
+        let of_message = problems.iter().filter(|(_, problem)| problem.id == message.id);
+        message.about(CLUSTERS, of_message.map(|(name, _)| name), &[])
+    };
+    let mut findings: Vec<_> = CHECK.messages.iter().filter_map(about).collect();
     if findings.is_empty() {
         findings.push(OK.finding(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
     }

@@ -1,40 +1,27 @@
 //! Checks that the kernel confines helm and kustomize. Only the plugin can test that; it logs missing confinement. Beforehand, the
 //! versions of the nodes' kernels tell whether they have Landlock.
 
-use super::{Check, refused};
 use crate::doctor::hub_state::{HubNode, HubState, Lookup};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{Finding, check, list_names};
 use jiff::Timestamp;
 use manifest::text::count;
-use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "confinement",
-    messages: &[&UNCONFINED, &OLD_KERNELS, &UNKNOWN_KERNELS, &KERNELS],
-    run,
-};
-
-static UNCONFINED: Message = Message::warning(
-    "confinement-missing",
-    "charts and kustomizations are refused in {pods}, because the kernel does not confine helm and kustomize, which could reach {reached}",
-    "see the reason with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp, and run these Pods where the kernel \
-     has Landlock or user namespaces",
-);
-static OLD_KERNELS: Message = Message::warning(
-    "confinement-old-kernels",
-    "nodes without Landlock, which needs Linux 5.13: {nodes} ({kernels}): charts and kustomizations are refused there, unless the Pod's \
-     seccomp profile allows user namespaces",
-    "run the repo-server on nodes with Landlock, or with a seccomp profile that allows `unshare` and `mount`",
-);
-static UNKNOWN_KERNELS: Message = Message::warning(
-    "confinement-unknown-kernels",
-    "nodes whose distribution may disable Landlock: {nodes} ({systems})",
-    "once the plugin runs there, see the state with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp",
-);
-static KERNELS: Message = Message::ok(
-    "confinement-kernels",
-    "{nodes} with Landlock in the kernel, which confines helm and kustomize: {kernels}",
-);
+check! {
+    "confinement"
+    warning UNCONFINED "confinement-missing":
+        "charts and kustomizations are refused in {pods}, because the kernel does not confine helm and kustomize, which could reach {reached}",
+        "see the reason with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp, and run these Pods where the kernel \
+         has Landlock or user namespaces";
+    warning OLD_KERNELS "confinement-old-kernels":
+        "nodes without Landlock, which needs Linux 5.13: {nodes} ({kernels}): charts and kustomizations are refused there, unless the Pod's \
+         seccomp profile allows user namespaces",
+        "run the repo-server on nodes with Landlock, or with a seccomp profile that allows `unshare` and `mount`";
+    warning UNKNOWN_KERNELS "confinement-unknown-kernels":
+        "nodes whose distribution may disable Landlock: {nodes} ({systems})",
+        "once the plugin runs there, see the state with `kubectl exec` of `argocd-ocm-cmp confinement` in container argocd-ocm-cmp";
+    ok KERNELS "confinement-kernels":
+        "{nodes} with Landlock in the kernel, which confines helm and kustomize: {kernels}";
+}
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !hub_state.expects_plugin() {
@@ -42,27 +29,25 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     let mut findings = match &hub_state.unconfined {
         // Without the plugin, there is no log to read.
-        Lookup::Refused(why) if hub_state.sidecar().is_some() => {
-            refused(&format!("the logs of Pods in namespace {}", hub_state.namespace), why)
+        unconfined @ Lookup::Refused(_) if hub_state.sidecar().is_some() => {
+            unconfined.refusal(&format!("the logs of Pods in namespace {}", hub_state.namespace))
         }
         Lookup::Found(pods) if !pods.is_empty() => {
-            let reached: BTreeSet<&String> = pods.values().collect();
-            vec![UNCONFINED.finding(&[("pods", &list_names(pods.keys())), ("reached", &list_names(reached))])]
+            vec![UNCONFINED.finding(&[
+                ("pods", &list_names(pods.keys())),
+                ("reached", &list_names(pods.values())),
+            ])]
         }
         _ => Vec::new(),
     };
-    match &hub_state.nodes {
-        Lookup::Refused(why) => findings.extend(refused("the Nodes", why)),
-        Lookup::NotFound => {}
-        Lookup::Found(nodes) => findings.extend(about_nodes(nodes)),
-    }
+    findings.extend(hub_state.nodes.refusal("the Nodes"));
+    findings.extend(hub_state.nodes.found().into_iter().flat_map(|nodes| about_nodes(nodes)));
     findings
 }
 
 /// Returns what the kernels of nodes mean for the confinement of helm and kustomize.
-#[must_use]
-pub fn about_nodes(nodes: &[HubNode]) -> Vec<Finding> {
-    let names = |nodes: &[&HubNode]| list_names(nodes.iter().map(|node| node.name.clone()));
+pub(crate) fn about_nodes(nodes: &[HubNode]) -> Vec<Finding> {
+    let names = |nodes: &[&HubNode]| list_names(nodes.iter().map(|node| &node.name));
     let kernels = |nodes: &[&HubNode]| list_names(nodes.iter().map(|node| format!("Linux {}", node.kernel)));
     let nodes: Vec<&HubNode> = nodes.iter().filter(|node| node.is_linux).collect();
     let of = |landlock: Landlock| -> Vec<&HubNode> {

@@ -1,78 +1,46 @@
 //! Checks that the controller runs, and has what its enabled controllers need.
 
 use super::plugin::is_of;
-use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{GRACE, HubState, Lookup, name};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::hub_state::{GRACE, HubState, name};
+use crate::doctor::message::{Finding, check};
 use controller::LEASE;
 use jiff::{SignedDuration, Timestamp};
 use ocm::resources::{GITOPS_CLUSTERS, REPORTS};
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "controller",
-    messages: &[
-        &NOT_INSTALLED,
-        &UNKNOWN,
-        &NO_CRD,
-        &NO_PODS,
-        &NOT_READY,
-        &SOME_READY,
-        &NO_LEASE,
-        &NOT_RENEWED,
-        &OTHER_VERSION,
-        &OK,
-    ],
-    run,
-};
-
-static NOT_INSTALLED: Message = Message::warning(
-    "controller-missing",
-    "Deployment {namespace}/argocd-ocm-cmp-controller does not exist, so Applications do not show what is wrong with their works",
-    "install it with argocd-ocm-cmp install --features controller; the plugin also works without it",
-);
-static UNKNOWN: Message = Message::error(
-    "controller-unknown-controllers",
-    "unknown controllers in ARGOCD_OCM_CMP_CONTROLLERS, so the controller does not start: {names}",
-    "use names that `argocd-ocm-cmp controller --help` lists",
-);
-static NO_CRD: Message = Message::error(
-    "controller-crd-missing",
-    "controller {controller} is enabled, but the hub does not serve {kind}",
-    "apply {file} with kubectl apply --server-side",
-);
-static NO_PODS: Message = Message::warning(
-    "controller-no-pods",
-    "Deployment {namespace}/argocd-ocm-cmp-controller has no Pods",
-    "see the reason with `kubectl describe` of the Deployment and its ReplicaSet",
-);
-static NOT_READY: Message = Message::error(
-    "controller-not-ready",
-    "no Pod of Deployment {namespace}/argocd-ocm-cmp-controller is ready",
-    "see their logs with `kubectl logs`",
-);
-static SOME_READY: Message = Message::warning(
-    "controller-some-not-ready",
-    "{ready} of {wanted} Pods of Deployment {namespace}/argocd-ocm-cmp-controller are ready",
-    "see the logs of the others with `kubectl logs`",
-);
-static NO_LEASE: Message = Message::error(
-    "controller-lease-missing",
-    "no replica holds Lease {namespace}/argocd-ocm-cmp-controller, so the controller is idle",
-    "check that its Pods run, and may write Leases there",
-);
-static NOT_RENEWED: Message = Message::error(
-    "controller-lease-not-renewed",
-    "the holder of Lease {namespace}/argocd-ocm-cmp-controller does not renew it, so the controller is idle",
-    "check that its Pods run, and that the clocks of the hub's nodes and of this machine agree",
-);
-static OTHER_VERSION: Message = Message::warning(
-    "controller-version-differs",
-    "the controller runs {image}, but this program is version {version}",
-    "run the doctor of that version, or deploy the image of this one",
-);
-static OK: Message = Message::ok("controller", "enabled controllers: {names}");
+check! {
+    "controller"
+    warning NOT_INSTALLED "controller-missing":
+        "Deployment {namespace}/argocd-ocm-cmp-controller does not exist, so Applications do not show what is wrong with their works",
+        "install it with argocd-ocm-cmp install --features controller; the plugin also works without it";
+    error UNKNOWN "controller-unknown-controllers":
+        "unknown controllers in ARGOCD_OCM_CMP_CONTROLLERS, so the controller does not start: {names}",
+        "use names that `argocd-ocm-cmp controller --help` lists";
+    error NO_CRD "controller-crd-missing":
+        "controller {controller} is enabled, but the hub does not serve {kind}",
+        "apply {file} with kubectl apply --server-side";
+    warning NO_PODS "controller-no-pods":
+        "Deployment {namespace}/argocd-ocm-cmp-controller has no Pods",
+        "see the reason with `kubectl describe` of the Deployment and its ReplicaSet";
+    error NOT_READY "controller-not-ready":
+        "no Pod of Deployment {namespace}/argocd-ocm-cmp-controller is ready",
+        "see their logs with `kubectl logs`";
+    warning SOME_READY "controller-some-not-ready":
+        "{ready} of {wanted} Pods of Deployment {namespace}/argocd-ocm-cmp-controller are ready",
+        "see the logs of the others with `kubectl logs`";
+    error NO_LEASE "controller-lease-missing":
+        "no replica holds Lease {namespace}/argocd-ocm-cmp-controller, so the controller is idle",
+        "check that its Pods run, and may write Leases there";
+    error NOT_RENEWED "controller-lease-not-renewed":
+        "the holder of Lease {namespace}/argocd-ocm-cmp-controller does not renew it, so the controller is idle",
+        "check that its Pods run, and that the clocks of the hub's nodes and of this machine agree";
+    warning OTHER_VERSION "controller-version-differs":
+        "the controller runs {image}, but this program is version {version}",
+        "run the doctor of that version, or deploy the image of this one";
+    ok OK "controller":
+        "enabled controllers: {names}";
+}
 
 fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     if !hub_state.has_argo_cd() {
@@ -90,25 +58,16 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let Some(pod) = ControllerPod::from_state(hub_state) else {
         return Vec::new();
     };
-    let mut findings = Vec::new();
-    if let Lookup::Refused(why) = &hub_state.settings {
-        findings.extend(refused(
-            &format!("ConfigMap {namespace}/argocd-ocm-cmp-controller"),
-            why,
-        ));
-    }
-    if !pod.unknown.is_empty() {
-        findings.push(UNKNOWN.finding(&[("names", &list_names(&pod.unknown))]));
-    }
+    let what = format!("ConfigMap {namespace}/argocd-ocm-cmp-controller");
+    let mut findings = hub_state.settings.refusal(&what);
+    findings.extend(UNKNOWN.about(("controllers", "controller"), &pod.unknown, &[]));
     for (controller, resource, file) in [
         ("application-set-report", &REPORTS, "deploy/report_crd.yaml"),
         ("gitopscluster", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
         ("argocd-agent", &GITOPS_CLUSTERS, "deploy/gitopscluster_crd.yaml"),
     ] {
         if pod.is_enabled(controller) && hub_state.serves(resource) == Some(false) {
-            let values: [(&str, &dyn std::fmt::Display); 3] =
-                [("controller", &controller), ("kind", &resource.kind), ("file", &file)];
-            findings.push(NO_CRD.finding(&values));
+            findings.push(NO_CRD.finding(&[("controller", &controller), ("kind", &resource.kind), ("file", &file)]));
         }
     }
     findings.extend(pods(hub_state, deployment));
@@ -128,10 +87,11 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
 /// Checks that its Pods are ready.
 fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
     let namespace = &hub_state.namespace;
-    let pods = match &hub_state.pods {
-        Lookup::Refused(why) => return refused(&format!("the Pods in namespace {namespace}"), why),
-        _ => hub_state.pods_of(deployment).unwrap_or_default(),
-    };
+    let refusal = hub_state.pods.refusal(&format!("the Pods in namespace {namespace}"));
+    if !refusal.is_empty() {
+        return refusal;
+    }
+    let pods = hub_state.pods_of(deployment).unwrap_or_default();
     let wanted = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
     let ready = deployment["status"]["readyReplicas"].as_u64().unwrap_or_default();
     let finding = match (pods.len(), ready) {
@@ -148,14 +108,15 @@ fn pods(hub_state: &HubState, deployment: &Value) -> Vec<Finding> {
 /// Reports a Lease without a holder, or one that its holder does not renew.
 fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let namespace = &hub_state.namespace;
-    let leases = match &hub_state.leases {
-        Lookup::Refused(why) => return refused(&format!("the Leases in namespace {namespace}"), why),
-        Lookup::NotFound => &[][..],
-        Lookup::Found(leases) => leases,
-    };
+    let refusal = hub_state
+        .leases
+        .refusal(&format!("the Leases in namespace {namespace}"));
+    if !refusal.is_empty() {
+        return refusal;
+    }
     let is_held = |lease: &&Value| !lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty();
-    let lease = leases.iter().find(|lease| name(lease) == LEASE).filter(is_held);
-    match lease {
+    let mut leases = hub_state.leases.found().into_iter().flatten();
+    match leases.find(|lease| name(lease) == LEASE).filter(is_held) {
         None => vec![NO_LEASE.finding(&[("namespace", namespace)])],
         Some(lease) if !is_renewed(lease, now) => vec![NOT_RENEWED.finding(&[("namespace", namespace)])],
         Some(_) => Vec::new(),

@@ -1,8 +1,7 @@
 //! Checks that Argo CD evaluates the health of works as in deploy/argocd_cm.yaml, and that it watches works at all.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup, items};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{Finding, check, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use generate::health_rules::{self, custom};
@@ -12,41 +11,26 @@ use ocm::work::{GROUP, KIND, SET_KIND};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "argocd-cm",
-    messages: &[&NO_HEALTH, &OTHER_HEALTH, &NO_RULE, &EXCLUDED, &BY_LABEL, &OK],
-    run,
-};
-
-static NO_HEALTH: Message = Message::error(
-    "argocd-cm-health-missing",
-    "argocd-cm has no health check for {kind}, so Argo CD shows it as healthy as soon as it is on the hub",
-    "add it with argocd-ocm-cmp install --features plugin",
-);
-static OTHER_HEALTH: Message = Message::warning(
-    "argocd-cm-health-differs",
-    "the health check for {kind} in argocd-cm differs from version {version}",
-    "restore it with argocd-ocm-cmp install --features plugin of that version",
-);
-static NO_RULE: Message = Message::warning(
-    "argocd-cm-health-without-rule",
-    "argocd-cm has a health check for {kinds}, but objects of this kind in works follow the usual conditions",
-    "add a rule for it to ConfigMap argocd-ocm-cmp-health, as docs/custom-resources.md describes",
-);
-static EXCLUDED: Message = Message::error(
-    "argocd-cm-hides",
-    "Argo CD ignores {kind} because of {key} in argocd-cm",
-    "change {key} so that Argo CD watches work.open-cluster-management.io",
-);
-static BY_LABEL: Message = Message::warning(
-    "argocd-cm-tracks-by-label",
-    "Argo CD tracks objects by label only, so it treats copies of a work as its own and prunes them",
-    "set application.resourceTrackingMethod in argocd-cm to annotation",
-);
-static OK: Message = Message::ok(
-    "argocd-cm",
-    "argocd-cm has the health checks of version {version}, and excludes no works",
-);
+check! {
+    "argocd-cm"
+    error NO_HEALTH "argocd-cm-health-missing":
+        "argocd-cm has no health check for {kind}, so Argo CD shows it as healthy as soon as it is on the hub",
+        "add it with argocd-ocm-cmp install --features plugin";
+    warning OTHER_HEALTH "argocd-cm-health-differs":
+        "the health check for {kind} in argocd-cm differs from version {version}",
+        "restore it with argocd-ocm-cmp install --features plugin of that version";
+    warning NO_RULE "argocd-cm-health-without-rule":
+        "argocd-cm has a health check for {kinds}, but objects of this kind in works follow the usual conditions",
+        "add a rule for it to ConfigMap argocd-ocm-cmp-health, as docs/custom-resources.md describes";
+    error EXCLUDED "argocd-cm-hides":
+        "Argo CD ignores {kind} because of {key} in argocd-cm",
+        "change {key} so that Argo CD watches work.open-cluster-management.io";
+    warning BY_LABEL "argocd-cm-tracks-by-label":
+        "Argo CD tracks objects by label only, so it treats copies of a work as its own and prunes them",
+        "set application.resourceTrackingMethod in argocd-cm to annotation";
+    ok OK "argocd-cm":
+        "argocd-cm has the health checks of version {version}, and excludes no works";
+}
 
 /// The prefix of Argo CD's keys for health checks, before GROUP_KIND.
 const HEALTH: &str = "resource.customizations.health.";
@@ -79,11 +63,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !kinds.is_empty() {
         findings.push(NO_RULE.finding(&[("kinds", &list_names(kinds))]));
     }
-    for (key, is_hidden) in [
-        ("resource.exclusions", data("resource.exclusions").map(matched)),
-        ("resource.inclusions", data("resource.inclusions").map(unmatched)),
-    ] {
-        let kinds = is_hidden.unwrap_or_default();
+    for (key, hides_matching) in [("resource.exclusions", true), ("resource.inclusions", false)] {
+        let filter = objects(data(key).unwrap_or_default());
+        let rules = filter.first().map_or(&[][..], items);
+        let is_matching = |kind: &str| rules.iter().any(|rule| rule_matches(rule, kind));
+        // An empty filter includes all.
+        let is_hidden = |kind: &&str| !rules.is_empty() && is_matching(kind) == hides_matching;
+        let kinds: Vec<_> = [KIND, SET_KIND].into_iter().filter(is_hidden).collect();
         if !kinds.is_empty() {
             findings.push(EXCLUDED.finding(&[("kind", &list_names(kinds)), ("key", &key)]));
         }
@@ -126,26 +112,6 @@ fn kinds_without_rule(hub_state: &HubState, config: &Value) -> BTreeSet<String> 
         .filter(|kind| checks.contains(*kind) && !has_rule(kind))
         .map(str::to_owned)
         .collect()
-}
-
-const KINDS: [&str; 2] = [KIND, SET_KIND];
-
-/// Returns the kinds of works that match a filter of Argo CD.
-fn matched(filter: &str) -> Vec<&'static str> {
-    let rules = objects(filter);
-    let rules = rules.first().map_or(&[][..], items);
-    KINDS
-        .into_iter()
-        .filter(|kind| rules.iter().any(|rule| rule_matches(rule, kind)))
-        .collect()
-}
-
-/// Returns the kinds of works that do not match; an empty filter matches all.
-fn unmatched(filter: &str) -> Vec<&'static str> {
-    let rules = objects(filter);
-    let rules = rules.first().map_or(&[][..], items);
-    let is_out = |kind: &&str| !rules.is_empty() && !rules.iter().any(|rule| rule_matches(rule, kind));
-    KINDS.into_iter().filter(is_out).collect()
 }
 
 /// Mirrors `Match` of Argo CD's `FilteredResource`: a missing field of a rule matches everything. Rules for single clusters apply

@@ -1,97 +1,53 @@
 //! Checks each hop of the view into the clusters, if it is installed: argocd-server, the service, cluster-proxy and its add-on.
 
-use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, LiveState, Lookup, items, name};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{CLUSTERS, Finding, Message, check};
 use crate::install::{AUTHORITY, AUTHORITY_KEY, CLUSTER_PROXY_NAMESPACE, LIVE, component_of};
 use jiff::Timestamp;
 use pki::Certificate;
 use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "live",
-    messages: &[
-        &NO_EXTENSION,
-        &NO_DEPLOYMENT,
-        &NOT_READY,
-        &NO_TOKEN,
-        &NOT_TRUSTED,
-        &NOT_PERMITTED,
-        &NO_AUTHORITY,
-        &EXPIRED,
-        &OTHER_AUTHORITY,
-        &NO_ADDON,
-        &NOT_AVAILABLE,
-        &NO_PERMISSIONS,
-        &OK,
-    ],
-    run,
-};
-
-static NO_EXTENSION: Message = Message::error(
-    "live-extension-missing",
-    "argocd-cm has no extension.config.live, so argocd-server does not forward requests to argocd-ocm-cmp-live",
-    "restore it with argocd-ocm-cmp install --features live",
-);
-static NO_DEPLOYMENT: Message = Message::error(
-    "live-deployment-missing",
-    "Deployment {namespace}/argocd-ocm-cmp-live does not exist",
-    "restore it with argocd-ocm-cmp install --features live",
-);
-static NOT_READY: Message = Message::error(
-    "live-not-ready",
-    "Deployment {namespace}/argocd-ocm-cmp-live has no ready Pod",
-    "see the Events of its Pods with `kubectl describe`, and its log with `kubectl logs`",
-);
-static NO_TOKEN: Message = Message::error(
-    "live-token-missing",
-    "Secret {namespace}/argocd-ocm-cmp-live has no token for argocd-server",
-    "create it with argocd-ocm-cmp install --features live",
-);
-static NOT_TRUSTED: Message = Message::error(
-    "live-not-trusted",
-    "argocd-server does not mount ConfigMap {namespace}/argocd-ocm-cmp-live, or the ConfigMap has no certificate",
-    "restore it with argocd-ocm-cmp install --features live",
-);
-static NOT_PERMITTED: Message = Message::warning(
-    "live-not-permitted",
-    "no policy in argocd-rbac-cm permits extensions, invoke, live",
-    "add one for each role that may use the view, as docs/live.md describes",
-);
-static NO_AUTHORITY: Message = Message::error(
-    "live-authority-missing",
-    "ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy has no certificate authority of cluster-proxy in ca.crt",
-    "create it with argocd-ocm-cmp install --features live",
-);
-static EXPIRED: Message = Message::error(
-    "live-authority-expired",
-    "the certificate authority in ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy expired at {time}",
-    "replace it with argocd-ocm-cmp install --features live",
-);
-static OTHER_AUTHORITY: Message = Message::error(
-    "live-authority-differs",
-    "ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy differs from Secret open-cluster-management-addon/proxy-server-ca",
-    "replace it with argocd-ocm-cmp install --features live",
-);
-static NO_ADDON: Message = Message::warning(
-    "live-cluster-proxy-missing",
-    "the add-on cluster-proxy is not on managed clusters with works: {names}",
-    "install it there, or leave these clusters out of the view",
-);
-static NOT_AVAILABLE: Message = Message::warning(
-    "live-cluster-proxy-not-available",
-    "the add-on cluster-proxy is not available on {names}",
-    "see the conditions of ManagedClusterAddOn cluster-proxy in the namespace of the cluster",
-);
-static NO_PERMISSIONS: Message = Message::warning(
-    "live-permissions-missing",
-    "no work delivers the permissions of the view to {names}",
-    "deliver deploy/live_cluster_rbac.yaml there with an Application, or leave these clusters out of the view",
-);
-static OK: Message = Message::ok(
-    "live",
-    "argocd-server, argocd-ocm-cmp-live and cluster-proxy are connected",
-);
+check! {
+    "live"
+    error NO_EXTENSION "live-extension-missing":
+        "argocd-cm has no extension.config.live, so argocd-server does not forward requests to argocd-ocm-cmp-live",
+        "restore it with argocd-ocm-cmp install --features live";
+    error NO_DEPLOYMENT "live-deployment-missing":
+        "Deployment {namespace}/argocd-ocm-cmp-live does not exist",
+        "restore it with argocd-ocm-cmp install --features live";
+    error NOT_READY "live-not-ready":
+        "Deployment {namespace}/argocd-ocm-cmp-live has no ready Pod",
+        "see the Events of its Pods with `kubectl describe`, and its log with `kubectl logs`";
+    error NO_TOKEN "live-token-missing":
+        "Secret {namespace}/argocd-ocm-cmp-live has no token for argocd-server",
+        "create it with argocd-ocm-cmp install --features live";
+    error NOT_TRUSTED "live-not-trusted":
+        "argocd-server does not mount ConfigMap {namespace}/argocd-ocm-cmp-live, or the ConfigMap has no certificate",
+        "restore it with argocd-ocm-cmp install --features live";
+    warning NOT_PERMITTED "live-not-permitted":
+        "no policy in argocd-rbac-cm permits extensions, invoke, live",
+        "add one for each role that may use the view, as docs/live.md describes";
+    error NO_AUTHORITY "live-authority-missing":
+        "ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy has no certificate authority of cluster-proxy in ca.crt",
+        "create it with argocd-ocm-cmp install --features live";
+    error EXPIRED "live-authority-expired":
+        "the certificate authority in ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy expired at {time}",
+        "replace it with argocd-ocm-cmp install --features live";
+    error OTHER_AUTHORITY "live-authority-differs":
+        "ConfigMap {namespace}/argocd-ocm-cmp-cluster-proxy differs from Secret open-cluster-management-addon/proxy-server-ca",
+        "replace it with argocd-ocm-cmp install --features live";
+    warning NO_ADDON "live-cluster-proxy-missing":
+        "the add-on cluster-proxy is not on managed clusters with works: {names}",
+        "install it there, or leave these clusters out of the view";
+    warning NOT_AVAILABLE "live-cluster-proxy-not-available":
+        "the add-on cluster-proxy is not available on {names}",
+        "see the conditions of ManagedClusterAddOn cluster-proxy in the namespace of the cluster";
+    warning NO_PERMISSIONS "live-permissions-missing":
+        "no work delivers the permissions of the view to {names}",
+        "deliver deploy/live_cluster_rbac.yaml there with an Application, or leave these clusters out of the view";
+    ok OK "live":
+        "argocd-server, argocd-ocm-cmp-live and cluster-proxy are connected";
+}
 
 fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let Some(live) = &hub_state.live else { return Vec::new() };
@@ -124,13 +80,15 @@ fn about_argocd_server(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
         let volumes = items(&server["spec"]["template"]["spec"]["volumes"]);
         let is_mounted = volumes.iter().any(|volume| volume["configMap"]["name"] == LIVE);
         match &live.certificate {
-            Lookup::Refused(why) => findings.extend(refused(&format!("ConfigMap {namespace}/{LIVE}"), why)),
+            refused @ Lookup::Refused(_) => findings.extend(refused.refusal(&format!("ConfigMap {namespace}/{LIVE}"))),
             Lookup::Found(config) if is_mounted && config["data"]["tls.crt"].is_string() => {}
             _ => findings.push(NOT_TRUSTED.finding(&[("namespace", namespace)])),
         }
     }
     match &live.rbac {
-        Lookup::Refused(why) => findings.extend(refused(&format!("ConfigMap {namespace}/argocd-rbac-cm"), why)),
+        refused @ Lookup::Refused(_) => {
+            findings.extend(refused.refusal(&format!("ConfigMap {namespace}/argocd-rbac-cm")));
+        }
         Lookup::Found(rbac) if is_permitted(&rbac["data"]) => {}
         _ => findings.push(NOT_PERMITTED.finding(&[])),
     }
@@ -171,7 +129,7 @@ fn about_service(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
         }
     }
     match &live.has_token {
-        Lookup::Refused(why) => findings.extend(refused(&format!("Secret {namespace}/{LIVE}"), why)),
+        refused @ Lookup::Refused(_) => findings.extend(refused.refusal(&format!("Secret {namespace}/{LIVE}"))),
         Lookup::Found(true) => {}
         _ => findings.push(NO_TOKEN.finding(&[("namespace", namespace)])),
     }
@@ -180,11 +138,15 @@ fn about_service(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
 
 fn about_authority(hub_state: &HubState, live: &LiveState, now: Timestamp) -> Vec<Finding> {
     let namespace = &hub_state.namespace;
-    let text = match &live.authority {
-        Lookup::Refused(why) => return refused(&format!("ConfigMap {namespace}/{AUTHORITY}"), why),
-        Lookup::NotFound => "",
-        Lookup::Found(config) => config["data"][AUTHORITY_KEY].as_str().unwrap_or_default(),
-    };
+    let refusal = live.authority.refusal(&format!("ConfigMap {namespace}/{AUTHORITY}"));
+    if !refusal.is_empty() {
+        return refusal;
+    }
+    let text = live
+        .authority
+        .found()
+        .and_then(|config| config["data"][AUTHORITY_KEY].as_str());
+    let text = text.unwrap_or_default();
     let Ok(certificates) = Certificate::read_all(text.as_bytes()) else {
         return vec![NO_AUTHORITY.finding(&[("namespace", namespace)])];
     };
@@ -197,46 +159,33 @@ fn about_authority(hub_state: &HubState, live: &LiveState, now: Timestamp) -> Ve
         return vec![EXPIRED.finding(&[("namespace", namespace), ("time", &until)])];
     }
     match &live.issued_authority {
-        Lookup::Refused(why) => refused(&format!("Secret {CLUSTER_PROXY_NAMESPACE}/proxy-server-ca"), why),
         Lookup::Found(issued) if issued.trim() != text.trim() => {
             vec![OTHER_AUTHORITY.finding(&[("namespace", namespace)])]
         }
-        // An administrator has installed cluster-proxy elsewhere.
-        Lookup::NotFound | Lookup::Found(_) => Vec::new(),
+        // It does not exist if an administrator has installed cluster-proxy elsewhere.
+        issued => issued.refusal(&format!("Secret {CLUSTER_PROXY_NAMESPACE}/proxy-server-ca")),
     }
 }
 
 fn about_addons(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
-    let addons = match &live.addons {
-        Lookup::Refused(why) => return refused("ManagedClusterAddOns", why),
-        // Another check reports that add-ons are not served.
-        Lookup::NotFound => return Vec::new(),
-        Lookup::Found(addons) => addons,
+    // Another check reports that add-ons are not served.
+    let Some(addons) = live.addons.found() else {
+        return live.addons.refusal("ManagedClusterAddOns");
     };
     let works = hub_state.works.found().into_iter().flatten();
     let clusters: BTreeSet<&str> = works
         .filter(|work| work.application.is_some())
         .map(|work| &*work.cluster)
         .collect();
-    let missing: Vec<_> = clusters
-        .iter()
-        .filter(|cluster| !addons.contains_key(**cluster))
-        .collect();
-    let unavailable: Vec<_> = clusters
-        .iter()
-        .filter(|cluster| addons.get(**cluster) == Some(&false))
-        .collect();
-    let with_addon = clusters.iter().filter(|cluster| addons.contains_key(**cluster));
-    let refusing: Vec<_> = with_addon.filter(|text| !live.permitting.contains(**text)).collect();
-    let mut findings = Vec::new();
-    for (message, names) in [
-        (&NO_ADDON, missing),
-        (&NOT_AVAILABLE, unavailable),
-        (&NO_PERMISSIONS, refusing),
-    ] {
-        if !names.is_empty() {
-            findings.push(message.finding(&[("names", &list_names(names))]));
-        }
-    }
-    findings
+    let about = |message: &'static Message, has_problem: &dyn Fn(&str) -> bool| {
+        message.about(CLUSTERS, clusters.iter().filter(|cluster| has_problem(cluster)), &[])
+    };
+    let findings = [
+        about(&NO_ADDON, &|cluster| !addons.contains_key(cluster)),
+        about(&NOT_AVAILABLE, &|cluster| addons.get(cluster) == Some(&false)),
+        about(&NO_PERMISSIONS, &|cluster| {
+            addons.contains_key(cluster) && !live.permitting.contains(cluster)
+        }),
+    ];
+    findings.into_iter().flatten().collect()
 }

@@ -1,91 +1,72 @@
 //! Checks that the hub serves the APIs of Open Cluster Management that are used.
 
-use super::{Check, refused};
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, is_late, items};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{Finding, check};
 use crate::doctor::rights::gate;
 use hub_state::reconcile::Settings;
 use jiff::Timestamp;
-use manifest::text::count;
 use ocm::resources::{CLUSTERS, DECISIONS, WORK_SETS, WORKS};
 use primitives::resource::Resource;
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "ocm",
-    messages: &[&NO_API, &NO_RULES, &NO_GATE, &SETS_NOT_PROCESSED, &OK],
-    run,
-};
-
-static NO_API: Message = Message::error(
-    "ocm-api-missing",
-    "the hub does not serve {kind} of {api}",
-    "install Open Cluster Management, or upgrade it to 1.0 or newer",
-);
-static NO_RULES: Message = Message::error(
-    "ocm-without-condition-rules",
-    "the hub's ManifestWorks have no condition rules, which report the health of objects",
-    "upgrade Open Cluster Management to 1.0 or newer, or set condition-rules to false",
-);
-static NO_GATE: Message = Message::error(
-    "ocm-gate-off",
-    "OCM does not process {sets}, because feature gate ManifestWorkReplicaSet is not enabled in the ClusterManager: {names}",
-    "enable it in spec.workConfiguration.featureGates of the ClusterManager",
-);
-static SETS_NOT_PROCESSED: Message = Message::error(
-    "ocm-sets-idle",
-    "OCM does not process {sets}: {names}",
-    "check that its work manager runs with --feature-gates=ManifestWorkReplicaSet=true",
-);
-static OK: Message = Message::ok(
-    "ocm",
-    "the hub serves the required APIs of Open Cluster Management{gates}",
-);
+check! {
+    "ocm"
+    error NO_API "ocm-api-missing":
+        "the hub does not serve {kind} of {api}",
+        "install Open Cluster Management, or upgrade it to 1.0 or newer";
+    error NO_RULES "ocm-without-condition-rules":
+        "the hub's ManifestWorks have no condition rules, which report the health of objects",
+        "upgrade Open Cluster Management to 1.0 or newer, or set condition-rules to false";
+    error NO_GATE "ocm-gate-off":
+        "OCM does not process {sets}, because feature gate ManifestWorkReplicaSet is not enabled in the ClusterManager: {names}",
+        "enable it in spec.workConfiguration.featureGates of the ClusterManager";
+    error SETS_NOT_PROCESSED "ocm-sets-idle":
+        "OCM does not process {sets}: {names}",
+        "check that its work manager runs with --feature-gates=ManifestWorkReplicaSet=true";
+    ok OK "ocm":
+        "the hub serves the required APIs of Open Cluster Management{gates}";
+}
 
 fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for resource in needed(hub_state) {
         let api = resource.api_version();
         match hub_state.apis.get(&api) {
-            Some(Lookup::Refused(why)) => findings.extend(refused(&format!("the API {api}"), why)),
+            Some(served @ Lookup::Refused(_)) => findings.extend(served.refusal(&format!("the API {api}"))),
             _ if hub_state.serves(resource) == Some(true) => {}
             _ => findings.push(NO_API.finding(&[("kind", &resource.kind), ("api", &api)])),
         }
     }
-    match &hub_state.work_crd {
-        Lookup::Found(crd) if !has_rules(crd) => findings.push(NO_RULES.finding(&[])),
-        Lookup::Refused(why) => findings.extend(refused("the CustomResourceDefinition of ManifestWorks", why)),
-        _ => {}
+    if hub_state.work_crd.found().is_some_and(|crd| !has_rules(crd)) {
+        findings.push(NO_RULES.finding(&[]));
     }
-    if let Lookup::Refused(why) = &hub_state.cluster_managers {
-        findings.extend(refused("the ClusterManagers of OCM's operator", why));
-    }
-    let enabled = gate(hub_state, "ManifestWorkReplicaSet");
-    match &hub_state.sets {
-        Lookup::Refused(why) => findings.extend(refused("ManifestWorkReplicaSets", why)),
-        Lookup::NotFound => {}
-        Lookup::Found(sets) => {
-            let idle = sets.iter().filter(|set| !set.has_status && is_late(set.created, now));
-            let idle: Vec<_> = idle.map(|set| &set.qualified_name).collect();
-            if !idle.is_empty() {
-                let has_cluster_manager = hub_state.cluster_managers.found().is_some_and(|list| !list.is_empty());
-                let message = if has_cluster_manager && enabled != Some(true) {
-                    &NO_GATE
-                } else {
-                    &SETS_NOT_PROCESSED
-                };
-                let number = count(idle.len(), "ManifestWorkReplicaSet");
-                findings.push(message.finding(&[("sets", &number), ("names", &list_names(idle))]));
-            }
-        }
-    }
+    findings.extend(
+        hub_state
+            .work_crd
+            .refusal("the CustomResourceDefinition of ManifestWorks"),
+    );
+    findings.extend(
+        hub_state
+            .cluster_managers
+            .refusal("the ClusterManagers of OCM's operator"),
+    );
+    findings.extend(hub_state.sets.refusal("ManifestWorkReplicaSets"));
+    let has_cluster_manager = hub_state.cluster_managers.found().is_some_and(|list| !list.is_empty());
+    let message = if has_cluster_manager && gate(hub_state, "ManifestWorkReplicaSet") != Some(true) {
+        &NO_GATE
+    } else {
+        &SETS_NOT_PROCESSED
+    };
+    let sets = hub_state.sets.found().into_iter().flatten();
+    let idle = sets.filter(|set| !set.has_status && is_late(set.created, now));
+    let idle = idle.map(|set| &set.qualified_name);
+    findings.extend(message.about(("sets", "ManifestWorkReplicaSet"), idle, &[]));
     if findings.is_empty() {
-        let unknown = match &hub_state.cluster_managers {
-            Lookup::Found(managers) if !managers.is_empty() => "",
-            _ => {
-                "; there is no ClusterManager: see the flags --feature-gates of OCM's controllers for enabled feature gates"
-            }
+        let unknown = if has_cluster_manager {
+            ""
+        } else {
+            "; there is no ClusterManager: see the flags --feature-gates of OCM's controllers for enabled feature gates"
         };
         findings.push(OK.finding(&[("gates", &unknown)]));
     }

@@ -1,73 +1,41 @@
 //! Checks that the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
 
-use super::{Check, refused};
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::message::{Finding, check, list_names};
 use crate::doctor::shipped::objects;
 use crate::embedded;
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
 
-pub(super) static CHECK: Check = Check {
-    name: "plugin",
-    messages: &[
-        &NO_CONFIG,
-        &OTHER_CONFIG,
-        &NO_SIDECAR,
-        &NO_MOUNT,
-        &NO_LIMIT,
-        &NO_POLICY,
-        &OTHER_VERSION,
-        &NOT_NEEDED,
-        &OK,
-    ],
-    run,
-};
-
-static NO_CONFIG: Message = Message::error(
-    "plugin-config-missing",
-    "ConfigMap {namespace}/argocd-ocm-cmp with plugin.yaml does not exist",
-    "add it with argocd-ocm-cmp install --features plugin",
-);
-static OTHER_CONFIG: Message = Message::warning(
-    "plugin-config-differs",
-    "plugin.yaml in ConfigMap {namespace}/argocd-ocm-cmp differs from version {version}",
-    "apply cm_plugin.yaml of that version, and restart the Deployment of the repo-server",
-);
-static NO_SIDECAR: Message = Message::error(
-    "plugin-sidecar-missing",
-    "Deployment {deployment} has no container argocd-ocm-cmp",
-    "add it with argocd-ocm-cmp install --features plugin",
-);
-static NO_MOUNT: Message = Message::error(
-    "plugin-mount-missing",
-    "container argocd-ocm-cmp of Deployment {deployment} does not mount {paths}",
-    "restore it with argocd-ocm-cmp install --features plugin",
-);
-static NO_LIMIT: Message = Message::warning(
-    "plugin-memory-unlimited",
-    "container argocd-ocm-cmp of Deployment {deployment} has no memory limit, so one Application can use all memory of its node",
-    "restore it with argocd-ocm-cmp install --features plugin",
-);
-static NO_POLICY: Message = Message::warning(
-    "plugin-without-policy",
-    "container argocd-ocm-cmp of Deployment {deployment} has no policy, so AppProjects may deliver anything but plain Secrets",
-    "add one with argocd-ocm-cmp install --features policy, or your own with --policy FILE",
-);
-static OTHER_VERSION: Message = Message::warning(
-    "plugin-version-differs",
-    "container argocd-ocm-cmp of Deployment {deployment} runs {image}, but this program is version {version}",
-    "run the doctor of that version, or deploy the image of this one",
-);
-static NOT_NEEDED: Message = Message::ok(
-    "plugin-not-needed",
-    "the plugin is not installed, and no Application uses it: the controller delivers without it",
-);
-static OK: Message = Message::ok(
-    "plugin",
-    "Deployment {deployment} has container argocd-ocm-cmp of version {version}, with its ConfigMap",
-);
+check! {
+    "plugin"
+    error NO_CONFIG "plugin-config-missing":
+        "ConfigMap {namespace}/argocd-ocm-cmp with plugin.yaml does not exist",
+        "add it with argocd-ocm-cmp install --features plugin";
+    warning OTHER_CONFIG "plugin-config-differs":
+        "plugin.yaml in ConfigMap {namespace}/argocd-ocm-cmp differs from version {version}",
+        "apply cm_plugin.yaml of that version, and restart the Deployment of the repo-server";
+    error NO_SIDECAR "plugin-sidecar-missing":
+        "Deployment {deployment} has no container argocd-ocm-cmp",
+        "add it with argocd-ocm-cmp install --features plugin";
+    error NO_MOUNT "plugin-mount-missing":
+        "container argocd-ocm-cmp of Deployment {deployment} does not mount {paths}",
+        "restore it with argocd-ocm-cmp install --features plugin";
+    warning NO_LIMIT "plugin-memory-unlimited":
+        "container argocd-ocm-cmp of Deployment {deployment} has no memory limit, so one Application can use all memory of its node",
+        "restore it with argocd-ocm-cmp install --features plugin";
+    warning NO_POLICY "plugin-without-policy":
+        "container argocd-ocm-cmp of Deployment {deployment} has no policy, so AppProjects may deliver anything but plain Secrets",
+        "add one with argocd-ocm-cmp install --features policy, or your own with --policy FILE";
+    warning OTHER_VERSION "plugin-version-differs":
+        "container argocd-ocm-cmp of Deployment {deployment} runs {image}, but this program is version {version}",
+        "run the doctor of that version, or deploy the image of this one";
+    ok NOT_NEEDED "plugin-not-needed":
+        "the plugin is not installed, and no Application uses it: the controller delivers without it";
+    ok OK "plugin":
+        "Deployment {deployment} has container argocd-ocm-cmp of version {version}, with its ConfigMap";
+}
 
 /// The mount path of the optional tools in deploy_cmp.yaml: kustomize and helm.
 const TOOLS: &str = "/usr/local/bin/";
@@ -83,7 +51,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     let (namespace, version) = (&hub_state.namespace, env!("CARGO_PKG_VERSION"));
     let mut findings = match &hub_state.plugin {
-        Lookup::Refused(why) => refused(&format!("ConfigMap {namespace}/{PLUGIN}"), why),
+        refused @ Lookup::Refused(_) => refused.refusal(&format!("ConfigMap {namespace}/{PLUGIN}")),
         Lookup::NotFound => vec![NO_CONFIG.finding(&[("namespace", namespace)])],
         Lookup::Found(config) if is_ours(config) => Vec::new(),
         Lookup::Found(_) => vec![OTHER_CONFIG.finding(&[("namespace", namespace), ("version", &version)])],

@@ -1,44 +1,32 @@
 //! Checks that the AppProjects of Applications with the plugin permit works.
 
 use super::health::matches_pattern;
-use super::{Check, refused};
-use crate::doctor::hub_state::{HubState, Lookup, Project};
-use crate::doctor::message::{Finding, Message, list_names};
+use crate::doctor::hub_state::{HubState, Project};
+use crate::doctor::message::{APPLICATIONS, Finding, check, list_names};
 use jiff::Timestamp;
-use manifest::text::count;
 use ocm::work::{GROUP, KIND};
 use std::collections::BTreeMap;
 
-pub(super) static CHECK: Check = Check {
-    name: "projects",
-    messages: &[&NO_PROJECT, &NOT_ALLOWED, &NO_APPLICATIONS, &OK],
-    run,
-};
-
-static NO_PROJECT: Message = Message::error(
-    "projects-missing",
-    "AppProject {project} of {applications} does not exist: {names}",
-    "apply it, such as proj.yaml, or set another one in spec.project",
-);
-static NOT_ALLOWED: Message = Message::error(
-    "projects-refuse-works",
-    "AppProject {project} of {applications} does not permit ManifestWorks: {names}",
-    "add group work.open-cluster-management.io and kind ManifestWork to its namespaceResourceWhitelist, as proj.yaml does",
-);
-static NO_APPLICATIONS: Message = Message::ok("projects-without-applications", "no Application uses the plugin yet");
-static OK: Message = Message::ok(
-    "projects",
-    "the AppProjects of Applications that use the plugin permit works: {names}",
-);
+check! {
+    "projects"
+    error NO_PROJECT "projects-missing":
+        "AppProject {project} of {applications} does not exist: {names}",
+        "apply it, such as proj.yaml, or set another one in spec.project";
+    error NOT_ALLOWED "projects-refuse-works":
+        "AppProject {project} of {applications} does not permit ManifestWorks: {names}",
+        "add group work.open-cluster-management.io and kind ManifestWork to its namespaceResourceWhitelist, as proj.yaml does";
+    ok NO_APPLICATIONS "projects-without-applications":
+        "no Application uses the plugin yet";
+    ok OK "projects":
+        "the AppProjects of Applications that use the plugin permit works: {names}";
+}
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !hub_state.has_argo_cd() {
         return Vec::new();
     }
-    let applications = match &hub_state.applications {
-        Lookup::Found(applications) => applications,
-        Lookup::NotFound => return Vec::new(),
-        Lookup::Refused(why) => return refused("Applications", why),
+    let Some(applications) = hub_state.applications.found() else {
+        return hub_state.applications.refusal("Applications");
     };
     let mut by_project: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for application in applications {
@@ -50,10 +38,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if by_project.is_empty() {
         return vec![NO_APPLICATIONS.finding(&[])];
     }
-    let projects = match &hub_state.projects {
-        Lookup::Found(projects) => projects,
-        Lookup::NotFound => return Vec::new(),
-        Lookup::Refused(why) => return refused("AppProjects", why),
+    let Some(projects) = hub_state.projects.found() else {
+        return hub_state.projects.refusal("AppProjects");
     };
     let mut findings = Vec::new();
     for (name, users) in &by_project {
@@ -62,12 +48,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             Some(project) if !permits_works(project) => &NOT_ALLOWED,
             Some(_) => continue,
         };
-        let number = count(users.len(), "Application");
-        findings.push(message.finding(&[
-            ("project", name),
-            ("applications", &number),
-            ("names", &list_names(users)),
-        ]));
+        findings.extend(message.about(APPLICATIONS, users, &[("project", name)]));
     }
     if findings.is_empty() {
         findings.push(OK.finding(&[("names", &list_names(by_project.keys()))]));

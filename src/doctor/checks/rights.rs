@@ -1,32 +1,22 @@
 //! Checks that the controller and Argo CD have the permissions from the shipped files.
 
-use super::Check;
 use crate::doctor::hub_state::{HubState, Lookup};
-use crate::doctor::message::{Finding, Message};
+use crate::doctor::message::{Finding, check, list_first};
 use crate::doctor::rights::Permission;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-pub(super) static CHECK: Check = Check {
-    name: "rights",
-    messages: &[&MISSING, &CANNOT_CHECK, &OK],
-    run,
-};
-
-static MISSING: Message = Message::error(
-    "rights-missing",
-    "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
-    "apply {file}, and check that its bindings name this ServiceAccount",
-);
-static CANNOT_CHECK: Message = Message::unreadable(
-    "rights-not-asked",
-    "cannot check the permissions of ServiceAccounts: {why}",
-    "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this",
-);
-static OK: Message = Message::ok("rights", "all permissions from {files} are granted");
-
-/// The maximum number of listed permissions.
-const LISTED: usize = 5;
+check! {
+    "rights"
+    error MISSING "rights-missing":
+        "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
+        "apply {file}, and check that its bindings name this ServiceAccount";
+    unreadable CANNOT_CHECK "rights-not-asked":
+        "cannot check the permissions of ServiceAccounts: {why}",
+        "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this";
+    ok OK "rights":
+        "all permissions from {files} are granted";
+}
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let permissions = match &hub_state.permissions {
@@ -51,14 +41,15 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             .map(|(permission, _)| permission)
             .collect();
         if !missing.is_empty() {
-            let permissions = listed(&missing);
-            let values: [(&str, &dyn std::fmt::Display); 4] = [
+            // In the order of the file.
+            let mut lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            lines.dedup();
+            findings.push(MISSING.finding(&[
                 ("namespace", &hub_state.namespace),
                 ("account", account),
                 ("file", file),
-                ("rights", &permissions),
-            ];
-            findings.push(MISSING.finding(&values));
+                ("rights", &list_first(&lines)),
+            ]));
         }
     }
     if findings.is_empty() && !files.is_empty() {
@@ -67,15 +58,4 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(OK.finding(&[("files", &files.join(", "))]));
     }
     findings
-}
-
-/// Returns the first permissions, in the order of the file.
-fn listed(permissions: &[&Permission]) -> String {
-    let mut lines: Vec<String> = permissions.iter().map(ToString::to_string).collect();
-    lines.dedup();
-    let listed = lines.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    match lines.len().saturating_sub(LISTED) {
-        0 => listed,
-        more => format!("{listed} and {more} more"),
-    }
 }

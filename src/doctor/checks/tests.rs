@@ -4,8 +4,8 @@ use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, DiagnosedClus
 use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
-    ApplyError, CheckResult, Finding, FindingList, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission,
-    Project, ReplicaSet, Severity, about_nodes, agent_policy, examine, overall_result, required_permissions,
+    CheckResult, Finding, FindingList, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission, Project,
+    ReplicaSet, Severity, about_nodes, agent_policy, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -121,13 +121,9 @@ fn healthy_hub() -> HubState {
 }
 
 /// Grants all permissions.
-fn grant(hub_state: &mut HubState) {
-    hub_state.permissions = Lookup::Found(
-        required_permissions(hub_state)
-            .into_iter()
-            .map(|permission| (permission, true))
-            .collect(),
-    );
+fn grant(hub: &mut HubState) {
+    let permissions = required_permissions(hub).into_iter();
+    hub.permissions = Lookup::Found(permissions.map(|permission| (permission, true)).collect());
 }
 
 fn value_of<T>(lookup: &mut Lookup<T>) -> &mut T {
@@ -137,40 +133,88 @@ fn value_of<T>(lookup: &mut Lookup<T>) -> &mut T {
     }
 }
 
-/// Returns the Pod template of a Deployment.
-fn template<'s>(hub_state: &'s mut HubState, name: &str) -> &'s mut Value {
-    let mut all = value_of(&mut hub_state.deployments).iter_mut();
-    let deployment = all
-        .find(|value| value["metadata"]["name"] == name)
-        .expect("the Deployment");
-    &mut deployment["spec"]["template"]["spec"]
+/// Returns the containers of a Deployment.
+fn containers<'s>(hub: &'s mut HubState, name: &str) -> &'s mut Vec<Value> {
+    let mut all = value_of(&mut hub.deployments).iter_mut();
+    let deployment = all.find(|value| value["metadata"]["name"] == name);
+    let pod = &mut deployment.expect("the Deployment")["spec"]["template"]["spec"];
+    pod["containers"].as_array_mut().expect("containers")
+}
+
+/// Returns Argo CD's own container of the repo-server.
+fn repo_server(hub: &mut HubState) -> &mut Value {
+    &mut containers(hub, "argocd-repo-server")[0]
+}
+
+/// Returns the plugin's container of the repo-server.
+fn sidecar(hub: &mut HubState) -> &mut Value {
+    &mut containers(hub, "argocd-repo-server")[1]
 }
 
 /// Sets the enabled controllers.
-fn enable_controllers(hub_state: &mut HubState, controllers: &str) {
-    let container = &mut template(hub_state, "argocd-ocm-cmp-controller")["containers"][0];
-    container["env"] = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": controllers}]);
+fn enable_controllers(hub: &mut HubState, controllers: &str) {
+    let env = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": controllers}]);
+    containers(hub, "argocd-ocm-cmp-controller")[0]["env"] = env;
+}
+
+fn application(hub: &mut HubState) -> &mut DiagnosedApplication {
+    &mut value_of(&mut hub.applications)[0]
+}
+
+fn first_work(hub: &mut HubState) -> &mut HubWork {
+    &mut value_of(&mut hub.works)[0]
+}
+
+/// Returns the data of argocd-cm.
+fn argocd_cm(hub: &mut HubState) -> &mut Value {
+    &mut value_of(&mut hub.config)["data"]
 }
 
 /// Adds an error of Argo CD to the Application.
-fn has_error(hub_state: &mut HubState, kind: &str, message: &str) {
-    value_of(&mut hub_state.applications)[0]
-        .conditions
-        .push(ApplicationCondition {
-            kind: kind.to_owned(),
-            message: message.to_owned(),
-        });
+fn add_error(hub: &mut HubState, kind: &str, message: &str) {
+    application(hub).conditions.push(ApplicationCondition {
+        kind: kind.to_owned(),
+        message: message.to_owned(),
+    });
 }
 
-fn withhold(hub_state: &mut HubState, resource: &Resource) {
-    value_of(hub_state.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
+/// Sets the last sync of the Application, which failed.
+fn fail_sync(hub: &mut HubState, message: &str) {
+    application(hub).operation = Some(SyncOperation {
+        phase: "Failed".to_owned(),
+        message: message.to_owned(),
+        failures: vec![message.to_owned()],
+    });
 }
 
-/// Returns the ids of the findings after this change to a hub without problems.
-fn problems_after(break_it: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
-    let mut hub_state = healthy_hub();
-    break_it(&mut hub_state);
-    problem_ids(&examine(&hub_state, now()))
+fn refused<T>() -> Lookup<T> {
+    Lookup::Refused("forbidden".to_owned())
+}
+
+fn names<T: FromIterator<String>>(names: &[&str]) -> T {
+    names.iter().map(ToString::to_string).collect()
+}
+
+fn withhold(hub: &mut HubState, resource: &Resource) {
+    value_of(hub.apis.get_mut(&resource.api_version()).expect("the API")).remove(resource.plural);
+}
+
+type Change = fn(&mut HubState);
+
+/// The ids of the problems after a change to a hub without problems, separated by spaces.
+type Row = (&'static str, Change);
+
+fn check(rows: &[Row]) {
+    for (at, (expected, change)) in rows.iter().enumerate() {
+        assert_eq!(problems_after(change).join(" "), *expected, "row {at}");
+    }
+}
+
+/// Returns the ids of the problems after this change to a hub without problems.
+fn problems_after(change: impl FnOnce(&mut HubState)) -> Vec<&'static str> {
+    let mut hub = healthy_hub();
+    change(&mut hub);
+    problem_ids(&examine(&hub, now()))
 }
 
 fn problem_ids(findings: &[Finding]) -> Vec<&'static str> {
@@ -183,8 +227,7 @@ fn messages() -> impl Iterator<Item = &'static Message> {
     of_checks.chain([&REFUSED])
 }
 
-fn printed(findings: &[Finding], format: ListFormat) -> String {
-    let colours = false;
+fn printed(findings: &[Finding], format: ListFormat, colours: bool) -> String {
     list::format_list(&FindingList { findings, colours }, format).expect("text")
 }
 
@@ -192,512 +235,451 @@ fn printed(findings: &[Finding], format: ListFormat) -> String {
 fn healthy_hub_has_no_errors() {
     let findings = examine(&healthy_hub(), now());
     assert_eq!(overall_result(&findings), CheckResult::Passed);
-    insta::assert_snapshot!(printed(&findings, ListFormat::Table));
+    insta::assert_snapshot!(printed(&findings, ListFormat::Table, false));
 }
 
 #[test]
 fn errors_come_first_with_remediation() {
-    let mut hub_state = healthy_hub();
-    value_of(&mut hub_state.config)["data"] = json!({});
-    hub_state.plugin = Lookup::NotFound;
-    hub_state.pods = Lookup::Refused("pods is forbidden".to_owned());
-    value_of(&mut hub_state.clusters).clear();
-    let findings = examine(&hub_state, now());
+    let mut hub = healthy_hub();
+    *argocd_cm(&mut hub) = json!({});
+    hub.plugin = Lookup::NotFound;
+    hub.pods = Lookup::Refused("pods is forbidden".to_owned());
+    value_of(&mut hub.clusters).clear();
+    let findings = examine(&hub, now());
     assert_eq!(overall_result(&findings), CheckResult::Failed);
-    insta::assert_snapshot!(printed(&findings, ListFormat::Table));
-    let text = printed(&findings, ListFormat::Json);
-    let all: Value = serde_json::from_str(&text).expect("JSON");
+    insta::assert_snapshot!(printed(&findings, ListFormat::Table, false));
+    let all: Value = serde_json::from_str(&printed(&findings, ListFormat::Json, false)).expect("JSON");
     assert_eq!((&all["errors"], &all["warnings"]), (&json!(4), &json!(2)));
     let first = &all["findings"][0];
     assert_eq!(
         (&first["result"], &first["id"]),
         (&json!("error"), &json!("plugin-config-missing"))
     );
-    let colours = true;
-    let findings = &findings;
-    let coloured = list::format_list(&FindingList { findings, colours }, ListFormat::Table).expect("a table");
+    let coloured = printed(&findings, ListFormat::Table, true);
     assert!(coloured.contains("\x1b[31merror\x1b[0m"), "{coloured}");
 }
 
 #[test]
 fn forbidden_reads_are_findings() {
-    let why = || "forbidden".to_owned();
-    let refusals: [fn(&mut HubState, String); 14] = [
-        |hub_state, why| hub_state.config = Lookup::Refused(why),
-        |hub_state, why| hub_state.deployments = Lookup::Refused(why),
-        |hub_state, why| hub_state.pods = Lookup::Refused(why),
-        |hub_state, why| hub_state.plugin = Lookup::Refused(why),
-        |hub_state, why| hub_state.settings = Lookup::Refused(why),
-        |hub_state, why| hub_state.leases = Lookup::Refused(why),
-        |hub_state, why| hub_state.work_crd = Lookup::Refused(why),
-        |hub_state, why| hub_state.cluster_managers = Lookup::Refused(why),
-        |hub_state, why| hub_state.applications = Lookup::Refused(why),
-        |hub_state, why| hub_state.projects = Lookup::Refused(why),
-        |hub_state, why| hub_state.clusters = Lookup::Refused(why),
-        |hub_state, why| hub_state.works = Lookup::Refused(why),
-        |hub_state, why| hub_state.sets = Lookup::Refused(why),
-        |hub_state, why| hub_state.agent_admission = Lookup::Refused(why),
+    let refusals: [Change; 15] = [
+        |hub| hub.config = refused(),
+        |hub| hub.deployments = refused(),
+        |hub| hub.pods = refused(),
+        |hub| hub.nodes = refused(),
+        |hub| hub.plugin = refused(),
+        |hub| hub.settings = refused(),
+        |hub| hub.leases = refused(),
+        |hub| hub.work_crd = refused(),
+        |hub| hub.cluster_managers = refused(),
+        |hub| hub.applications = refused(),
+        |hub| hub.projects = refused(),
+        |hub| hub.clusters = refused(),
+        |hub| hub.works = refused(),
+        |hub| hub.sets = refused(),
+        |hub| hub.agent_admission = refused(),
     ];
     for (at, refuse) in refusals.into_iter().enumerate() {
-        let mut hub_state = healthy_hub();
-        refuse(&mut hub_state, why());
-        let findings = examine(&hub_state, now());
+        let mut hub = healthy_hub();
+        refuse(&mut hub);
+        let findings = examine(&hub, now());
         assert_eq!(overall_result(&findings), CheckResult::Unknown, "{at}: {findings:#?}");
-        assert!(
-            problem_ids(&findings)
-                .iter()
-                .all(|problem_id| *problem_id == "cannot-read"),
-            "{at}: {findings:#?}"
-        );
+        let ids = problem_ids(&findings);
+        assert!(ids.iter().all(|id| *id == "cannot-read"), "{at}: {findings:#?}");
     }
-    assert_eq!(
-        problems_after(|hub_state| hub_state.permissions = Lookup::Refused(why())),
-        ["rights-not-asked"]
-    );
+    check(&[("rights-not-asked", |hub| hub.permissions = refused())]);
 }
 
 #[test]
 fn finds_agents_without_limits() {
-    let with = |binding| problems_after(|hub_state| hub_state.agent_admission = binding);
-    assert_eq!(with(Lookup::NotFound), ["agent-admission-missing"]);
-    let audits = json!({"spec": {"validationActions": ["Audit", "Warn"]}});
-    assert_eq!(with(Lookup::Found(audits)), ["agent-admission-not-enforced"]);
+    check(&[
+        ("agent-admission-missing", |hub| hub.agent_admission = Lookup::NotFound),
+        ("agent-admission-not-enforced", |hub| {
+            hub.agent_admission = Lookup::Found(json!({"spec": {"validationActions": ["Audit", "Warn"]}}));
+        }),
+    ]);
     let name = objects(embedded::AGENT_ADMISSION).remove(1)["metadata"]["name"].clone();
     assert_eq!(name, agent_policy("argocd"));
 }
 
+/// Removes Argo CD from its namespace; others have one.
+fn remove_argo_cd(hub: &mut HubState, argocd_namespaces: &[&str]) {
+    hub.config = Lookup::NotFound;
+    hub.argocd_namespaces = Lookup::Found(names(argocd_namespaces));
+    hub.deployments = Lookup::Found(Vec::new());
+    hub.permissions = Lookup::NotFound;
+}
+
 #[test]
 fn finds_problems_of_argo_cd() {
-    let image = |image: &'static str| {
-        problems_after(|hub_state| template(hub_state, "argocd-repo-server")["containers"][0]["image"] = image.into())
-    };
-    assert_eq!(image("argocd:v2.3.1"), ["argo-cd-too-old"]);
-    assert_eq!(image("argocd:v2.14.0"), ["argo-cd-old"]);
-    assert_eq!(image("argocd:latest"), ["argo-cd-version-unknown"]);
-    let arguments = |version: &str, arguments: Value| {
-        problems_after(|hub_state| {
-            let container = &mut template(hub_state, "argocd-repo-server")["containers"][0];
-            container["image"] = format!("argocd:{version}").into();
-            container["args"] = arguments;
-        })
-    };
-    let without_tls = json!(["/usr/local/bin/argocd-repo-server", "--disable-tls"]);
-    assert_eq!(
-        arguments("v3.6.1", without_tls.clone()),
-        ["argo-cd-repo-server-without-tls"]
-    );
-    assert!(arguments("v3.5.7", without_tls).is_empty());
-    assert!(arguments("v3.6.1", json!(["--disable-tls", "--client-ca-path="])).is_empty());
-    let gone = |argocd_namespaces: &[&str]| {
-        problems_after(|hub_state| {
-            hub_state.config = Lookup::NotFound;
-            hub_state.argocd_namespaces = Lookup::Found(argocd_namespaces.iter().map(ToString::to_string).collect());
-            hub_state.deployments = Lookup::Found(Vec::new());
-            hub_state.permissions = Lookup::NotFound;
-        })
-    };
-    assert_eq!(gone(&[]), ["argo-cd-nowhere"]);
-    assert_eq!(
-        gone(&["gitops"]),
-        ["argo-cd-elsewhere"],
-        "other parts of Argo CD are not reported"
-    );
-    let only_config = problems_after(|hub_state| {
-        value_of(&mut hub_state.deployments).remove(0);
-    });
-    assert_eq!(only_config, ["argo-cd-without-repo-server"]);
-    let by_operator = problems_after(|hub_state| {
-        let server = &mut value_of(&mut hub_state.deployments)[0]["metadata"];
-        server["name"] = json!("openshift-gitops-repo-server");
-        server["labels"] = json!({"app.kubernetes.io/component": "repo-server", "app.kubernetes.io/part-of": "argocd"});
-    });
-    assert!(by_operator.is_empty(), "{by_operator:?}");
+    check(&[
+        ("argo-cd-too-old", |hub| {
+            repo_server(hub)["image"] = json!("argocd:v2.3.1");
+        }),
+        ("argo-cd-old", |hub| repo_server(hub)["image"] = json!("argocd:v2.14.0")),
+        ("argo-cd-version-unknown", |hub| {
+            repo_server(hub)["image"] = json!("argocd:latest");
+        }),
+        // Other parts of Argo CD are not reported.
+        ("argo-cd-nowhere", |hub| remove_argo_cd(hub, &[])),
+        ("argo-cd-elsewhere", |hub| remove_argo_cd(hub, &["gitops"])),
+        ("argo-cd-without-repo-server", |hub| {
+            value_of(&mut hub.deployments).remove(0);
+        }),
+        // As an operator installs it.
+        ("", |hub| {
+            let server = &mut value_of(&mut hub.deployments)[0]["metadata"];
+            server["name"] = json!("openshift-gitops-repo-server");
+            server["labels"] =
+                json!({"app.kubernetes.io/component": "repo-server", "app.kubernetes.io/part-of": "argocd"});
+        }),
+    ]);
+    for (version, arguments, expected) in [
+        (
+            "v3.6.1",
+            json!(["/usr/local/bin/argocd-repo-server", "--disable-tls"]),
+            "argo-cd-repo-server-without-tls",
+        ),
+        ("v3.5.7", json!(["--disable-tls"]), ""),
+        ("v3.6.1", json!(["--disable-tls", "--client-ca-path="]), ""),
+    ] {
+        let ids = problems_after(|hub| {
+            repo_server(hub)["image"] = format!("argocd:{version}").into();
+            repo_server(hub)["args"] = arguments;
+        });
+        assert_eq!(ids.join(" "), expected);
+    }
+}
+
+fn remove_plugin(hub: &mut HubState) {
+    hub.plugin = Lookup::NotFound;
+    hub.applications = Lookup::Found(Vec::new());
+    *argocd_cm(hub) = json!({});
+    containers(hub, "argocd-repo-server").remove(1);
 }
 
 #[test]
 fn hub_without_the_plugin_needs_none_for_the_pull_model() {
-    let without_plugin = |hub_state: &mut HubState| {
-        hub_state.plugin = Lookup::NotFound;
-        hub_state.applications = Lookup::Found(Vec::new());
-        value_of(&mut hub_state.config)["data"] = json!({});
-        let containers = &mut template(hub_state, "argocd-repo-server")["containers"];
-        containers
-            .as_array_mut()
-            .expect("containers")
-            .retain(|container| container["name"] != "argocd-ocm-cmp");
-    };
-    let pull = problems_after(|hub_state| {
-        without_plugin(hub_state);
-        enable_controllers(hub_state, "application-status,pull");
-        grant(hub_state);
-    });
-    assert_eq!(pull, [""; 0]);
-    let no_repo_server = problems_after(|hub_state| {
-        without_plugin(hub_state);
-        enable_controllers(hub_state, "pull");
-        value_of(&mut hub_state.deployments).remove(0);
-        grant(hub_state);
-    });
-    assert_eq!(no_repo_server, [""; 0]);
-    let nothing = problems_after(without_plugin);
+    check(&[
+        ("", |hub| {
+            remove_plugin(hub);
+            enable_controllers(hub, "application-status,pull");
+            grant(hub);
+        }),
+        ("", |hub| {
+            remove_plugin(hub);
+            enable_controllers(hub, "pull");
+            value_of(&mut hub.deployments).remove(0);
+            grant(hub);
+        }),
+    ]);
+    let nothing = problems_after(remove_plugin);
     assert!(nothing.contains(&"plugin-sidecar-missing"), "{nothing:?}");
 }
 
 #[test]
 fn finds_applications_with_errors() {
-    let error = |message: &str| problems_after(|hub_state| has_error(hub_state, "ComparisonError", message));
-    assert_eq!(
-        error("rpc error: shop: app path does not exist"),
-        ["applications-source"]
-    );
-    assert_eq!(
-        error("failed exit status 1: error: no target cluster"),
-        ["applications-setting"]
-    );
-    assert_eq!(
-        error("failed exit status 1: error: a.yaml:1: it has no kind"),
-        ["applications-manifests"]
-    );
-    assert_eq!(
-        error("failed exit status 1: error: the policy has no entry for project a"),
-        ["applications-policy"]
-    );
-    assert_eq!(error("connection refused"), ["applications-error"]);
-    let named = "could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository";
-    assert_eq!(error(named), ["applications-plugin-name"]);
-    let invalid = "there are no clusters with this name: eu1";
-    let destination = problems_after(|hub_state| has_error(hub_state, "InvalidSpecError", invalid));
-    assert_eq!(destination, ["applications-destination"]);
-    let target = |name: &str| {
-        problems_after(|hub_state| {
-            value_of(&mut hub_state.applications)[0].targets.insert(name.to_owned());
-        })
-    };
-    assert_eq!(target("nowhere"), ["applications-cluster"]);
-    assert!(target("eu1").is_empty());
-    let failed = problems_after(|hub_state| {
-        value_of(&mut hub_state.applications)[0].operation = Some(SyncOperation {
-            phase: "Failed".to_owned(),
-            message: "denied".to_owned(),
-            failures: Vec::new(),
-        });
+    for (message, expected) in [
+        ("rpc error: shop: app path does not exist", "applications-source"),
+        ("failed exit status 1: error: no target cluster", "applications-setting"),
+        (
+            "failed exit status 1: error: a.yaml:1: it has no kind",
+            "applications-manifests",
+        ),
+        (
+            "failed exit status 1: error: the policy has no entry for project a",
+            "applications-policy",
+        ),
+        ("connection refused", "applications-error"),
+        (
+            "could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository",
+            "applications-plugin-name",
+        ),
+        (
+            "Failed to load target state: could not find plugin supporting the given repository",
+            "socket-not-found",
+        ),
+    ] {
+        assert_eq!(
+            problems_after(|hub| add_error(hub, "ComparisonError", message)),
+            [expected]
+        );
+    }
+    check(&[
+        ("applications-destination", |hub| {
+            add_error(hub, "InvalidSpecError", "there are no clusters with this name: eu1");
+        }),
+        ("applications-cluster", |hub| {
+            application(hub).targets = names(&["nowhere"]);
+        }),
+        ("", |hub| application(hub).targets = names(&["eu1"])),
+        ("applications-not-synced", |hub| fail_sync(hub, "denied")),
+        ("works-refused-for-size", |hub| {
+            fail_sync(
+                hub,
+                "the size of manifests is 600103 bytes which exceeds the 512000 limit",
+            );
+        }),
+        ("works-of-several-sources", |hub| {
+            application(hub).sources_share_works = true;
+        }),
+    ]);
+}
+
+/// Adds a set of that age that OCM has not processed.
+fn add_idle_set(hub: &mut HubState, age: i64) {
+    value_of(&mut hub.sets).push(ReplicaSet {
+        qualified_name: "argocd/shop".to_owned(),
+        created: Some(ago(age)),
+        ..ReplicaSet::default()
     });
-    assert_eq!(failed, ["applications-not-synced"]);
+}
+
+/// Sets the mode of a feature gate in the ClusterManager.
+fn set_gate(hub: &mut HubState, feature: &str, mode: &str) {
+    let gates = json!([{"feature": feature, "mode": mode}]);
+    hub.cluster_managers = Lookup::Found(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
 }
 
 #[test]
 fn finds_problems_of_ocm() {
-    assert_eq!(
-        problems_after(|hub_state| hub_state.apis.clear()),
-        ["ocm-api-missing"; 2]
-    );
-    for (placement, expected) in [(false, &[][..]), (true, &["ocm-api-missing"])] {
-        let ids = problems_after(|hub_state| {
-            value_of(&mut hub_state.applications)[0].placement = placement;
-            withhold(hub_state, &WORK_SETS);
-        });
-        assert_eq!(ids, expected);
-    }
-    assert_eq!(
-        problems_after(|hub_state| hub_state.work_crd = Lookup::Found(json!({}))),
-        ["ocm-without-condition-rules"]
-    );
-    let set = |created| ReplicaSet {
-        qualified_name: "argocd/shop".to_owned(),
-        created: Some(created),
-        has_status: false,
-        ..ReplicaSet::default()
-    };
-    assert!(
-        problems_after(|hub_state| value_of(&mut hub_state.sets).push(set(ago(10)))).is_empty(),
-        "reported only after the grace period"
-    );
-    assert_eq!(
-        problems_after(|hub_state| value_of(&mut hub_state.sets).push(set(ago(100)))),
-        ["ocm-sets-idle"]
-    );
-    let manager = |mode: &str| {
-        let gates = json!([{"feature": "ManifestWorkReplicaSet", "mode": mode}]);
-        Lookup::Found(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})])
-    };
-    for (mode, expected) in [("Disable", "ocm-gate-off"), ("Enable", "ocm-sets-idle")] {
-        let ids = problems_after(|hub_state| {
-            value_of(&mut hub_state.sets).push(set(ago(100)));
-            hub_state.cluster_managers = manager(mode);
-        });
-        assert_eq!(ids, [expected]);
-    }
+    check(&[
+        ("ocm-api-missing ocm-api-missing", |hub| hub.apis.clear()),
+        ("", |hub| withhold(hub, &WORK_SETS)),
+        ("ocm-api-missing", |hub| {
+            application(hub).placement = true;
+            withhold(hub, &WORK_SETS);
+        }),
+        ("ocm-without-condition-rules", |hub| {
+            hub.work_crd = Lookup::Found(json!({}));
+        }),
+        // Reported only after the grace period.
+        ("", |hub| add_idle_set(hub, 10)),
+        ("ocm-sets-idle", |hub| add_idle_set(hub, 100)),
+        ("ocm-gate-off", |hub| {
+            add_idle_set(hub, 100);
+            set_gate(hub, "ManifestWorkReplicaSet", "Disable");
+        }),
+        ("ocm-sets-idle", |hub| {
+            add_idle_set(hub, 100);
+            set_gate(hub, "ManifestWorkReplicaSet", "Enable");
+        }),
+    ]);
 }
 
 #[test]
 fn finds_problems_of_the_plugin() {
-    assert_eq!(
-        problems_after(|hub_state| hub_state.plugin = Lookup::NotFound),
-        ["plugin-config-missing"]
-    );
-    let other = json!({"data": {"plugin.yaml": "kind: ConfigManagementPlugin"}});
-    assert_eq!(
-        problems_after(|hub_state| hub_state.plugin = Lookup::Found(other)),
-        ["plugin-config-differs"]
-    );
-    let same = json!({"data": {"plugin.yaml": format!("# ours\n{}", embedded::PLUGIN)}});
-    assert!(
-        problems_after(|hub_state| hub_state.plugin = Lookup::Found(same)).is_empty(),
-        "comments do not count"
-    );
-    let sidecar = |change: fn(&mut Value)| {
-        problems_after(|hub_state| change(&mut template(hub_state, "argocd-repo-server")["containers"]))
-    };
-    assert_eq!(
-        sidecar(|all| all[1] = json!({"name": "other"})),
-        ["plugin-sidecar-missing"]
-    );
-    assert_eq!(
-        sidecar(|all| all[1]["volumeMounts"] = json!([])),
-        ["plugin-mount-missing"]
-    );
-    assert_eq!(
-        sidecar(|all| all[1]["resources"] = json!({"limits": {"cpu": "1"}})),
-        ["plugin-memory-unlimited"]
-    );
-    assert_eq!(sidecar(|all| all[1]["env"] = json!([])), ["plugin-without-policy"]);
-    assert_eq!(
-        sidecar(|all| all[1]["image"] = json!("x:9.9.9")),
-        ["plugin-version-differs"]
-    );
-    assert_eq!(
-        sidecar(|all| all[1]["image"] = json!(concat!("x:", env!("CARGO_PKG_VERSION"), "0"))).len(),
-        1
-    );
-    let folder =
-        json!([{"mountPath": "/home/argocd/cmp-server/"}, {"mountPath": "/var/run/argocd"}, {"mountPath": "/tmp"}]);
-    let in_a_folder =
-        problems_after(|hub_state| template(hub_state, "argocd-repo-server")["containers"][1]["volumeMounts"] = folder);
-    assert!(in_a_folder.is_empty(), "{in_a_folder:?}");
+    check(&[
+        ("plugin-config-missing", |hub| hub.plugin = Lookup::NotFound),
+        ("plugin-config-differs", |hub| {
+            hub.plugin = Lookup::Found(json!({"data": {"plugin.yaml": "kind: ConfigManagementPlugin"}}));
+        }),
+        // Comments do not count.
+        ("", |hub| {
+            let text = format!("# ours\n{}", embedded::PLUGIN);
+            hub.plugin = Lookup::Found(json!({"data": {"plugin.yaml": text}}));
+        }),
+        ("plugin-sidecar-missing", |hub| *sidecar(hub) = json!({"name": "other"})),
+        ("plugin-mount-missing", |hub| sidecar(hub)["volumeMounts"] = json!([])),
+        // A folder of a file is mounted.
+        ("", |hub| {
+            let folders = ["/home/argocd/cmp-server/", "/var/run/argocd", "/tmp"];
+            sidecar(hub)["volumeMounts"] = folders.map(|path| json!({"mountPath": path})).as_slice().into();
+        }),
+        ("plugin-memory-unlimited", |hub| {
+            sidecar(hub)["resources"] = json!({"limits": {"cpu": "1"}});
+        }),
+        ("plugin-without-policy", |hub| sidecar(hub)["env"] = json!([])),
+        ("plugin-version-differs", |hub| sidecar(hub)["image"] = json!("x:9.9.9")),
+        ("plugin-version-differs", |hub| {
+            sidecar(hub)["image"] = json!(concat!("x:", env!("CARGO_PKG_VERSION"), "0"));
+        }),
+    ]);
 }
 
 #[test]
-fn finds_pods_without_confinement() {
-    let reached = |pods: &[(&str, &str)]| {
-        let pods = pods
-            .iter()
-            .map(|(pod, reached)| ((*pod).to_owned(), (*reached).to_owned()));
-        let pods = Lookup::Found(pods.collect());
-        problems_after(|hub_state| hub_state.unconfined = pods)
-    };
-    assert!(reached(&[]).is_empty());
-    assert_eq!(
-        reached(&[("server-1", "the network"), ("server-2", "the network")]),
-        ["confinement-missing"]
-    );
+fn finds_problems_of_the_plugins_pods() {
+    check(&[
+        ("socket-no-pods", |hub| {
+            value_of(&mut hub.pods)[0]["metadata"]["labels"] = json!({});
+        }),
+        ("socket-pods-without-plugin", |hub| {
+            value_of(&mut hub.pods)[0]["spec"]["containers"] = json!([]);
+        }),
+        ("socket-not-ready", |hub| {
+            value_of(&mut hub.pods)[0]["status"] = json!({});
+        }),
+        ("socket-restarts", |hub| {
+            value_of(&mut hub.pods)[0]["status"]["containerStatuses"][0]["restartCount"] = json!(9);
+        }),
+        ("", |hub| hub.unconfined = Lookup::Found(BTreeMap::new())),
+        ("confinement-missing", |hub| {
+            let pods = ["server-1", "server-2"].map(|pod| (pod.to_owned(), "the network".to_owned()));
+            hub.unconfined = Lookup::Found(pods.into());
+        }),
+    ]);
 }
 
 #[test]
 fn finds_nodes_whose_kernels_may_lack_landlock() {
-    let node = |name: &str, system: &str, kernel: &str| {
-        let info = json!({"operatingSystem": "linux", "osImage": system, "kernelVersion": kernel});
+    let node = |name: &str, info: Value| {
         HubNode::from_object(&json!({"metadata": {"name": name}, "status": {"nodeInfo": info}}))
     };
-    let windows = json!({"metadata": {"name": "w"}, "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.1"}}});
-    let new = node("a", "Ubuntu 22.04.5 LTS", "5.15.0-1053-aws");
+    let linux =
+        |system: &str, kernel: &str| json!({"operatingSystem": "linux", "osImage": system, "kernelVersion": kernel});
+    let new = node("a", linux("Ubuntu 22.04.5 LTS", "5.15.0-1053-aws"));
+    let (old, unknown) = ("confinement-old-kernels", "confinement-unknown-kernels");
     for (other, expected) in [
-        (node("b", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64"), &[][..]),
-        (node("b", "Bottlerocket OS 1.44.0 (aws-k8s-1.33)", "5.13"), &[]),
-        (HubNode::from_object(&windows), &[]),
-        (HubNode::from_object(&json!({"metadata": {"name": "new"}})), &[]),
-        (
-            node("b", "Red Hat Enterprise Linux 8.10 (Ootpa)", "4.18.0-553.el8_10.x86_64"),
-            &["confinement-old-kernels"],
-        ),
-        (
-            node("b", "Ubuntu 20.04.6 LTS", "5.4.0-216-generic"),
-            &["confinement-old-kernels"],
-        ),
-        (
-            node(
-                "b",
-                "Red Hat Enterprise Linux CoreOS 418.94",
-                "5.14.0-427.50.1.el9_4.x86_64",
-            ),
-            &["confinement-unknown-kernels"],
-        ),
-        (
-            node("b", "Talos (v1.11.0)", "6.12.43-talos"),
-            &["confinement-unknown-kernels"],
-        ),
-        (node("b", "", ""), &["confinement-unknown-kernels"]),
+        (linux("Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64"), ""),
+        (linux("Bottlerocket OS 1.44.0 (aws-k8s-1.33)", "5.13"), ""),
+        (json!({"operatingSystem": "windows", "kernelVersion": "10.0.1"}), ""),
+        (Value::Null, ""),
+        (linux("Red Hat Enterprise Linux 8.10", "4.18.0-553.el8_10.x86_64"), old),
+        (linux("Ubuntu 20.04.6 LTS", "5.4.0-216-generic"), old),
+        (linux("CoreOS 418.94", "5.14.0-427.50.1.el9_4.x86_64"), unknown),
+        (linux("Talos (v1.11.0)", "6.12.43-talos"), unknown),
+        (linux("", ""), unknown),
     ] {
-        let nodes = Lookup::Found(vec![new.clone(), other.clone()]);
-        assert_eq!(
-            problems_after(|hub_state| hub_state.nodes = nodes),
-            expected,
-            "{other:?}"
-        );
+        let nodes = Lookup::Found(vec![new.clone(), node("b", other.clone())]);
+        assert_eq!(problems_after(|hub| hub.nodes = nodes).join(" "), expected, "{other}");
     }
-    // Without permission, the other checks go on.
-    let refused = Lookup::Refused("nodes is forbidden".to_owned());
-    assert_eq!(problems_after(|hub_state| hub_state.nodes = refused), ["cannot-read"]);
     let lines: Vec<_> = about_nodes(&[new]).iter().map(Finding::line).collect();
     let kernels = "1 node with Landlock in the kernel, which confines helm and kustomize: Linux 5.15.0-1053-aws";
     assert_eq!(lines, [kernels]);
 }
 
 #[test]
-fn finds_problems_of_the_plugins_pods() {
-    let pod = |change: fn(&mut Value)| problems_after(|hub_state| change(&mut value_of(&mut hub_state.pods)[0]));
-    assert_eq!(pod(|value| value["metadata"]["labels"] = json!({})), ["socket-no-pods"]);
-    assert_eq!(
-        pod(|value| value["spec"]["containers"] = json!([])),
-        ["socket-pods-without-plugin"]
-    );
-    assert_eq!(pod(|value| value["status"] = json!({})), ["socket-not-ready"]);
-    assert_eq!(
-        pod(|value| value["status"]["containerStatuses"][0]["restartCount"] = json!(9)),
-        ["socket-restarts"]
-    );
-    let error = "Failed to load target state: could not find plugin supporting the given repository";
-    let lost = problems_after(|hub_state| has_error(hub_state, "ComparisonError", error));
-    assert_eq!(lost, ["socket-not-found"]);
-}
-
-#[test]
 fn finds_problems_of_argocd_cm() {
-    let data = |key: &'static str, value: Value| {
-        problems_after(
-            |hub_state| match value_of(&mut hub_state.config)["data"].as_object_mut() {
-                Some(data) if value.is_null() => drop(data.remove(key)),
-                Some(data) => drop(data.insert(key.to_owned(), value)),
-                None => panic!("no data"),
-            },
-        )
-    };
-    let health = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
-    assert_eq!(data(health, Value::Null), ["argocd-cm-health-missing"]);
-    assert_eq!(data(health, json!("return {}")), ["argocd-cm-health-differs"]);
-    let with_widget = |rules: &str| {
-        problems_after(|hub_state| {
-            let data = &mut value_of(&mut hub_state.config)["data"];
+    const HEALTH: &str = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
+    check(&[
+        ("argocd-cm-health-missing", |hub| {
+            argocd_cm(hub).as_object_mut().expect("data").remove(HEALTH);
+        }),
+        ("argocd-cm-health-differs", |hub| {
+            argocd_cm(hub)[HEALTH] = json!("return {}");
+        }),
+        ("argocd-cm-tracks-by-label", |hub| {
+            argocd_cm(hub)["application.resourceTrackingMethod"] = json!("label");
+        }),
+    ]);
+    for (key, filter, expected) in [
+        (
+            "exclusions",
+            "- apiGroups: ['*.open-cluster-management.io']",
+            "argocd-cm-hides",
+        ),
+        ("exclusions", "- kinds: [ManifestWork]", "argocd-cm-hides"),
+        ("exclusions", "- clusters: ['*']", "argocd-cm-hides"),
+        ("exclusions", "", ""),
+        ("exclusions", "- kinds: [Event]", ""),
+        ("exclusions", "- clusters: [https://10.0.0.1]", ""),
+        ("exclusions", "no list", ""),
+        ("inclusions", "- apiGroups: [apps]", "argocd-cm-hides"),
+        ("inclusions", "- apiGroups: ['work.*']", ""),
+    ] {
+        let ids = problems_after(|hub| argocd_cm(hub)[format!("resource.{key}")] = json!(filter));
+        assert_eq!(ids.join(" "), expected, "{key}: {filter}");
+    }
+    for (rules, expected) in [
+        ("", "argocd-cm-health-without-rule"),
+        ("Widget.example.com: Healthy .status.phase=Ready", ""),
+    ] {
+        let ids = problems_after(|hub| {
             for kind in [
                 "example.com_Widget",
                 "example.com_Unused",
                 "cert-manager.io_Certificate",
             ] {
-                data[format!("resource.customizations.health.{kind}")] = json!("return {}");
+                argocd_cm(hub)[format!("resource.customizations.health.{kind}")] = json!("return {}");
             }
             let objects = ["Widget.example.com shop/a", "Certificate.cert-manager.io shop/a"];
-            value_of(&mut hub_state.works)[0].objects = objects.map(Box::from).into();
-            hub_state.health_rules = Lookup::Found(json!({"data": {"health.txt": rules}}));
-        })
+            first_work(hub).objects = objects.map(Box::from).into();
+            hub.health_rules = Lookup::Found(json!({"data": {"health.txt": rules}}));
+        });
+        assert_eq!(ids.join(" "), expected);
+    }
+}
+
+/// Sets the kind that the AppProject permits, or refuses.
+fn set_kind(hub: &mut HubState, is_permitted: bool, group: &str, kind: &str) {
+    let kinds = vec![(group.to_owned(), kind.to_owned())];
+    let project = if is_permitted {
+        Project {
+            allowed: Some(kinds),
+            ..Project::default()
+        }
+    } else {
+        Project {
+            refused: kinds,
+            ..Project::default()
+        }
     };
-    assert_eq!(with_widget(""), ["argocd-cm-health-without-rule"]);
-    assert!(with_widget("Widget.example.com: Healthy .status.phase=Ready").is_empty());
-    assert_eq!(
-        data("application.resourceTrackingMethod", json!("label")),
-        ["argocd-cm-tracks-by-label"]
-    );
-    let filter = |key, text: &str| data(key, json!(text));
-    for hides in [
-        "- apiGroups: ['*.open-cluster-management.io']",
-        "- kinds: [ManifestWork]",
-        "- clusters: ['*']",
-    ] {
-        assert_eq!(filter("resource.exclusions", hides), ["argocd-cm-hides"], "{hides}");
-    }
-    for leaves in ["", "- kinds: [Event]", "- clusters: [https://10.0.0.1]", "no list"] {
-        assert!(filter("resource.exclusions", leaves).is_empty(), "{leaves}");
-    }
-    assert_eq!(
-        filter("resource.inclusions", "- apiGroups: [apps]"),
-        ["argocd-cm-hides"]
-    );
-    assert!(filter("resource.inclusions", "- apiGroups: ['work.*']").is_empty());
+    hub.projects = Lookup::Found([("managed-clusters".to_owned(), project)].into());
 }
 
 #[test]
 fn finds_problems_of_projects() {
-    let project = |project: Project| {
-        problems_after(|hub_state| {
-            hub_state.projects = Lookup::Found([("managed-clusters".to_owned(), project)].into());
-        })
-    };
-    let kinds = |group: &str, kind: &str| vec![(group.to_owned(), kind.to_owned())];
-    let only = |group, kind| Project {
-        allowed: Some(kinds(group, kind)),
-        refused: Vec::new(),
-    };
-    assert_eq!(project(only("apps", "*")), ["projects-refuse-works"]);
-    assert!(project(only("work.open-cluster-management.io", "ManifestWork")).is_empty());
-    assert!(project(only("*", "*")).is_empty());
-    let refused = Project {
-        refused: kinds("*", "ManifestWork"),
-        ..Project::default()
-    };
-    assert_eq!(project(refused), ["projects-refuse-works"]);
-    assert_eq!(
-        problems_after(|hub_state| value_of(&mut hub_state.projects).clear()),
-        ["projects-missing"]
-    );
-    assert!(problems_after(|hub_state| value_of(&mut hub_state.applications).clear()).is_empty());
+    check(&[
+        ("projects-refuse-works", |hub| set_kind(hub, true, "apps", "*")),
+        ("", |hub| {
+            set_kind(hub, true, "work.open-cluster-management.io", "ManifestWork");
+        }),
+        ("", |hub| set_kind(hub, true, "*", "*")),
+        ("projects-refuse-works", |hub| set_kind(hub, false, "*", "ManifestWork")),
+        ("projects-missing", |hub| value_of(&mut hub.projects).clear()),
+        ("", |hub| value_of(&mut hub.applications).clear()),
+    ]);
 }
 
 #[test]
 fn finds_problems_of_the_controller() {
-    let gone = problems_after(|hub_state| {
-        value_of(&mut hub_state.deployments).pop();
-        grant(hub_state);
-    });
-    assert_eq!(gone, ["controller-missing"]);
-    assert_eq!(
-        problems_after(|hub_state| enable_controllers(hub_state, "push")),
-        ["controller-unknown-controllers"]
-    );
-    assert_eq!(
-        problems_after(|hub_state| value_of(&mut hub_state.leases).clear()),
-        ["controller-lease-missing"]
-    );
-    let old = |hub_state: &mut HubState| {
-        value_of(&mut hub_state.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
-    };
-    assert_eq!(problems_after(old), ["controller-lease-not-renewed"]);
-    let ready = |ready: u64| {
-        problems_after(|hub_state| value_of(&mut hub_state.deployments)[1]["status"] = json!({"readyReplicas": ready}))
-    };
-    assert_eq!(
-        (ready(0), ready(1)),
-        (vec!["controller-not-ready"], vec!["controller-some-not-ready"])
-    );
-    let no_pods = problems_after(|hub_state| {
-        value_of(&mut hub_state.pods).pop();
-    });
-    assert_eq!(no_pods, ["controller-no-pods"]);
-    let image = |hub_state: &mut HubState| {
-        template(hub_state, "argocd-ocm-cmp-controller")["containers"][0]["image"] = json!("x:9.9");
-    };
-    assert_eq!(problems_after(image), ["controller-version-differs"]);
-    for (controllers, resource, expected) in [
-        ("gitopscluster", &GITOPS_CLUSTERS, &["controller-crd-missing"][..]),
-        ("application-set-report", &REPORTS, &["controller-crd-missing"]),
-        ("application-status", &REPORTS, &[]),
-    ] {
-        let ids = problems_after(|hub_state| {
-            enable_controllers(hub_state, controllers);
-            withhold(hub_state, resource);
-        });
-        assert_eq!(ids, expected, "{controllers}");
-    }
+    check(&[
+        ("controller-missing", |hub| {
+            value_of(&mut hub.deployments).pop();
+            grant(hub);
+        }),
+        ("controller-unknown-controllers", |hub| enable_controllers(hub, "push")),
+        ("controller-lease-missing", |hub| value_of(&mut hub.leases).clear()),
+        ("controller-lease-not-renewed", |hub| {
+            value_of(&mut hub.leases)[0]["spec"]["renewTime"] = json!(ago(200).to_string());
+        }),
+        ("controller-not-ready", |hub| {
+            value_of(&mut hub.deployments)[1]["status"] = json!({"readyReplicas": 0});
+        }),
+        ("controller-some-not-ready", |hub| {
+            value_of(&mut hub.deployments)[1]["status"] = json!({"readyReplicas": 1});
+        }),
+        ("controller-no-pods", |hub| {
+            value_of(&mut hub.pods).pop();
+        }),
+        ("controller-version-differs", |hub| {
+            containers(hub, "argocd-ocm-cmp-controller")[0]["image"] = json!("x:9.9");
+        }),
+        ("controller-crd-missing", |hub| {
+            enable_controllers(hub, "gitopscluster");
+            withhold(hub, &GITOPS_CLUSTERS);
+        }),
+        ("controller-crd-missing", |hub| {
+            enable_controllers(hub, "application-set-report");
+            withhold(hub, &REPORTS);
+        }),
+        ("", |hub| {
+            enable_controllers(hub, "application-status");
+            withhold(hub, &REPORTS);
+        }),
+    ]);
 }
 
 #[test]
 fn finds_missing_permissions() {
     let without = |which: fn(&Permission) -> bool| {
-        let mut hub_state = healthy_hub();
-        enable_controllers(&mut hub_state, "*");
-        hub_state.management = Lookup::Found(json!({}));
-        grant(&mut hub_state);
-        for (permission, is_granted) in value_of(&mut hub_state.permissions) {
+        let mut hub = healthy_hub();
+        enable_controllers(&mut hub, "*");
+        hub.management = Lookup::Found(json!({}));
+        grant(&mut hub);
+        for (permission, is_granted) in value_of(&mut hub.permissions) {
             *is_granted = !which(permission);
         }
-        let findings = examine(&hub_state, now());
+        let findings = examine(&hub, now());
         let errors = findings
             .iter()
             .filter(|finding| finding.message.level == Severity::Error);
@@ -714,84 +696,89 @@ fn finds_missing_permissions() {
 
 #[test]
 fn execute_as_is_checked_only_where_needed() {
-    let needs_execute_as = |hub_state: &HubState| {
-        required_permissions(hub_state)
-            .iter()
-            .any(|permission| permission.verb == "execute-as")
-    };
-    let mut hub_state = healthy_hub();
-    assert!(!needs_execute_as(&hub_state));
-    value_of(&mut hub_state.works)[0].executor = true;
-    assert!(needs_execute_as(&hub_state));
-    let mut hub_state = healthy_hub();
-    let gates = json!([{"feature": "NilExecutorValidating", "mode": "Enable"}]);
-    hub_state.cluster_managers = Lookup::Found(vec![json!({"spec": {"workConfiguration": {"featureGates": gates}}})]);
-    assert!(needs_execute_as(&hub_state));
+    let rows: [(bool, Change); 3] = [
+        (false, |_| ()),
+        (true, |hub| first_work(hub).executor = true),
+        (true, |hub| set_gate(hub, "NilExecutorValidating", "Enable")),
+    ];
+    for (expected, change) in rows {
+        let mut hub = healthy_hub();
+        change(&mut hub);
+        let mut permissions = required_permissions(&hub).into_iter();
+        assert_eq!(permissions.any(|permission| permission.verb == "execute-as"), expected);
+    }
 }
 
 #[test]
 fn finds_problems_of_clusters() {
-    let cluster = |name: &'static str, joined, available| {
-        problems_after(|hub_state| {
-            value_of(&mut hub_state.clusters).insert(
-                name.to_owned(),
-                DiagnosedCluster {
-                    accepted: joined,
-                    joined,
-                    available,
-                    ..DiagnosedCluster::default()
-                },
-            );
-        })
-    };
-    assert_eq!(cluster("eu1", false, None), ["clusters-not-joined"]);
-    assert_eq!(cluster("eu1", true, None), ["clusters-silent"]);
-    assert_eq!(cluster("eu1", true, Some(false)), ["clusters-unwell"]);
-    for state in [(false, None), (true, None), (true, Some(false))] {
-        assert_eq!(cluster("us1", state.0, state.1), ["clusters-idle"]);
-    }
-    assert_eq!(
-        problems_after(|hub_state| value_of(&mut hub_state.works).push(work("ap1", "shop"))),
-        ["clusters-unknown"]
-    );
-    let unanswered = |created| {
-        problems_after(|hub_state| {
-            let work = HubWork {
-                has_status: false,
-                created: Some(created),
-                ..work("us1", "shop")
-            };
-            value_of(&mut hub_state.works).push(work);
-        })
-    };
-    assert_eq!(unanswered(ago(100)), ["clusters-without-work-agent"]);
-    assert!(unanswered(ago(10)).is_empty(), "reported only after the grace period");
-    let one_of_two = problems_after(|hub_state| {
-        let unanswered = HubWork {
-            has_status: false,
-            ..work("eu1", "other")
+    for (name, joined, available, expected) in [
+        ("eu1", false, None, "clusters-not-joined"),
+        ("eu1", true, None, "clusters-silent"),
+        ("eu1", true, Some(false), "clusters-unwell"),
+        ("us1", false, None, "clusters-idle"),
+        ("us1", true, None, "clusters-idle"),
+        ("us1", true, Some(false), "clusters-idle"),
+    ] {
+        let cluster = DiagnosedCluster {
+            accepted: joined,
+            joined,
+            available,
+            ..DiagnosedCluster::default()
         };
-        value_of(&mut hub_state.works).push(unanswered);
-    });
-    assert!(
-        one_of_two.is_empty(),
-        "one work with a status proves that the agent runs: {one_of_two:?}"
-    );
-    let none = problems_after(|hub_state| {
-        value_of(&mut hub_state.clusters).clear();
-        value_of(&mut hub_state.works).clear();
-    });
-    assert_eq!(none, ["clusters-none"]);
+        let ids = problems_after(|hub| {
+            value_of(&mut hub.clusters).insert(name.to_owned(), cluster);
+        });
+        assert_eq!(ids, [expected]);
+    }
+    check(&[
+        ("clusters-unknown", |hub| {
+            value_of(&mut hub.works).push(work("ap1", "shop"));
+        }),
+        ("clusters-without-work-agent", |hub| {
+            first_work(hub).created = Some(ago(100));
+            first_work(hub).has_status = false;
+        }),
+        // Reported only after the grace period.
+        ("", |hub| {
+            first_work(hub).created = Some(ago(10));
+            first_work(hub).has_status = false;
+        }),
+        // One work with a status proves that the agent runs.
+        ("", |hub| {
+            first_work(hub).has_status = false;
+            value_of(&mut hub.works).push(work("eu1", "other"));
+        }),
+        ("clusters-none", |hub| {
+            value_of(&mut hub.clusters).clear();
+            value_of(&mut hub.works).clear();
+        }),
+        // It usually takes seconds.
+        ("", |hub| first_work(hub).outstanding_since = Some(ago(100))),
+        ("clusters-with-late-work-agent", |hub| {
+            first_work(hub).outstanding_since = Some(ago(130));
+        }),
+        // One reason is enough.
+        ("clusters-silent", |hub| {
+            first_work(hub).outstanding_since = Some(ago(130));
+            value_of(&mut hub.clusters)
+                .get_mut("eu1")
+                .expect("it is registered")
+                .available = None;
+        }),
+    ]);
+}
+
+/// Adds works that ask for this number of watches each.
+fn add_watches(hub: &mut HubState, works: usize, each: usize) {
+    let watches = |work: usize| (0..each).map(move |at| format!("deployments.apps/{work}-{at}").into_boxed_str());
+    value_of(&mut hub.works).extend((0..works).map(|number| HubWork {
+        watched: watches(number).collect(),
+        ..work("eu1", &format!("w{number}"))
+    }));
 }
 
 #[test]
 fn finds_problems_of_works() {
-    let refused = |message: &str| {
-        problems_after(|hub_state| {
-            let message = message.into();
-            value_of(&mut hub_state.works)[0].refused = Some(ApplyError { message });
-        })
-    };
     for (message, expected) in [
         (
             "not allowed to apply the resource  configmaps, executor config",
@@ -810,102 +797,80 @@ fn finds_problems_of_works() {
         ("spec.selector: field is immutable", "works-not-applied"),
         ("pods \"a\" is forbidden: exceeded quota: few", "works-not-applied"),
     ] {
-        assert_eq!(refused(&format!("Failed to apply manifest: {message}")), [expected]);
+        let message = format!("Failed to apply manifest: {message}").into();
+        assert_eq!(
+            problems_after(|hub| first_work(hub).refused = Some(message)),
+            [expected]
+        );
     }
-    let other_name = |hub_state: &mut HubState| {
-        let names = &mut value_of(&mut hub_state.works)[0].other_resource_names;
-        names.insert("Tank.example.com=tanken".into());
-    };
-    assert_eq!(problems_after(other_name), ["works-other-resource-name"]);
-    assert!(problems_after(|hub_state| value_of(&mut hub_state.works)[0].size = 512_000).is_empty());
-    assert_eq!(
-        problems_after(|hub_state| value_of(&mut hub_state.works)[0].size = 512_001),
-        ["works-over-limit"]
-    );
-    let watches = |works: usize, each: usize| {
-        problems_after(|hub_state| {
-            let informers = |work: usize| {
-                (0..each)
-                    .map(|at| format!("deployments.apps/{work}-{at}").into_boxed_str())
-                    .collect()
-            };
-            let all = value_of(&mut hub_state.works);
-            all.extend((0..works).map(|number| HubWork {
-                watched: informers(number),
-                ..work("eu1", &format!("w{number}"))
-            }));
-        })
-    };
-    assert!(watches(2, 25).is_empty());
-    assert_eq!(watches(2, 26), ["works-too-many-watches"]);
-    let error = "the size of manifests is 600103 bytes which exceeds the 512000 limit";
-    let too_large = problems_after(|hub_state| {
-        value_of(&mut hub_state.applications)[0].operation = Some(SyncOperation {
-            phase: "Failed".to_owned(),
-            message: error.to_owned(),
-            failures: vec![error.to_owned()],
-        });
-    });
-    assert_eq!(too_large, ["works-refused-for-size"]);
-    let same = problems_after(|hub_state| value_of(&mut hub_state.applications)[0].sources_share_works = true);
-    assert_eq!(same, ["works-of-several-sources"]);
+    check(&[
+        ("works-other-resource-name", |hub| {
+            first_work(hub)
+                .other_resource_names
+                .insert("Tank.example.com=tanken".into());
+        }),
+        ("", |hub| first_work(hub).size = 512_000),
+        ("works-over-limit", |hub| first_work(hub).size = 512_001),
+        ("", |hub| add_watches(hub, 2, 25)),
+        ("works-too-many-watches", |hub| add_watches(hub, 2, 26)),
+    ]);
+}
+
+/// Enables argocd-agent, which has this add-on on managed clusters.
+fn enable_agents(hub: &mut HubState, addons: &[(&str, bool)]) {
+    enable_controllers(hub, "argocd-agent");
+    hub.management = Lookup::Found(json!({}));
+    hub.addons = Lookup::Found(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
+}
+
+/// Enables argocd-agent, with our principal.
+fn add_principal(hub: &mut HubState) -> &mut Value {
+    enable_agents(hub, &[("eu1", true)]);
+    let shipped = objects(embedded::DEPLOY_PRINCIPAL);
+    let principal = shipped.into_iter().find(|value| value["kind"] == "Deployment");
+    let deployments = value_of(&mut hub.deployments);
+    deployments.push(principal.expect("the principal"));
+    deployments.last_mut().expect("the principal")
 }
 
 #[test]
 fn finds_problems_of_argocd_agent() {
-    let agents = |management: Lookup<Value>, addons: &[(&str, bool)]| {
-        problems_after(|hub_state| {
-            enable_controllers(hub_state, "argocd-agent");
-            hub_state.management = management;
-            hub_state.addons = Lookup::Found(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
-        })
-    };
-    let is_there = || Lookup::Found(json!({}));
-    assert!(agents(is_there(), &[("eu1", true)]).is_empty());
-    assert_eq!(agents(Lookup::NotFound, &[]), ["argocd-agent-missing"]);
-    assert_eq!(
-        agents(is_there(), &[("eu1", true), ("us1", false)]),
-        ["argocd-agent-not-available"]
-    );
-    let others = |change: &dyn Fn(&mut HubState)| {
-        problems_after(|hub_state| {
-            enable_controllers(hub_state, "argocd-agent");
-            hub_state.management = is_there();
-            hub_state.addons = Lookup::Found(BTreeMap::from([("eu1".to_owned(), true)]));
-            change(hub_state);
-        })
-    };
-    let of = |names: &[&str]| Lookup::Found(names.iter().map(|name| (*name).to_owned()).collect());
-    assert!(others(&|hub_state| hub_state.other_versions = of(&[])).is_empty());
-    assert_eq!(
-        others(&|hub_state| hub_state.other_versions = of(&["argocd/fleet"])),
-        ["argocd-agent-other-version"]
-    );
-    let principal = |hub_state: &mut HubState| {
-        let shipped = objects(embedded::DEPLOY_PRINCIPAL);
-        let found = shipped.into_iter().find(|value| value["kind"] == "Deployment");
-        value_of(&mut hub_state.deployments).push(found.expect("the principal"));
-    };
-    assert!(others(&principal).is_empty(), "ours has the right settings");
-    let settings = others(&|hub_state| {
-        principal(hub_state);
-        let last = value_of(&mut hub_state.deployments).last_mut().expect("the principal");
-        last["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["principal"]);
-    });
-    assert_eq!(settings, ["argocd-agent-principal-setting"; 2]);
+    check(&[
+        ("", |hub| enable_agents(hub, &[("eu1", true)])),
+        ("argocd-agent-missing", |hub| {
+            enable_agents(hub, &[]);
+            hub.management = Lookup::NotFound;
+        }),
+        ("argocd-agent-not-available", |hub| {
+            enable_agents(hub, &[("eu1", true), ("us1", false)]);
+        }),
+        ("", |hub| {
+            enable_agents(hub, &[("eu1", true)]);
+            hub.other_versions = Lookup::Found(BTreeSet::new());
+        }),
+        ("argocd-agent-other-version", |hub| {
+            enable_agents(hub, &[("eu1", true)]);
+            hub.other_versions = Lookup::Found(names(&["argocd/fleet"]));
+        }),
+        // Ours has the right settings.
+        ("", |hub| {
+            add_principal(hub);
+        }),
+        ("argocd-agent-principal-setting argocd-agent-principal-setting", |hub| {
+            add_principal(hub)["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["principal"]);
+        }),
+    ]);
 }
 
 #[test]
 fn findings_of_a_large_fleet_are_short() {
-    let mut hub_state = healthy_hub();
+    let mut hub = healthy_hub();
     let refused = |at: usize| HubWork {
-        refused: Some(ApplyError {
-            message: format!("namespaces \"n{at}\" not found").into(),
-        }),
+        refused: Some(format!("namespaces \"n{at}\" not found").into()),
         ..work(&format!("c{}", at / 5), &format!("w{at}"))
     };
-    value_of(&mut hub_state.works).extend((0..10_000).map(refused));
-    let findings = examine(&hub_state, now());
+    value_of(&mut hub.works).extend((0..10_000).map(refused));
+    let findings = examine(&hub, now());
     assert_eq!(problem_ids(&findings), ["clusters-unknown", "works-without-namespace"]);
     assert!(
         findings.iter().all(|finding| finding.line().len() < 500),
@@ -930,29 +895,9 @@ fn every_message_has_a_unique_id_and_remediation() {
 }
 
 #[test]
-fn finds_agents_that_do_nothing_although_their_cluster_is_available() {
-    let outstanding = |since: Timestamp, available: bool| {
-        problems_after(|hub_state| {
-            value_of(&mut hub_state.works)[0].outstanding_since = Some(since);
-            let cluster = value_of(&mut hub_state.clusters)
-                .get_mut("eu1")
-                .expect("it is registered");
-            cluster.available = available.then_some(true);
-        })
-    };
-    assert_eq!(outstanding(ago(100), true), [""; 0], "it usually takes seconds");
-    assert_eq!(outstanding(ago(130), true), ["clusters-with-late-work-agent"]);
-    assert_eq!(
-        outstanding(ago(130), false),
-        ["clusters-silent"],
-        "one reason is enough"
-    );
-}
-
-#[test]
 fn finds_placements_that_select_no_cluster() {
-    let mut hub_state = healthy_hub();
-    value_of(&mut hub_state.sets).push(ReplicaSet {
+    let mut hub = healthy_hub();
+    value_of(&mut hub.sets).push(ReplicaSet {
         qualified_name: "fleet/shop-x".to_owned(),
         created: Some(ago(3600)),
         has_status: true,
@@ -960,15 +905,15 @@ fn finds_placements_that_select_no_cluster() {
         ..ReplicaSet::default()
     });
     let why = "No valid ManagedClusterSetBindings found (NoManagedClusterSetBindings)".to_owned();
-    hub_state.unsatisfied_placements = Lookup::Found([("fleet/eu".to_owned(), why)].into());
-    let findings = examine(&hub_state, now());
+    hub.unsatisfied_placements = Lookup::Found([("fleet/eu".to_owned(), why)].into());
+    let findings = examine(&hub, now());
     assert_eq!(problem_ids(&findings), ["works-without-clusters"]);
     let text = "no managed cluster is selected for 1 work of a Placement: fleet/shop-x: Placement fleet/eu: No valid \
                 ManagedClusterSetBindings found (NoManagedClusterSetBindings)";
     assert!(findings.iter().any(|finding| finding.text == text), "{findings:?}");
-    hub_state.unsatisfied_placements = Lookup::Refused("no".to_owned());
+    hub.unsatisfied_placements = Lookup::Refused("no".to_owned());
     assert_eq!(
-        problem_ids(&examine(&hub_state, now())),
+        problem_ids(&examine(&hub, now())),
         ["works-without-clusters"],
         "the reason is optional"
     );
@@ -982,9 +927,9 @@ fn finds_objects_of_several_applications() {
         ..work(cluster, name)
     };
     let findings = |works: Vec<HubWork>| {
-        let mut hub_state = healthy_hub();
-        hub_state.works = Lookup::Found(works);
-        examine(&hub_state, now())
+        let mut hub = healthy_hub();
+        hub.works = Lookup::Found(works);
+        examine(&hub, now())
     };
     let apart = findings(vec![
         with("a", "eu1", "a"),
@@ -1001,26 +946,18 @@ fn finds_objects_of_several_applications() {
 
 /// Returns a hub with the view into the clusters, without problems.
 fn hub_with_live() -> HubState {
-    let mut hub_state = healthy_hub();
+    let mut hub = healthy_hub();
     let identity = live::identity::create("argocd", now()).expect("an identity");
     let certificate = live::identity::certificate(&identity).expect("a certificate");
-    let Lookup::Found(config) = &mut hub_state.config else {
-        panic!("argocd-cm")
-    };
-    config["data"]["extension.config.live"] = "services: []".into();
-    let Lookup::Found(deployments) = &mut hub_state.deployments else {
-        panic!("Deployments")
-    };
+    argocd_cm(&mut hub)["extension.config.live"] = "services: []".into();
+    let deployments = value_of(&mut hub.deployments);
     let volumes = json!([{"name": "argocd-ocm-cmp-live", "configMap": {"name": "argocd-ocm-cmp-live"}}]);
     deployments.push(json!({
         "metadata": {"name": "argocd-server"}, "spec": {"template": {"spec": {"containers": [], "volumes": volumes}}},
     }));
     deployments.push(json!({"metadata": {"name": "argocd-ocm-cmp-live"}, "status": {"readyReplicas": 1}}));
-    let Lookup::Found(works) = &mut hub_state.works else {
-        panic!("works")
-    };
-    works[0].application = Some("argocd/shop".into());
-    hub_state.live = Some(LiveState {
+    first_work(&mut hub).application = Some("argocd/shop".into());
+    hub.live = Some(LiveState {
         has_token: Lookup::Found(true),
         certificate: Lookup::Found(json!({"data": {"tls.crt": certificate}})),
         authority: Lookup::Found(json!({"data": {"ca.crt": certificate}})),
@@ -1029,112 +966,107 @@ fn hub_with_live() -> HubState {
         addons: Lookup::Found([("eu1".to_owned(), true)].into()),
         permitting: ["eu1".to_owned()].into(),
     });
-    hub_state
+    hub
 }
 
-type Break = fn(&mut HubState, &mut LiveState);
+/// Returns the view into the clusters.
+fn live_of(hub: &mut HubState) -> &mut LiveState {
+    hub.live.as_mut().expect("the view")
+}
 
 #[test]
 fn every_broken_hop_of_the_view_is_named() {
-    let ids = |hub_state: &HubState, now| -> Vec<&str> {
-        let found = examine(hub_state, now).into_iter();
+    let ids = |hub: &HubState, now| -> Vec<&str> {
+        let found = examine(hub, now).into_iter();
         found
             .filter(|finding| finding.check == "live")
             .map(|finding| finding.message.id)
             .collect()
     };
-    assert_eq!(ids(&hub_with_live(), now()), ["live"]);
     assert_eq!(ids(&healthy_hub(), now()), [""; 0], "it is not installed");
-    let broken: [(&str, Break); 13] = [
-        ("live-extension-missing", |hub_state, _| {
-            hub_state.config = Lookup::Found(json!({"data": {}}));
+    let rows: [Row; 14] = [
+        ("live", |_| ()),
+        ("live-extension-missing", |hub| *argocd_cm(hub) = json!({})),
+        ("live-deployment-missing", |hub| {
+            value_of(&mut hub.deployments).truncate(3);
         }),
-        ("live-deployment-missing", |hub_state, _| {
-            hub_state.deployments = Lookup::Found(hub_state.deployments.found().expect("them")[..3].to_vec());
+        ("live-not-ready", |hub| {
+            value_of(&mut hub.deployments)[3]["status"] = json!({});
         }),
-        ("live-not-ready", |hub_state, _| {
-            let Lookup::Found(all) = &mut hub_state.deployments else {
-                return;
-            };
-            all[3]["status"] = json!({});
+        ("live-token-missing", |hub| {
+            live_of(hub).has_token = Lookup::Found(false);
         }),
-        ("live-token-missing", |_, live| live.has_token = Lookup::Found(false)),
-        ("live-not-trusted", |_, live| {
-            live.certificate = Lookup::Found(json!({}));
+        ("live-not-trusted", |hub| {
+            live_of(hub).certificate = Lookup::Found(json!({}));
         }),
-        ("live-not-trusted", |hub_state, _| {
-            let Lookup::Found(all) = &mut hub_state.deployments else {
-                return;
-            };
-            all[2]["spec"]["template"]["spec"]["volumes"] = json!([]);
+        ("live-not-trusted", |hub| {
+            value_of(&mut hub.deployments)[2]["spec"]["template"]["spec"]["volumes"] = json!([]);
         }),
-        ("live-not-permitted", |_, live| {
+        ("live-not-permitted", |hub| {
             let policy = "p, role:team, extensions, invoke, live, deny\n# p, a, extensions, invoke, live, allow";
-            live.rbac = Lookup::Found(json!({"data": {"policy.csv": policy}}));
+            live_of(hub).rbac = Lookup::Found(json!({"data": {"policy.csv": policy}}));
         }),
-        ("live-authority-missing", |_, live| live.authority = Lookup::NotFound),
-        ("live-authority-differs", |_, live| {
-            live.issued_authority = Lookup::Found("another".to_owned());
+        ("live-authority-missing", |hub| {
+            live_of(hub).authority = Lookup::NotFound;
         }),
-        ("live-cluster-proxy-missing", |_, live| {
-            live.addons = Lookup::Found(BTreeMap::new());
+        ("live-authority-differs", |hub| {
+            live_of(hub).issued_authority = Lookup::Found("another".to_owned());
         }),
-        ("live-cluster-proxy-not-available", |_, live| {
-            live.addons = Lookup::Found([("eu1".to_owned(), false)].into());
+        ("live-cluster-proxy-missing", |hub| {
+            value_of(&mut live_of(hub).addons).clear();
         }),
-        ("live-permissions-missing", |_, live| live.permitting.clear()),
-        ("cannot-read", |_, live| {
-            live.has_token = Lookup::Refused("forbidden".to_owned());
+        ("live-cluster-proxy-not-available", |hub| {
+            live_of(hub).addons = Lookup::Found([("eu1".to_owned(), false)].into());
         }),
+        ("live-permissions-missing", |hub| live_of(hub).permitting.clear()),
+        ("cannot-read", |hub| live_of(hub).has_token = refused()),
     ];
-    for (id, break_it) in broken {
-        let mut hub_state = hub_with_live();
-        let mut live = hub_state.live.take().expect("the view");
-        break_it(&mut hub_state, &mut live);
-        hub_state.live = Some(live);
-        assert_eq!(ids(&hub_state, now()), [id]);
+    for (id, change) in rows {
+        let mut hub = hub_with_live();
+        change(&mut hub);
+        assert_eq!(ids(&hub, now()), [id]);
     }
     let in_eleven_years = now() + SignedDuration::from_hours(11 * 365 * 24);
     assert!(ids(&hub_with_live(), in_eleven_years).contains(&"live-authority-expired"));
 }
 
+/// Makes the Application leave ignored fields as they are on the hub; `key` of argocd-cm names the kind with these.
+fn ignore_workload(hub: &mut HubState, key: &str) {
+    application(hub).respects_ignored = true;
+    argocd_cm(hub)[format!("resource.customizations.ignoreDifferences.{key}")] =
+        json!("jqPathExpressions: [.spec.workload.manifests[].data]");
+}
+
 #[test]
 fn finds_applications_that_freeze_their_works() {
-    let application = |ignores_works: bool| DiagnosedApplication {
-        ignores_works,
-        respects_ignored: true,
-        ..value_of(&mut healthy_hub().applications)[0].clone()
-    };
-    let found = |ignores_works: bool, key: &str| {
-        problems_after(|hub_state| {
-            value_of(&mut hub_state.applications)[0] = application(ignores_works);
-            value_of(&mut hub_state.config)["data"][key] =
-                json!("jqPathExpressions: [.spec.workload.manifests[].data]");
-        })
-    };
-    let key = |kind: &str| format!("resource.customizations.ignoreDifferences.{kind}");
-    assert_eq!(found(true, "other"), ["applications-freeze-works"]);
-    assert_eq!(found(false, &key("all")), ["applications-freeze-works"]);
-    let of_works = key("work.open-cluster-management.io_ManifestWork");
-    assert_eq!(found(false, &of_works), ["applications-freeze-works"]);
-    assert!(found(false, &key("apps_Deployment")).is_empty());
+    check(&[
+        ("applications-freeze-works", |hub| {
+            application(hub).ignores_works = true;
+            application(hub).respects_ignored = true;
+        }),
+        ("applications-freeze-works", |hub| ignore_workload(hub, "all")),
+        ("applications-freeze-works", |hub| {
+            ignore_workload(hub, "work.open-cluster-management.io_ManifestWork");
+        }),
+        ("", |hub| ignore_workload(hub, "apps_Deployment")),
+    ]);
+}
+
+/// Adds Applications that every commit to one repository renders.
+fn add_applications(hub: &mut HubState, number: usize) {
+    let first = application(hub).clone();
+    let all = (0..number).map(|at| DiagnosedApplication {
+        qualified_name: format!("argocd/shop-{at}"),
+        rendered_by_every_commit: names(&["https://git.example.com/all.git"]),
+        ..first.clone()
+    });
+    hub.applications = Lookup::Found(all.collect());
 }
 
 #[test]
 fn finds_repositories_whose_commits_render_many_applications() {
-    let found = |number: usize| {
-        problems_after(|hub_state| {
-            let applications = value_of(&mut hub_state.applications);
-            let first = applications[0].clone();
-            *applications = (0..number)
-                .map(|number| DiagnosedApplication {
-                    qualified_name: format!("argocd/shop-{number}"),
-                    rendered_by_every_commit: BTreeSet::from(["https://git.example.com/all.git".to_owned()]),
-                    ..first.clone()
-                })
-                .collect();
-        })
-    };
-    assert!(found(19).is_empty());
-    assert_eq!(found(20), ["applications-render-every-commit"]);
+    check(&[
+        ("", |hub| add_applications(hub, 19)),
+        ("applications-render-every-commit", |hub| add_applications(hub, 20)),
+    ]);
 }

@@ -1,24 +1,25 @@
 //! Reports in the formats of `-o`.
 
 use super::table::table;
-use super::{AgentMember, GitOpsClusterCondition, GitOpsClusterReport};
-use crate::list::List;
+use super::{AgentMember, GitOpsClusterReport};
+use crate::list::{List, from_json};
 use crate::table::clean;
 use jiff::Timestamp;
-use manifest::value::{Map, Value};
-use std::borrow::Cow;
+use manifest::value::Value;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 
 /// GitOpsClusters.
 #[derive(Debug)]
-pub struct GitOpsClusterList<'r> {
+pub(crate) struct GitOpsClusterList<'r> {
     /// The reports about them.
-    pub reports: &'r [GitOpsClusterReport],
+    pub(crate) reports: &'r [GitOpsClusterReport],
     /// True if the user named one: then the value is not a list.
-    pub is_one: bool,
+    pub(crate) is_one: bool,
     /// The time that the expiry of certificates is relative to.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
     /// True if tables have colours.
-    pub colours: bool,
+    pub(crate) colours: bool,
 }
 
 impl List for GitOpsClusterList<'_> {
@@ -32,8 +33,8 @@ impl List for GitOpsClusterList<'_> {
 
     fn to_value(&self) -> Value<'_> {
         match self.reports {
-            [one] if self.is_one => build_report_value(one),
-            all => Value::map([("items", Value::List(all.iter().map(build_report_value).collect()))]),
+            [one] if self.is_one => from_json(&to_json(one)),
+            all => from_json(&json!({"items": all.iter().map(to_json).collect::<Vec<_>>()})),
         }
     }
 
@@ -44,55 +45,31 @@ impl List for GitOpsClusterList<'_> {
 }
 
 /// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `unlisted` counts clusters of unknown state.
-#[must_use]
-pub(super) fn build_report_value(report: &GitOpsClusterReport) -> Value<'static> {
+pub(super) fn to_json(report: &GitOpsClusterReport) -> Json {
     let agent = report.agent.as_ref();
-    let counts = report.counts.iter();
-    let counts = counts.map(|(state, count)| (Cow::Borrowed(*state), Value::from_count(*count)));
-    let certificate = |(name, end): &(String, String)| {
-        Value::map([("name", Value::from_text(name)), ("notAfter", Value::from_text(end))])
-    };
-    Value::map([
-        ("namespace", Value::from_text(&report.namespace)),
-        ("name", Value::from_text(&report.name)),
-        ("healthy", Value::Bool(report.is_healthy())),
-        ("deleting", Value::Bool(report.deleting)),
-        ("current", Value::Bool(report.is_current)),
-        ("principal", optional(agent.and_then(|agent| agent.server.as_ref()))),
-        ("mode", optional(agent.map(|agent| &agent.mode))),
-        ("placement", Value::from_text(&report.placement)),
-        ("clusters", Value::Map(Map::from_entries(counts.collect()))),
-        (
-            "certificates",
-            Value::List(report.certificates.iter().map(certificate).collect()),
-        ),
-        (
-            "conditions",
-            Value::List(report.conditions.iter().map(condition).collect()),
-        ),
-        ("agents", Value::List(report.members.iter().map(member).collect())),
-        ("unlisted", Value::from_count(report.unlisted)),
-    ])
+    let certificate = |(name, end): &(String, String)| json!({"name": name, "notAfter": end});
+    json!({
+        "namespace": report.namespace,
+        "name": report.name,
+        "healthy": report.is_healthy(),
+        "deleting": report.deleting,
+        "current": report.is_current,
+        "principal": agent.and_then(|agent| agent.server.as_ref()),
+        "mode": agent.map(|agent| &agent.mode),
+        "placement": report.placement,
+        "clusters": report.counts.iter().copied().collect::<BTreeMap<_, _>>(),
+        "certificates": report.certificates.iter().map(certificate).collect::<Vec<_>>(),
+        "conditions": report.conditions,
+        "agents": report.members.iter().map(member).collect::<Vec<_>>(),
+        "unlisted": report.unlisted,
+    })
 }
 
-fn condition(condition: &GitOpsClusterCondition) -> Value<'static> {
-    Value::map([
-        ("type", Value::from_text(&condition.kind)),
-        ("status", Value::from_text(&condition.status)),
-        ("reason", Value::from_text(&condition.reason)),
-        ("message", Value::from_text(&condition.message)),
-    ])
-}
-
-fn member(member: &AgentMember) -> Value<'static> {
-    Value::map([
-        ("cluster", Value::from_text(&member.name)),
-        ("state", Value::from_text(member.state())),
-        ("certificateNotAfter", optional(member.certificate_expiry.as_ref())),
-        ("message", Value::from_text(&member.message)),
-    ])
-}
-
-fn optional(text: Option<&String>) -> Value<'static> {
-    text.map_or(Value::Null, Value::from_text)
+fn member(member: &AgentMember) -> Json {
+    json!({
+        "cluster": member.name,
+        "state": member.state(),
+        "certificateNotAfter": member.certificate_expiry,
+        "message": member.message,
+    })
 }

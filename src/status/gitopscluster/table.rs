@@ -1,9 +1,8 @@
 //! The report as a table.
 
-use super::super::table::{BOLD, END, GREEN, RED, YELLOW};
 use super::{AgentMember, GitOpsClusterCondition, GitOpsClusterReport};
 use crate::table;
-use crate::table::clean;
+use crate::table::{BOLD, GREEN, RED, Table, YELLOW, clean};
 use argocd_agent::state::State;
 use jiff::Timestamp;
 use manifest::text::count;
@@ -13,58 +12,51 @@ const READY: &str = "READY";
 
 /// Formats the GitOpsCluster, its certificates, its problems, and a line for each managed cluster, the least healthy first. If
 /// `wide`, clusters have the expiry of their certificates. All times are relative to `now`.
-#[must_use]
 pub(super) fn table(report: &GitOpsClusterReport, now: Timestamp, wide: bool, colours: bool) -> String {
     let head = head(report);
-    let widths = table::widths(head.iter());
-    let mut text = String::new();
-    for row in &head {
-        let begin = if row[0] == READY { ready_colour(report) } else { BOLD };
-        let painted = (usize::from(row[0] == READY), [begin, END]);
-        text += &table::line(row, &widths, colours.then_some(painted));
-        text.push('\n');
-    }
-    if !report.certificates.is_empty() {
-        let row = |(name, end): &(String, String)| [clean(name), format_expiry(end, now)];
-        let certificates: Vec<_> = report.certificates.iter().map(row).collect();
-        text.push('\n');
-        text += &section(["CERTIFICATE", "UNTIL"], &certificates, colours, |_| None);
-    }
-    let problems = report.conditions.iter();
-    let problems: Vec<_> = problems
-        .filter(|condition| condition.status != "True" && condition.kind != "Ready")
-        .map(|condition| [&condition.kind, &condition.status, &condition.message].map(|cell| clean(cell)))
-        .collect();
-    if !problems.is_empty() {
-        let colour = |at: usize| Some((1, colour_of(&problems[at][1])));
-        text.push('\n');
-        text += &section(["CONDITION", "STATUS", "MESSAGE"], &problems, colours, colour);
-    }
-    if !report.members.is_empty() {
-        let colour = |at: usize| Some((1, colour_of_state(report.members[at].state)));
-        text.push('\n');
-        text += &if wide {
-            let row = |member: &AgentMember| {
-                let end = member
-                    .certificate_expiry
-                    .as_ref()
-                    .map_or("-".to_owned(), |end| format_expiry(end, now));
-                [
-                    clean(&member.name),
-                    member.state().to_owned(),
-                    end,
-                    clean(&member.message),
-                ]
-            };
-            let members: Vec<_> = report.members.iter().map(row).collect();
-            let headings = ["CLUSTER", "STATE", "CERTIFICATE-UNTIL", "MESSAGE"];
-            section(headings, &members, colours, colour)
-        } else {
-            let row = |member: &AgentMember| [clean(&member.name), member.state().to_owned(), clean(&member.message)];
-            let members: Vec<_> = report.members.iter().map(row).collect();
-            section(["CLUSTER", "STATE", "MESSAGE"], &members, colours, colour)
+    let mut text = table::painted(&head, |at| {
+        let painted = match &*head[at][0] {
+            READY => (1, colour_of(report.ready().map_or("Unknown", |ready| &ready.status))),
+            _ => (0, BOLD),
         };
-    }
+        colours.then_some(painted)
+    });
+    let mut add = |headings: &[&str], wide_columns: &[usize], rows: Vec<(&'static str, Vec<String>)>| {
+        if !rows.is_empty() {
+            let table = Table {
+                headings,
+                state: 1,
+                wide: wide_columns,
+            };
+            text.extend(["\n", &table.format(rows, wide, colours)]);
+        }
+    };
+    let certificate = |(name, end): &(String, String)| ("", vec![clean(name), format_expiry(end, now)]);
+    let certificates = report.certificates.iter().map(certificate).collect();
+    add(&["CERTIFICATE", "UNTIL"], &[], certificates);
+    let problems = report.conditions.iter();
+    let problems = problems.filter(|condition| condition.status != "True" && condition.kind != "Ready");
+    let problem = |condition: &GitOpsClusterCondition| {
+        let cells = [&condition.kind, &condition.status, &condition.message];
+        (colour_of(&condition.status), cells.map(|cell| clean(cell)).into())
+    };
+    add(
+        &["CONDITION", "STATUS", "MESSAGE"],
+        &[],
+        problems.map(problem).collect(),
+    );
+    let member = |member: &AgentMember| {
+        let end = member.certificate_expiry.as_ref();
+        let cells = vec![
+            clean(&member.name),
+            member.state().to_owned(),
+            end.map_or("-".to_owned(), |end| format_expiry(end, now)),
+            clean(&member.message),
+        ];
+        (colour_of_state(member.state), cells)
+    };
+    let headings = ["CLUSTER", "STATE", "CERTIFICATE-UNTIL", "MESSAGE"];
+    add(&headings, &[2], report.members.iter().map(member).collect());
     if report.unlisted > 0 {
         let more = count(usize::try_from(report.unlisted).unwrap_or(usize::MAX), "more cluster");
         writeln!(text, "\n{more} not listed in the status").expect("writing to a String never fails");
@@ -106,33 +98,6 @@ fn ready(report: &GitOpsClusterReport) -> String {
         format!(": {message}")
     };
     format!("{status}{aside}{message}")
-}
-
-fn ready_colour(report: &GitOpsClusterReport) -> &'static str {
-    colour_of(report.ready().map_or("Unknown", |ready| &ready.status))
-}
-
-/// Adds rows under headings.
-fn section<const N: usize>(
-    headings: [&str; N],
-    cells: &[[String; N]],
-    colours: bool,
-    colour: impl Fn(usize) -> Option<(usize, &'static str)>,
-) -> String {
-    let headings = headings.map(str::to_owned);
-    let widths = table::widths(std::iter::once(&headings).chain(cells));
-    let heading = table::line(&headings, &widths, None);
-    let mut text = if colours {
-        format!("{BOLD}{heading}{END}\n")
-    } else {
-        heading + "\n"
-    };
-    for (at, row) in cells.iter().enumerate() {
-        let painted = colour(at).filter(|_| colours);
-        text += &table::line(row, &widths, painted.map(|(column, begin)| (column, [begin, END])));
-        text.push('\n');
-    }
-    text
 }
 
 /// Formats a time as kubectl formats an AGE, with the time itself: `29d (2026-12-21T10:00:00Z)`. Returns other text as it is.

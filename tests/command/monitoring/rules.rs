@@ -1,13 +1,13 @@
 //! Tests of `monitoring/rules.yaml`, and of the files generated from it.
 
-use super::{document, expression, list, path, read_file, string};
+use super::{expression, list, read_document, read_file, root, string};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Returns all rules, recording and alerting.
 pub(super) fn rules() -> Vec<Value> {
-    let groups = document("monitoring/rules.yaml");
+    let groups = read_document("monitoring/rules.yaml");
     let groups = list(&groups["groups"]).iter();
     groups.flat_map(|group| list(&group["rules"]).to_vec()).collect()
 }
@@ -47,7 +47,7 @@ fn every_alert_has_severity_description_and_runbook() {
 
 #[test]
 fn every_alert_has_firing_and_silent_tests() {
-    let tests = document("monitoring/rules_test.yaml");
+    let tests = read_document("monitoring/rules_test.yaml");
     let tests = list(&tests["tests"]).iter();
     let assertions: Vec<_> = tests.flat_map(|test| list(&test["alert_rule_test"])).collect();
     let asserted_alerts = |fires: bool| -> BTreeSet<String> {
@@ -74,13 +74,13 @@ fn prometheusrule_has_the_same_groups() {
         "monitoring/prometheusrule.yaml: replace the content of `spec:` with the output of: \
          sed -n '/^groups:/,$s/^/  /p' monitoring/rules.yaml"
     );
-    let same = document("monitoring/prometheusrule.yaml");
-    assert_eq!(same["spec"], document("monitoring/rules.yaml"));
+    let same = read_document("monitoring/prometheusrule.yaml");
+    assert_eq!(same["spec"], read_document("monitoring/rules.yaml"));
 }
 
 #[test]
 fn servicemonitor_selects_the_shipped_service() {
-    let monitor = document("monitoring/servicemonitor.yaml");
+    let monitor = read_document("monitoring/servicemonitor.yaml");
     let shipped = read_file("deploy/deploy_controller.yaml");
     let service = shipped.split("\n---\n").find(|text| text.contains("\nkind: Service\n"));
     let service = service.expect("a Service");
@@ -102,7 +102,9 @@ fn servicemonitor_selects_the_shipped_service() {
 fn promtool_accepts_rules_and_their_tests() {
     for (what, file) in [("check", "rules.yaml"), ("test", "rules_test.yaml")] {
         let mut promtool = Command::new("promtool");
-        promtool.args([what, "rules", file]).current_dir(path("monitoring"));
+        promtool
+            .args([what, "rules", file])
+            .current_dir(root().join("monitoring"));
         let output = promtool.output().expect("promtool, of Debian's package prometheus");
         let streams = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert!(

@@ -2,7 +2,7 @@
 
 use super::dashboard::queries;
 use super::exposed::{exposed, metrics_with_values};
-use super::path;
+use super::root;
 use anyhow::{Context as _, Result, ensure};
 use runtime::admin;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ async fn prometheus_scrapes_all_metrics_and_answers_dashboard_queries() -> Resul
     let target = listener.local_addr()?;
     let server = tokio::spawn(admin::serve(listener, metrics_with_values(), || Ok(())));
     let folder = tempfile::tempdir()?;
-    let rules = path("monitoring/rules.yaml");
+    let rules = root().join("monitoring/rules.yaml");
     let config = format!(
         "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{rules:?}]\n\
          scrape_configs:\n- job_name: controller\n  honor_labels: true\n  \

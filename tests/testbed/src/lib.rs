@@ -60,6 +60,7 @@
 
 mod addon_webhook;
 mod agent_rights;
+pub mod application;
 mod argocd;
 mod certificates;
 mod cluster_proxy;

@@ -50,7 +50,26 @@ impl<T: Send + Sync> Shared<T> {
     ///
     /// Returns the error of `start`.
     pub async fn borrow(&'static self, start: impl AsyncFnOnce() -> Result<T>) -> Result<Borrowed<T>> {
+        self.borrow_if(async |_| true, start).await
+    }
+
+    /// Returns the value for the use by one test, after starting it if there is none, or if the last test has left one that is not
+    /// usable, as a test that fails may do.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `start`.
+    pub async fn borrow_if(
+        &'static self,
+        is_usable: impl AsyncFnOnce(&T) -> bool,
+        start: impl AsyncFnOnce() -> Result<T>,
+    ) -> Result<Borrowed<T>> {
         let mut shared = self.value.lock().await;
+        if let Some(value) = &*shared
+            && !is_usable(value).await
+        {
+            *shared = None;
+        }
         let value = match &*shared {
             Some(value) => Arc::clone(value),
             None => Arc::clone(shared.insert(Arc::new(start().await?))),
@@ -154,6 +173,21 @@ mod tests {
         drop(shared.borrow(async move || Ok(value)).await.unwrap());
         tokio::task::spawn_blocking(|| shared.drop_unused()).await.unwrap();
         assert!(dropped.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn unusable_value_is_replaced() {
+        let (shared, sender, dropped) = shared(Duration::from_secs(3600));
+        let start = |number| {
+            let value = Value(number, sender.clone());
+            shared.borrow_if(async |value| value.0 != 1, async move || Ok(value))
+        };
+        let first = start(1).await.unwrap();
+        assert_eq!(first.0, 1, "a value that was just started is not looked at");
+        drop(first);
+        assert_eq!(start(2).await.unwrap().0, 2);
+        assert_eq!(dropped.recv(), Ok(1));
+        assert_eq!(start(3).await.unwrap().0, 2);
     }
 
     #[tokio::test]

@@ -1,12 +1,13 @@
 //! Tests that Argo CD and the controller write the same list of conditions and keep each other's conditions.
 
-use super::{DEGRADED, INFO, messages, of_argocd};
+use super::of_argocd;
 use crate::app::App;
 use crate::mistakes::comparison_error;
 use crate::stage::stage;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use testbed::application::{DEGRADED, INFO, messages};
 use testbed::{Hub, ObjectRef, new_condition};
 
 const NAME: &str = "controller-race";

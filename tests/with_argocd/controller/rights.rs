@@ -1,13 +1,12 @@
 //! Tests that the permissions in deploy/deploy_controller.yaml are exactly those that the controller uses, from the audit log of
 //! the real API server.
 
-use super::{ACCOUNT, DEGRADED, messages, web};
-use crate::app::App;
+use super::ACCOUNT;
 use crate::stage::{shipped_objects, stage};
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
-use testbed::{Hub, ObjectRef, wait};
+use testbed::{Hub, wait};
 
 /// A verb on a resource; in one namespace and for one name if a rule is limited to these.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,29 +133,6 @@ pub(crate) async fn check_exact_permissions(hub: &Hub, files: &[&str]) -> Result
 }
 
 #[tokio::test]
-async fn controller_uses_exactly_its_permissions() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, name) = (&stage.hub, "controller-rights");
-    stage.cluster1.create_namespace(name).await?;
-    // All causes of writes: conditions, an Event and the same Event again.
-    let [runnable, broken] = [Value::Null, json!({"runs": "none"})].map(|nodes| web("example.com/web:1", &nodes));
-    let app = App::start(stage, name, &[], &[("web.json", &runnable)]).await?;
-    for _ in 0..2 {
-        app.commit(&[("web.json", &broken)]).await?;
-        let is_reported = |app: &Value| messages(app, DEGRADED).len() == 1;
-        hub.wait_for(&app.application(), is_reported).await?;
-        app.commit(&[("web.json", &runnable)]).await?;
-        let is_gone = |app: &Value| messages(app, DEGRADED).is_empty();
-        hub.wait_for(&app.application(), is_gone).await?;
-    }
-
-    check_exact_permissions(hub, &["deploy/deploy_controller.yaml"]).await?;
-    let log = stage.controller.log()?;
-    assert!(!log.to_lowercase().contains("forbidden"), "{log}");
-    app.end().await
-}
-
-#[tokio::test]
 async fn requests_have_their_own_flow_schema_and_leases_another() -> Result<()> {
     let stage = stage().await?;
     let flow = |schema: &str, level: &str| {
@@ -174,26 +150,4 @@ async fn requests_have_their_own_flow_schema_and_leases_another() -> Result<()> 
         flows.iter().all(has).then_some(())
     };
     wait::eventually("both have been served", wait::DEADLINE, served).await
-}
-
-#[tokio::test]
-async fn pods_pass_the_restricted_pod_security_standard() -> Result<()> {
-    let stage = stage().await?;
-    let hub = &stage.hub;
-    let namespace = "restricted-pods";
-    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
-    hub.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}))
-        .await?;
-    let deployment = shipped_objects("deploy/deploy_controller.yaml")?.remove(0);
-    let mut pod = ObjectRef::namespaced("v1", "Pod", namespace, "controller")
-        .with(json!({"spec": deployment["spec"]["template"]["spec"]}));
-    let create = |pod: &Value| hub.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
-    create(&pod)?;
-    pod["spec"]["containers"][0]["securityContext"] = Value::Null;
-    let refused = create(&pod)
-        .err()
-        .context("otherwise the test proves nothing")?
-        .to_string();
-    assert!(refused.contains("violates PodSecurity \"restricted"), "{refused}");
-    Ok(())
 }

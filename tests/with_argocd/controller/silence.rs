@@ -1,16 +1,16 @@
 //! Tests that an agent that does nothing, and an object of two Applications, are conditions on the Application.
 
-use super::{INFO, messages, wait_for_event};
+use super::wait_for_event;
 use crate::app::App;
 use crate::stage::stage;
 use crate::status;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::{Hub, ObjectRef, is_applied, new_condition, wait};
+use testbed::application::{INFO, messages};
+use testbed::{Hub, ObjectRef, new_condition, wait};
 
 const UNREACHABLE: &str = "ManagedClusterUnreachableWarning";
 const OVERDUE: &str = "ManifestWorkOverdueWarning";
-const SHARED: &str = "ManifestWorkSharedObjectWarning";
 
 /// A cluster that OCM calls available, and whose work agent does not run.
 const CLUSTER: &str = "cluster-of-the-silent";
@@ -64,32 +64,4 @@ async fn stopped_work_agent_is_named_after_two_minutes_and_during_the_deletion()
     hub.wait_for(&app.application(), is_deleting).await?;
     hub.patch(&work, &finalizers(Value::Null)).await?;
     hub.wait_gone(&app.application()).await
-}
-
-#[tokio::test]
-async fn object_of_two_applications_is_named_on_both() -> Result<()> {
-    let stage = stage().await?;
-    let (hub, names) = (&stage.hub, ["controller-one", "controller-other"]);
-    stage.cluster1.create_namespace(names[0]).await?;
-    let config_map = |version: &str| {
-        let metadata = json!({"name": "shared", "namespace": names[0]});
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"of": version}}).to_string()
-    };
-    let one = App::start(stage, names[0], &[], &[("a.json", &config_map("one"))]).await?;
-    hub.wait_for(&one.work(), is_applied).await?;
-    let other = App::start(stage, names[1], &[], &[("a.json", &config_map("other"))]).await?;
-    for (app, another) in [(&one, names[1]), (&other, names[0])] {
-        let message = format!(
-            "cluster1: ConfigMap {}/shared is also delivered by Application argocd/{another}: remove it from one of them",
-            names[0]
-        );
-        let is_named = |app: &Value| messages(app, SHARED) == [&*message];
-        hub.wait_for(&app.application(), is_named)
-            .await
-            .context(message.clone())?;
-    }
-    other.end().await?;
-    hub.wait_for(&one.application(), |app| messages(app, SHARED).is_empty())
-        .await?;
-    one.end().await
 }

@@ -340,6 +340,14 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
     assert!(create(&same_name).is_err());
     let default_name = app(&[source("front", Some("several")), source("back", None)])?;
     assert!(create(&default_name).is_err());
+    // As the plugin reads them: a blank text is none, and one text may name several clusters.
+    let two_clusters = [
+        source_for("cluster1, cluster2", "front", None),
+        source_for("cluster2", "back", None),
+    ];
+    assert!(create(&app(&two_clusters)?).is_err());
+    let blank_name = app(&[source("front", Some(" ")), source("back", None)])?;
+    assert!(create(&blank_name).is_err());
     create(&application("several", &git)?)?;
     // Sources of other plugins, those that Argo CD detects, and those of other clusters share nothing.
     let mut others = [source("front", None), source("back", None)];

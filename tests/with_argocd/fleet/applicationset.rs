@@ -5,7 +5,8 @@ use crate::stage::{shipped, shipped_object, shipped_objects};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::net::TcpListener;
-use testbed::{GitRepository, Hub, ObjectRef, condition, is_applied, is_synced, is_true, wait};
+use testbed::application::is_healthy;
+use testbed::{GitRepository, Hub, ObjectRef, condition, is_applied, is_synced, is_true};
 
 /// One ApplicationSet of the fleet, with its Placement.
 struct Set<'h> {
@@ -167,7 +168,6 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
     cluster1
         .wait_for(&deployment, |deployment| is_true(deployment, "Available"))
         .await?;
-    let is_healthy = |app: &Value| app["status"]["health"]["status"] == "Healthy";
     hub.wait_for(&guestbook.application("cluster1"), is_healthy).await?;
     assert_eq!(guestbook.clusters().await?, ["cluster1", "cluster2"]);
 
@@ -220,73 +220,5 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
         connection.is_err(),
         "Argo CD has connected to a managed cluster: {connection:?}"
     );
-    Ok(())
-}
-
-#[tokio::test]
-async fn reads_placements_of_more_than_100_clusters() -> Result<()> {
-    let fleet = fleet().await?;
-    let hub = &fleet.hub;
-    let many = Set { hub, name: "many" };
-    let clusters: Vec<String> = (1..=101).map(|number| format!("many-{number:03}")).collect();
-    let clusters: Vec<&str> = clusters.iter().map(String::as_str).collect();
-    let mut objects = Vec::new();
-    for cluster in &clusters {
-        let metadata = json!({"name": cluster, "labels": {"many": "true"}});
-        let api_version = "cluster.open-cluster-management.io/v1";
-        objects.push(json!({"apiVersion": api_version, "kind": "ManagedCluster", "metadata": metadata}));
-        objects.push(cluster_secret(cluster)?);
-    }
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    hub.kubectl_with_input(&["create", "-f", "-"], &list.to_string())?;
-    let [placement, mut set] = many.shipped()?;
-    hub.apply(&placement).await?;
-    many.decided(1, &clusters[..100]).await?;
-    many.decided(2, &clusters[100..]).await?;
-    // Applications that Argo CD does not reconcile: this test delivers nothing.
-    let metadata = &mut set["spec"]["template"]["metadata"];
-    metadata["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
-    metadata["finalizers"] = json!([]);
-    set["spec"]["syncPolicy"] = json!({"preserveResourcesOnDeletion": true});
-    hub.apply(&set).await?;
-    let all = async || (many.clusters().await.ok()? == clusters).then_some(());
-    wait::eventually("every cluster has an Application", wait::DEADLINE, all).await?;
-
-    // With this policy, Applications are deleted by hand only.
-    let policy = async |policy: &str| {
-        let patch = json!({"spec": {"syncPolicy": {"applicationsSync": policy}}});
-        hub.patch(&many.set(), &patch).await.map(drop)
-    };
-    policy("create-update").await?;
-    many.select("many-001", false).await?;
-    many.decided(1, &clusters[1..]).await?;
-    many.wait_for_reconcile().await?;
-    assert_eq!(many.clusters().await?, clusters);
-    policy("sync").await?;
-    many.wait_for_reconcile().await?;
-    hub.wait_gone(&many.application("many-001")).await?;
-    assert_eq!(many.clusters().await?, clusters[1..]);
-    Ok(())
-}
-
-#[tokio::test]
-async fn applicationset_controller_may_only_list_decisions() -> Result<()> {
-    let fleet = fleet().await?;
-    let hub = &fleet.hub;
-    let may = |verb: &str, resource: &str, namespace: &str| {
-        let resource = format!("{resource}.cluster.open-cluster-management.io");
-        let who = "--as=system:serviceaccount:argocd:argocd-applicationset-controller";
-        // can-i answers no with its exit code.
-        hub.kubectl(&["auth", "can-i", verb, &resource, "-n", namespace, who])
-            .is_ok()
-    };
-    assert!(may("list", "placementdecisions", "argocd"));
-    for verb in ["get", "watch", "create", "update", "patch", "delete"] {
-        assert!(!may(verb, "placementdecisions", "argocd"), "{verb}");
-    }
-    assert!(!may("list", "placementdecisions", "default"));
-    for resource in ["placements", "managedclusters", "managedclustersetbindings"] {
-        assert!(!may("list", resource, "argocd"), "{resource}");
-    }
     Ok(())
 }

@@ -2,17 +2,16 @@
 
 use super::{Fleet, fleet};
 use crate::app::App;
-use crate::controller;
 use crate::health_check;
-use crate::stage::program;
+use crate::stage::{Outcome, run};
 use crate::status;
 use anyhow::{Context, Result, ensure};
 use ocm::ownership::OF_REPLICA_SET;
 use serde_json::{Value, json};
-use std::fmt::Write;
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
-use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_synced, is_true, wait};
+use testbed::application::{self, messages};
+use testbed::{ManagedCluster, ObjectRef, Recording, condition, is_applied, is_true, wait};
 
 const CLUSTERS: [&str; 3] = ["cluster1", "second", "third"];
 
@@ -104,15 +103,13 @@ impl<'f> PlacedApplication<'f> {
         let has_health = |set: &Value| health_check::health(set).is_ok_and(|health| health == expected);
         let set = self.set().await?;
         let shown = self.fleet.hub.wait_for(&set, has_health).await;
-        let shown = shown.with_context(|| format!("{set} did not become {health}: {message}"));
-        self.with_state(shown).await?;
+        shown.with_context(|| format!("{set} did not become {health}: {message}"))?;
         self.is(health).await
     }
 
     /// Waits until the Application has this health.
     async fn is(&self, health: &str) -> Result<()> {
-        let is = |app: &Value| app["status"]["health"]["status"] == health;
-        self.set_becomes(is).await
+        self.set_becomes(|app| application::has_health(app, health)).await
     }
 
     /// Waits until Argo CD has completed the sync of this commit, has pruned the rest, and the Application is healthy. It is
@@ -120,50 +117,17 @@ impl<'f> PlacedApplication<'f> {
     async fn wait_for_delivery(&self, commit: &str) -> Result<()> {
         let delivered = |app: &Value| {
             let status = &app["status"];
-            is_synced(app)
+            application::is_healthy(app)
                 && status["sync"]["revision"] == commit
                 && status["operationState"]["syncResult"]["revision"] == commit
                 && status["operationState"]["phase"] == "Succeeded"
-                && status["health"]["status"] == "Healthy"
         };
         self.set_becomes(delivered).await
     }
 
     async fn set_becomes(&self, condition: impl FnMut(&Value) -> bool) -> Result<()> {
-        let became = self.fleet.hub.wait_for(&self.app.application(), condition).await;
-        self.with_state(became).await.map(drop)
-    }
-
-    /// Adds to an error the state of its sets, their health in Argo CD, and its works.
-    async fn with_state<T>(&self, outcome: Result<T>) -> Result<T> {
-        let Err(error) = outcome else { return outcome };
-        let start = format!("{}-", self.app.name);
-        let ours = |it: &Value| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(&start));
-        let mut details = String::new();
-        for (version, kind) in [("v1alpha1", "ManifestWorkReplicaSet"), ("v1", "ManifestWork")] {
-            let version = format!("work.open-cluster-management.io/{version}");
-            for it in self.fleet.hub.list(&version, kind).await?.iter().filter(|it| ours(it)) {
-                let metadata = &it["metadata"];
-                let fields = metadata["managedFields"].as_array().into_iter().flatten();
-                let written: Vec<_> = fields
-                    .map(|by| json!([by["manager"], by["subresource"], by["time"]]))
-                    .collect();
-                let all = json!({
-                    "namespace": metadata["namespace"],
-                    "name": metadata["name"],
-                    "generation": metadata["generation"],
-                    "deletionTimestamp": metadata["deletionTimestamp"],
-                    "finalizers": metadata["finalizers"],
-                    "written": written,
-                    "conditions": it["status"]["conditions"],
-                    "summary": it["status"]["summary"],
-                    "placementSummary": it["status"]["placementSummary"],
-                });
-                let health = (kind == "ManifestWorkReplicaSet").then(|| health_check::health(it));
-                writeln!(details, "{kind}, {health:?}: {all:#}")?;
-            }
-        }
-        Err(error.context(details))
+        let application = self.app.application();
+        self.fleet.hub.wait_for(&application, condition).await.map(drop)
     }
 
     /// Waits until the Application is healthy, and until the next change has a later time: times have whole seconds.
@@ -331,11 +295,7 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     }
     let nowhere = format!("Placement {name} selects no managed cluster: see its condition PlacementSatisfied");
     placed.shows("Suspended", &nowhere).await?;
-    let is_warned = |app: &Value| {
-        controller::messages(app, NO_CLUSTER)
-            .iter()
-            .any(|it| it.ends_with(&nowhere))
-    };
+    let is_warned = |app: &Value| messages(app, NO_CLUSTER).iter().any(|it| it.ends_with(&nowhere));
     fleet.hub.wait_for(&placed.app.application(), is_warned).await?;
     let (code, stdout, _) = status::printed(kubeconfig, &[name])?;
     let reason = format!("{name} waits: Placement argocd/{name} selects no managed cluster: ");
@@ -355,50 +315,6 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
         cluster.wait_gone(&web).await?;
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn change_reaches_clusters_one_by_one() -> Result<()> {
-    let fleet = fleet().await?;
-    let name = "one-by-one";
-    let placed = PlacedApplication::start(
-        &fleet,
-        name,
-        &ONE_BY_ONE,
-        &[("web.json", &deployment("web", "1", None))],
-    )
-    .await?;
-    placed.wait_until_settled().await?;
-    assert_eq!(placed.versions().await?, some(["1"; 3]));
-
-    let recording = placed.record().await?;
-    placed
-        .app
-        .commit(&[("web.json", &deployment("web", "2", Some(name)))])
-        .await?;
-    let works = placed.names_of_works().await?;
-    for (at, cluster) in fleet.clusters().into_iter().enumerate() {
-        let applied = |work: &Value| is_applied(work) && version(work) == "2";
-        fleet.hub.wait_for(&works[at], applied).await?;
-        placed
-            .shows(
-                "Progressing",
-                &format!("{} of 3 clusters applied, 1 progressing", at + 1),
-            )
-            .await?;
-        let mut versions = ["1"; 3];
-        versions[..=at].fill("2");
-        assert_eq!(placed.versions().await?, some(versions), "the next one waits");
-        open(cluster, name).await?;
-    }
-    placed.is("Healthy").await?;
-    one_by_one(&recording, "2")?;
-    for cluster in fleet.clusters() {
-        let web = cluster.read(&ObjectRef::deployment(name, "web")).await?;
-        assert_eq!(web["metadata"]["labels"]["version"], "2", "{}", cluster.name());
-        assert_eq!(web["status"]["updatedReplicas"], 1, "{}", cluster.name());
-    }
-    placed.app.end().await
 }
 
 #[tokio::test]
@@ -445,13 +361,10 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     placed.app.end().await
 }
 
-/// Runs `rollout`, and returns its exit code, standard output and standard error.
-fn rollout(fleet: &Fleet, words: &[&str]) -> Result<status::Outcome> {
-    let mut command = Command::new(program());
-    command.arg("rollout").args(words).arg("--kubeconfig");
-    let output = command.arg(fleet.hub.kubeconfig_path()).output()?;
-    let text = String::from_utf8;
-    Ok((output.status.code(), text(output.stdout)?, text(output.stderr)?))
+/// Runs `rollout`.
+fn rollout(fleet: &Fleet, words: &[&str]) -> Result<Outcome> {
+    let words = [&["rollout"], words].concat();
+    run(Path::new("/"), Some(fleet.hub.kubeconfig_path()), &words)
 }
 
 #[tokio::test(flavor = "multi_thread")]

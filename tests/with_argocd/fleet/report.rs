@@ -5,8 +5,6 @@ use super::{Fleet, fleet};
 use crate::controller::ACCOUNT;
 use crate::stage::{apply, shipped, shipped_objects};
 use anyhow::{Context, Result, ensure};
-use application_set_report::{Condition, Line, Report, Set, app};
-use hub_state::report::ExistingReport;
 use serde_json::{Value, json};
 use testbed::process::{self, Process};
 use testbed::{GitRepository, Hub, ObjectRef, is_applied, ports};
@@ -190,69 +188,3 @@ metadata:
   name: settings
   namespace: nowhere
 ";
-
-#[tokio::test]
-async fn api_server_accepts_a_report_of_20000_clusters() -> Result<()> {
-    let fleet = fleet().await?;
-    let hub = &fleet.hub;
-    install(&fleet).await?;
-    let message = "<no space left on device> & so on ".repeat(20);
-    let clusters: Vec<String> = (0..20_000).map(|number| format!("cluster-{number:05}")).collect();
-    let lines = |count: usize, health: &'static str| -> Vec<Line<'_>> {
-        let line = |cluster| Line {
-            cluster,
-            app: app(
-                "argocd",
-                &format!("large-{cluster}"),
-                Some((cluster, &format!("large-{cluster}-1a2b3"))),
-            ),
-            sync: "Synced",
-            health,
-            started_at: "2026-06-01T12:00:00Z",
-            phase: "Succeeded",
-            revision: "53e28ff20cc530b9ada2173fbbd64d48338583ba",
-            conditions: vec![Condition {
-                kind: "ManifestWorkDegradedWarning",
-                message: &message,
-            }],
-            resources: Vec::new(),
-        };
-        clusters[..count].iter().map(|cluster| line(cluster.as_str())).collect()
-    };
-    let set = Set {
-        namespace: "argocd",
-        name: "large",
-        uid: "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b",
-    };
-    let object = ObjectRef::report(set.name);
-    let few = lines(5_000, "Healthy");
-    // The report of a set that does not exist, without an owner that would cause its deletion.
-    let mut small = Report::new(set, &few).object();
-    small["metadata"]["ownerReferences"] = json!([]);
-    let mut stored = hub.create(&small).await?;
-    for (count, health) in [(5_000, "Degraded"), (20_000, "Degraded"), (20_000, "Healthy")] {
-        let lines = lines(count, health);
-        let expected = Report::new(set, &lines);
-        let existing = ExistingReport::from_json(&stored.to_string()).map_err(anyhow::Error::msg)?;
-        let mut patch = expected.patch(&existing).context("another")?;
-        patch["metadata"]["ownerReferences"] = json!([]);
-        stored = hub.patch(&object, &patch).await?;
-        let existing = ExistingReport::from_json(&stored.to_string()).map_err(anyhow::Error::msg)?;
-        ensure!(
-            existing.fingerprint == Some(expected.fingerprint()),
-            "the API server returns the written report"
-        );
-        let raw = hub.kubectl(&[
-            "get",
-            "--raw",
-            &format!(
-                "/apis/{}/namespaces/argocd/multiclusterapplicationsetreports/large",
-                object.api_version
-            ),
-        ])?;
-        let managed = stored["metadata"]["managedFields"].to_string().len();
-        ensure!(raw.len() < 1 << 20, "{} bytes", raw.len());
-        ensure!(managed < 2_000, "{managed} bytes");
-    }
-    hub.delete(&object).await
-}

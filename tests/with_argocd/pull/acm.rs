@@ -4,10 +4,11 @@ use super::{
     FINALIZER, HUB_NAME, PLACEMENT, PULL, add_cluster, application, controller, own_by_set, runs, serve_all_namespaces,
     serves, works_of,
 };
-use crate::controller::{messages, wait_for_event};
+use crate::controller::wait_for_event;
 use crate::stage::shipped;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use testbed::application::messages;
 use testbed::{GitRepository, Hub, ObjectRef};
 
 const OF_SET: &str = "apps.open-cluster-management.io/application-set";

@@ -26,21 +26,17 @@ async fn delete<'s>(stage: &'s Stage, name: &str, finalizer: Option<&str>) -> Re
 }
 
 #[tokio::test]
-async fn each_cascade_finalizer_deletes_the_deployed_objects() -> Result<()> {
+async fn each_cascade_finalizer_deletes_the_deployed_objects_and_none_keeps_them() -> Result<()> {
     let stage = stage().await?;
     let [foreground, background] = ["foreground", "background"].map(|how| format!("{FINALIZER}/{how}"));
-    let (plain, foreground, background) = tokio::join!(
+    let (plain, foreground, background, kept) = tokio::join!(
         delete(&stage, "pull-deleted", Some(FINALIZER)),
         delete(&stage, "pull-deleted-foreground", Some(&foreground)),
-        delete(&stage, "pull-deleted-background", Some(&background))
+        delete(&stage, "pull-deleted-background", Some(&background)),
+        delete(&stage, "pull-left-behind", None)
     );
-    plain.and(foreground).and(background).map(drop)
-}
-
-#[tokio::test]
-async fn without_a_finalizer_deployed_objects_stay() -> Result<()> {
-    let stage = stage().await?;
-    let app = delete(&stage, "pull-left-behind", None).await?;
+    plain.and(foreground).and(background)?;
+    let app = kept?;
     let service = ObjectRef::namespaced("v1", "Service", &app.name, "guestbook-ui");
     for object in [app.guestbook(), service] {
         let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();

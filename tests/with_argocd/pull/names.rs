@@ -4,36 +4,6 @@ use super::{PulledApplication, serves, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-#[tokio::test]
-async fn applications_of_one_name_in_two_namespaces_are_separate() -> Result<()> {
-    let stage = stage().await?;
-    let stage = &*stage;
-    let [first, second] = ["pull-team-a", "pull-team-b"].map(|namespace| async move {
-        stage.hub.create_namespace(namespace).await?;
-        stage.cluster1.create_namespace(namespace).await?;
-        let mut app = PulledApplication::new(stage, namespace)?;
-        app.object["metadata"]["name"] = json!("shop");
-        app.object["metadata"]["namespace"] = json!(namespace);
-        app.name = format!("{namespace}-shop");
-        app.object["spec"]["destination"]["namespace"] = json!(app.name);
-        app.start().await
-    });
-    let (first, second) = tokio::try_join!(first, second)?;
-    for app in [&first, &second] {
-        serves(&stage.cluster1, &app.guestbook(), 1).await?;
-    }
-    assert_ne!(first.work().await?.name, second.work().await?.name);
-    let commit = second.scale(2)?;
-    second.runs(&commit).await?;
-
-    let guestbook = first.guestbook();
-    first.end().await?;
-    stage.cluster1.wait_gone(&guestbook).await?;
-    second.runs(&commit).await?;
-    serves(&stage.cluster1, &second.guestbook(), 2).await?;
-    second.end().await
-}
-
 /// Returns a name of this length that begins with the name of the test.
 fn long(name: &str, length: usize) -> Value {
     json!(format!("{name}-{:x<1$}", "", length - name.len() - 1))

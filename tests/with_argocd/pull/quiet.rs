@@ -1,10 +1,11 @@
 //! Tests that the controller writes nothing when nothing changes.
 
 use super::{PulledApplication, Stage, runs, stage};
-use crate::controller::{ACCOUNT, messages};
+use crate::controller::ACCOUNT;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
+use testbed::application::messages;
 use testbed::wait;
 
 /// Returns the controller's write requests for objects with these names.

@@ -123,27 +123,6 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
 }
 
 #[tokio::test]
-async fn failed_sync_reports_message_and_retries() -> Result<()> {
-    let stage = stage().await?;
-    let app = PulledApplication::new(&stage, "pull-sync-fails")?.by_hand();
-    app.create().await?;
-    app.is_out_of_sync(&app.commit).await?;
-    let mut operation = sync(&app.commit);
-    // Its namespace does not exist, and must not be created.
-    operation["operation"]["sync"]["syncOptions"] = Value::Null;
-    app.patch(&operation).await?;
-    let failed = |it: &Value| {
-        let operation = &it["status"]["operationState"];
-        let message = operation["message"].as_str().unwrap_or_default();
-        operation["phase"] == "Failed" && message.contains(r#"namespaces "pull-sync-fails" not found"#)
-    };
-    let now = stage.hub.wait_for(&app.application(), failed).await?;
-    assert_eq!(health(&now), "Missing", "{now:#}");
-    assert!(!has_operation(&now), "{now:#}");
-    app.end().await
-}
-
-#[tokio::test]
 async fn refresh_runs_once_and_is_cleared() -> Result<()> {
     let stage = stage().await?;
     let app = PulledApplication::new(&stage, "pull-refresh")?.start().await?;

@@ -3,10 +3,11 @@
 //! none of these requests.
 
 use super::{APPLICATION, CLUSTER, PULL, PulledApplication, SKIP_RECONCILE, Stage, stage};
-use crate::controller::{ACCOUNT, messages, rights, wait_for_event};
+use crate::controller::{ACCOUNT, rights, wait_for_event};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::path::Path;
+use testbed::application::messages;
 use testbed::process::{self, Process};
 use testbed::{Hub, ObjectRef, ports};
 

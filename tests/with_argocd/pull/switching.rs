@@ -4,10 +4,10 @@
 use super::{PLACEMENT, PULL, add_cluster, application, controller, own_by_set, runs, scale, serves, works_of};
 use crate::controller::{ACCOUNT, Controller};
 use crate::peers::{acms_secret, acms_work, peers_secret, peers_work};
-use crate::stage::shipped;
+use crate::stage::{run, shipped};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 use testbed::{GitRepository, Hub, ManagedCluster, ObjectRef, is_applied, wait};
 
@@ -89,13 +89,9 @@ fn uid(object: Option<Value>) -> Result<Value> {
 
 /// Returns the rows of `migrate plan` for the hub, each with its columns, and the other lines.
 fn planned(hub: &Hub, options: &[&str]) -> Result<(Vec<Vec<String>>, Vec<String>)> {
-    let output = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(["migrate", "plan", "--kubeconfig"])
-        .arg(hub.kubeconfig_path())
-        .args(options)
-        .output()?;
-    ensure!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout)?;
+    let words = [&["migrate", "plan"], options].concat();
+    let (code, text, errors) = run(Path::new("/"), Some(hub.kubeconfig_path()), &words)?;
+    ensure!(code == Some(0), "{errors}");
     let (lines, rows): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.contains(": "));
     let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect();
     Ok((

@@ -1,9 +1,9 @@
 //! Tests that the hub reports an Application that does not run on its cluster as unhealthy.
 
 use super::{PulledApplication, stage};
-use crate::controller::messages;
 use anyhow::Result;
 use serde_json::{Value, json};
+use testbed::application::messages;
 
 #[tokio::test]
 async fn reports_errors_of_the_clusters_argo_cd() -> Result<()> {

@@ -1,11 +1,12 @@
 //! Tests of an Argo CD in another namespace: the controller can run with the printed objects.
 
-use super::{installation, name, read_shipped};
+use super::{installation, read_shipped};
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
+use std::path::Path;
 use testbed::process::{self, Process};
-use testbed::{Hub, ObjectRef, ports, wait};
+use testbed::{Container, Hub, ObjectRef, ports, wait};
 
 const NAMESPACE: &str = "gitops";
 
@@ -65,26 +66,11 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     }
 
     let ours = ObjectRef::deployment(NAMESPACE, "argocd-ocm-cmp-controller");
-    let deployment = hub.get(&ours).await?.with_context(|| name(&json!(null)))?;
-    let pod = &deployment["spec"]["template"]["spec"];
-    let account = pod["serviceAccountName"].as_str().context("an account")?;
-    let container = &pod["containers"][0];
-    let env = container["env"].as_array().context("env")?;
-    let env = env
-        .iter()
-        .filter_map(|it| Some((it["name"].as_str()?, it["value"].as_str()?)));
-    let folder = tempfile::tempdir()?;
-    let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), folder.path());
-    let words = container["command"].as_array().context("a command")?;
-    command.args(words.iter().skip(1).filter_map(Value::as_str));
+    let program = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
+    let container = Container::of(hub, &ours, "controller").await?;
+    let mut command = container.command(program, &[("argocd-ocm-cmp", program)]).await?;
     let port = ports::free()?;
     command.arg(format!("--bind-address=127.0.0.1:{port}"));
-    command
-        .arg("--kubeconfig")
-        .arg(hub.service_account_kubeconfig(NAMESPACE, account)?);
-    command
-        .envs(env)
-        .envs([("POD_NAMESPACE", NAMESPACE), ("POD_NAME", "one")]);
     let process = Process::start("controller", command, &hub.logs().join("controller-gitops.log"))?;
     process.until_listening(port).await?;
     let ready = async || (process::http_get(port, "/readyz").await.ok()?.0 == 200).then_some(());
@@ -98,14 +84,14 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     hub.wait_for(&lease, |lease| {
         lease["spec"]["holderIdentity"]
             .as_str()
-            .is_some_and(|holder| holder.starts_with("one_"))
+            .is_some_and(|holder| holder.starts_with("controller-0_"))
     })
     .await?;
     let application = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", NAMESPACE, "shop").with(json!({
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
     }));
     let application = ObjectRef::of(&hub.create(&application).await?);
-    let account = hub.account(NAMESPACE, account).await?;
+    let account = hub.account(NAMESPACE, "argocd-ocm-cmp-controller").await?;
     let patched = account
         .patch(&application, &json!({"spec": {"project": "other"}}))
         .await;
@@ -129,49 +115,4 @@ async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
     let namespace = ObjectRef::namespace(NAMESPACE);
     hub.delete(&namespace).await?;
     hub.wait_gone(&namespace).await
-}
-
-#[tokio::test]
-async fn refuses_while_our_manager_owns_fields_of_argo_cd() -> Result<()> {
-    let installation = installation().await?;
-    let hub = &installation.hub;
-    let theirs = argocd(hub).await?;
-    let before = installation.all()?;
-    // kubectl moves all fields that it has applied to our field manager, and then would remove those that are not in the file.
-    let file = read_shipped("deploy_cmp.yaml")?.replace("namespace: argocd", "namespace: gitops");
-    let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
-    hub.kubectl_with_input(&apply, &file)?;
-    let conflict = hub
-        .kubectl_with_input(&apply, &file)
-        .err()
-        .context("the second apply succeeded")?;
-    assert!(
-        conflict.to_string().contains("spec.selector: Required value"),
-        "{conflict}"
-    );
-    let install = ["install", "-n", NAMESPACE, "--features=plugin"];
-    for words in [install.as_slice(), &["uninstall", "-n", NAMESPACE]] {
-        let error = installation.run_err(words)?;
-        assert!(
-            error.contains("Deployment gitops/argocd-repo-server: our field manager owns fields of Argo CD"),
-            "{error}"
-        );
-    }
-    // The remediation.
-    let [.., repo_server] = &theirs[..] else {
-        panic!("{theirs:?}");
-    };
-    let (_, was) = before
-        .iter()
-        .find(|(name, _)| *name == repo_server.to_string())
-        .context("Argo CD's")?;
-    let mut again = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": was["spec"]});
-    again["metadata"] = json!({"name": repo_server.name, "namespace": NAMESPACE, "labels": was["metadata"]["labels"]});
-    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-    hub.kubectl_with_input(&apply, &again.to_string())?;
-    installation.run_ok(&install)?;
-    installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
-    let is = hub.read(repo_server).await?;
-    assert_eq!(is["spec"], was["spec"]);
-    check_removal(hub, &theirs).await
 }

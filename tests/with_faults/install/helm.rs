@@ -28,7 +28,6 @@ const JOBS: &str = "argocd-ocm-cmp-additions";
 #[tokio::test]
 async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     let (hub, chart) = (&installation.hub, shipped("chart"));
     let chart = chart.to_str().context("a plain path")?;
     let values = ["--set", "additionsJob.enabled=true,features={plugin,ui}"];
@@ -71,13 +70,12 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     hub.kubectl(&["delete", "-n", "argocd", "-f", file.to_str().context("a plain path")?])?;
     helm(&installation, "argocd", &["uninstall", "ours", "--wait", "--no-hooks"])?;
     installation.without_policy()?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 #[tokio::test]
 async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     let chart = shipped("chart");
     let chart = chart.to_str().context("a plain path")?;
     let features = ["--set", "features={plugin,project,policy,pull,ui}"];
@@ -139,5 +137,5 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     installation.hub.kubectl(&["delete", "crd", crd])?;
     let policy = ["delete", "configmap", "argocd-ocm-cmp-policy", "-n", "argocd"];
     installation.hub.kubectl(&policy)?;
-    installation.until(&before).await
+    installation.until_restored().await
 }

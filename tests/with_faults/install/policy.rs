@@ -46,7 +46,6 @@ fn file(text: &str) -> Result<(tempfile::TempDir, String)> {
 #[tokio::test]
 async fn new_hub_gets_the_sample_policy_and_keeps_changes_to_it() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     let lines = installation.run_ok(&["install"])?;
     assert!(
         lines.ends_with(
@@ -121,13 +120,12 @@ async fn new_hub_gets_the_sample_policy_and_keeps_changes_to_it() -> Result<()> 
     assert_eq!(live(&installation).await?, changed);
     installation.run_ok(&["uninstall"])?;
     installation.without_policy()?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 #[tokio::test]
 async fn sidecar_without_a_policy_stays_open_until_requested() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     installation.run_ok(&["install", "--no-policy"])?;
     assert_eq!(mounted(&installation).await?, None);
     assert!(installation.hub.get(&config_map()).await?.is_none());
@@ -164,13 +162,12 @@ async fn sidecar_without_a_policy_stays_open_until_requested() -> Result<()> {
     );
     installation.run_ok(&["uninstall"])?;
     installation.without_policy()?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 #[tokio::test]
 async fn mounts_a_config_map_of_the_user_and_keeps_it_mounted() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     let words = ["install", "--policy-configmap=theirs"];
     assert_eq!(
         installation.run_err(&words)?,
@@ -195,5 +192,5 @@ async fn mounts_a_config_map_of_the_user_and_keeps_it_mounted() -> Result<()> {
     installation.run_ok(&["uninstall"])?;
     assert_eq!(installation.hub.get(&theirs).await?, was);
     installation.hub.delete(&theirs).await?;
-    installation.until(&before).await
+    installation.until_restored().await
 }

@@ -18,7 +18,6 @@ fn params() -> ObjectRef {
 #[tokio::test]
 async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     let lines = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
     for line in [
         "deployment.apps/argocd-agent-principal created\n",
@@ -60,7 +59,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let again = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
     installation.run_ok(&["uninstall"])?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 /// Checks that the NetworkPolicies select the Pods of Argo CD's own manifests: those that use the proxies, and Redis.

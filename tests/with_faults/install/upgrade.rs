@@ -1,6 +1,6 @@
 //! Tests of upgrades of an installation by kubectl, from the files of an earlier release.
 
-use super::{ALL, IMAGE, Installation, installation, name, read_shipped, shipped, without_history};
+use super::{ALL, IMAGE, Installation, installation, name, printed, read_shipped, shipped, without_history};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -89,10 +89,7 @@ fn apply(installation: &Installation, earlier: fn(&str) -> String) -> Result<()>
 /// Returns the objects of an installation, as they are on the hub.
 fn installed(installation: &Installation) -> Result<Vec<Value>> {
     let mut all = Vec::new();
-    let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .args(["install", "--print", "-o", "json", ALL, IMAGE])
-        .output()?;
-    for line in String::from_utf8(printed.stdout)?.lines() {
+    for line in printed("json", ALL)?.lines() {
         let object: Value = serde_json::from_str(line)?;
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("argocd");
         let words = ["kind", "name"].map(|key| {
@@ -147,13 +144,12 @@ fn lasting(object: &Value) -> Value {
 #[tokio::test]
 async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     let policy = format!("--policy={}", policy_file()?.display());
     installation.run_ok(&["install", ALL, &policy])?;
     let expected: Vec<_> = installed(&installation)?.iter().map(lasting).collect();
     let is_policy = |it: &Value| it["metadata"]["name"] == "argocd-ocm-cmp-policy";
     installation.run_ok(&["uninstall"])?;
-    installation.until(&before).await?;
+    installation.until_restored().await?;
 
     for earlier in [earlier, str::to_owned] {
         apply(&installation, earlier)?;
@@ -188,7 +184,7 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
         ensure!(lines.lines().all(is_expected_line), "{lines}");
         installation.run_ok(&["uninstall"])?;
         installation.without_policy()?;
-        installation.until(&before).await?;
+        installation.until_restored().await?;
     }
     Ok(())
 }
@@ -197,7 +193,6 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
 #[tokio::test]
 async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     installation
         .hub
         .apply_file(&shipped("deploy/deploy_controller.yaml"), &[])?;
@@ -212,30 +207,14 @@ async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
     let conflicts = proxy.requests().iter().filter(|it| it.answer == Some(409)).count();
     assert_eq!(conflicts, 2);
     installation.run_ok(&["uninstall"])?;
-    installation.until(&before).await
-}
-
-#[tokio::test]
-async fn uninstall_removes_objects_applied_by_kubectl() -> Result<()> {
-    let installation = installation().await?;
-    let before = installation.all()?;
-    apply(&installation, earlier)?;
-    let lines = installation.run_ok(&["uninstall"])?;
-    // An earlier sample cannot be distinguished from a policy of a user.
-    assert!(lines.contains("configmap/argocd-ocm-cmp-policy kept: "), "{lines}");
-    installation.without_policy()?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 #[tokio::test]
 async fn kubectl_applies_the_printed_manifests() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     for form in ["yaml", "json"] {
-        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args(["install", "--print", "--output", form, ALL, IMAGE])
-            .output()?;
-        let printed = String::from_utf8(printed.stdout)?;
+        let printed = printed(form, ALL)?;
         let apply = ["apply", "--server-side", "--field-manager", "argocd-ocm-cmp", "-f", "-"];
         installation.hub.kubectl_with_input(&apply, &printed)?;
     }
@@ -258,7 +237,7 @@ async fn kubectl_applies_the_printed_manifests() -> Result<()> {
     assert!(first.iter().all(is_identity), "{first:?}");
     assert_eq!(changes(&installation.run_ok(&["install", ALL])?), [""; 0]);
     installation.run_ok(&["uninstall"])?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 /// Returns a file with the policy of deploy/policy_cm.yaml.

@@ -10,7 +10,7 @@ const FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 #[tokio::test]
 async fn uninstall_keeps_delivered_works() -> Result<()> {
     let installation = installation().await?;
-    let (hub, before) = (&installation.hub, installation.all()?);
+    let hub = &installation.hub;
     installation.run_ok(&["install", "--features=plugin,project,pull,gitopscluster"])?;
     let work = ObjectRef::manifest_work("cluster1", "shop").with(json!({
         "metadata": {"labels": {"app.kubernetes.io/name": "argocd-ocm-cmp"}},
@@ -80,13 +80,12 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
     }
     assert!(hub.get(&shop).await?.is_none());
     installation.run_ok(&["uninstall"])?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 #[tokio::test]
 async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
     installation.run_ok(&["install", "--features=report"])?;
     let name = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     let crd = ObjectRef::crd(name);
@@ -111,20 +110,14 @@ async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
         lines.contains(&format!("{name} deleted")).then_some(())
     };
     wait::eventually("the CRD is served again and deleted", wait::DEADLINE, is_deleted).await?;
-    installation.until(&before).await
+    installation.until_restored().await
 }
 
 #[tokio::test]
 async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
     let installation = installation().await?;
-    let before = installation.all()?;
-    let mut crd: Value = {
-        let printed = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-            .args(["install", super::IMAGE, "--print", "-o", "json", "--features=report"])
-            .output()?;
-        let text = String::from_utf8(printed.stdout)?;
-        serde_json::from_str(text.lines().next().unwrap_or_default())?
-    };
+    let printed = super::printed("json", "--features=report")?;
+    let mut crd: Value = serde_json::from_str(printed.lines().next().unwrap_or_default())?;
     crd["metadata"]["labels"] = json!({"of": "acm"});
     let made = installation.hub.create(&crd).await?;
     let lines = installation.run_ok(&["install", "--features=report"])?;
@@ -139,5 +132,5 @@ async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
         .unwrap_or(Value::Null);
     assert_eq!(is["metadata"]["uid"], made["metadata"]["uid"]);
     installation.hub.delete(&ObjectRef::of(&made)).await?;
-    installation.until(&before).await
+    installation.until_restored().await
 }

@@ -12,7 +12,12 @@ pub(super) fn checksums(lock: &str) -> BTreeMap<Package, String> {
         .filter_map(|package| {
             let value = |key: &str| toml_text(package, key).map(str::to_owned);
             let (name, version) = (value("name")?, value("version")?);
-            Some((Package { name, version }, value("checksum")?))
+            let package = Package {
+                name,
+                version,
+                is_local: false,
+            };
+            Some((package, value("checksum")?))
         })
         .collect()
 }
@@ -28,6 +33,7 @@ mod tests {
         let a = Package {
             name: "a".to_owned(),
             version: "1.0.0".to_owned(),
+            is_local: false,
         };
         assert_eq!(checksums(lock), BTreeMap::from([(a, "0f".to_owned())]));
     }

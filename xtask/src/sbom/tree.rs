@@ -13,6 +13,8 @@ use anyhow::{Context, Result, ensure};
 pub(super) struct Package {
     pub(super) name: String,
     pub(super) version: String,
+    /// True if the sources are in this repository.
+    pub(super) is_local: bool,
 }
 
 impl fmt::Display for Package {
@@ -71,6 +73,7 @@ fn package(line: &str, licences: &mut BTreeMap<Package, String>) -> Option<Packa
     let package = Package {
         name: words.next()?.to_owned(),
         version: words.next()?.strip_prefix('v')?.to_owned(),
+        is_local: words.next().is_some_and(|source| source.starts_with("(/")),
     };
     licences.insert(package.clone(), licence.to_owned());
     Some(package)

@@ -1,18 +1,16 @@
 //! Tests of the report with Applications of an ApplicationSet on a simulated hub that stores what is written to the report.
 
 use super::*;
-use hub_state::cache::{Change, ReconcileRequest};
-use hub_state::model::{ApplicationSet, Availability, Cluster, Kind, Work};
-use hub_state::reconcile::Settings;
-use hub_state::reconcile::mappers;
-use hub_state::report::ExistingReport;
+use hub_state::cache::Change;
+use hub_state::model::{Availability, Kind, Work};
+use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::{
-    AgentReport, BROKEN, REFUSED, WELL, cluster, now, of_set, read_work, set, set_of as set_name_of, tracked, work,
+    AgentReport, BROKEN, REFUSED, WELL, cluster, deleted, listed, now, of_set, read_work, set, set_of, stored, tracked,
+    work, work_of,
 };
 use runtime::action::Verb;
 use runtime::store::Update;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use testing::merge;
 
 /// A simulated hub with the ApplicationSet `argocd/shop`, which stores the report.
@@ -31,38 +29,39 @@ impl Hub {
             cache: Cache::new("argocd").with_mappers(mappers([&CONTROLLER])).with_reports(),
             report: Value::Null,
         };
-        hub.cache
-            .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
-        hub.cache.apply(Change::objects::<ExistingReport>(
-            Kind::Reports,
-            Update::Listed(HashSet::new()),
-        ));
+        hub.set("u");
+        hub.apply(listed(Kind::Reports, &[]));
         hub
     }
 
-    /// Adds an Application of the set, with additional fields.
-    fn application(&mut self, name: &str, more: &Value) -> Vec<ReconcileRequest> {
-        let object_ref = ObjectRef::new("argocd", name);
-        let mut object = application(more);
-        (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("argocd"), json!(name));
-        let application = Application::from_json(&object.to_string()).expect("an Application");
-        self.cache.apply(Change::objects(
-            Kind::Applications,
-            Update::Set(object_ref, application),
-        ))
+    /// Applies a change, and returns the ApplicationSets to reconcile.
+    fn apply(&mut self, change: Change) -> Vec<String> {
+        let affected = self.cache.apply(change).into_iter();
+        let sets = affected.filter(|it| it.kind == Kind::ApplicationSets);
+        sets.map(|it| it.object_ref.to_string()).collect()
     }
 
-    /// Adds a ManifestWork of an Application.
-    fn work(
-        &mut self,
-        application: &str,
-        cluster: &str,
-        name: &str,
-        report: &AgentReport<'_>,
-    ) -> Vec<ReconcileRequest> {
-        let object_ref = ObjectRef::new(cluster, name);
-        self.cache
-            .apply(work(&object_ref, &tracked(application, &object_ref), report))
+    /// Writes the ApplicationSet.
+    fn set(&mut self, uid: &str) {
+        let metadata = json!({"namespace": "argocd", "name": "shop", "uid": uid});
+        self.apply(stored(Kind::ApplicationSets, &json!({"metadata": metadata})));
+    }
+
+    /// Adds an Application of the set, with additional fields.
+    fn application(&mut self, name: &str, more: &Value) -> Vec<String> {
+        let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop"});
+        let mut application = json!({
+            "metadata": {"namespace": "argocd", "name": name, "uid": "a", "ownerReferences": [owner]},
+            "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
+            "status": {"sync": {"status": "Synced", "revision": "abc"}, "health": {"status": "Missing"}},
+        });
+        merge(&mut application, more);
+        self.apply(stored(Kind::Applications, &application))
+    }
+
+    /// Adds a ManifestWork of the Application `shop`.
+    fn work(&mut self, object: &str, report: &AgentReport<'_>) -> Vec<String> {
+        self.apply(work_of("shop", object, report))
     }
 
     fn reconcile(&self) -> Option<Write> {
@@ -92,9 +91,7 @@ impl Hub {
 
     /// Sends a watch event with the current report.
     fn see(&mut self) {
-        let found = ExistingReport::from_json(&self.report.to_string()).expect("a report");
-        self.cache
-            .apply(Change::objects(Kind::Reports, Update::Set(shop(), found)));
+        self.apply(stored(Kind::Reports, &self.report.clone()));
     }
 
     fn summary(&self) -> [&str; 6] {
@@ -102,30 +99,6 @@ impl Hub {
         let keys = ["clusters", "synced", "notSynced", "healthy", "notHealthy", "inProgress"];
         keys.map(|key| summary[key].as_str().expect("a number"))
     }
-}
-
-fn set_of(uid: &str) -> ApplicationSet {
-    ApplicationSet {
-        uid: uid.into(),
-        deleting: false,
-    }
-}
-
-fn application(more: &Value) -> Value {
-    let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop"});
-    let mut application = json!({
-        "metadata": {"uid": "a", "ownerReferences": [owner]},
-        "spec": {"destination": {"server": "https://kubernetes.default.svc"}},
-        "status": {"sync": {"status": "Synced", "revision": "abc"}, "health": {"status": "Missing"}},
-    });
-    merge(&mut application, more);
-    application
-}
-
-/// Returns the namespaces and names of the ApplicationSets among the reconcile requests.
-fn sets(affected: &[ReconcileRequest]) -> Vec<String> {
-    let sets = affected.iter().filter(|it| it.kind == Kind::ApplicationSets);
-    sets.map(|it| it.object_ref.to_string()).collect()
 }
 
 fn condition(kind: &str, message: &str) -> Value {
@@ -146,10 +119,10 @@ fn reports_health_of_delivered_works_per_cluster() {
             ],
         }}),
     );
-    hub.work("shop", "eu1", "shop", &WELL);
-    hub.work("shop", "eu2", "shop", &WELL);
-    hub.work("shop", "eu2", "shop.part-1", &BROKEN);
-    hub.work("shop", "eu2", "shop.part-2", &REFUSED);
+    hub.work("eu1/shop", &WELL);
+    hub.work("eu2/shop", &WELL);
+    hub.work("eu2/shop.part-1", &BROKEN);
+    hub.work("eu2/shop.part-2", &REFUSED);
     let entry = |cluster: &str, health: &str, conditions: &[Value]| {
         json!({
             "app": "argocd/shop",
@@ -179,9 +152,9 @@ fn reports_health_of_delivered_works_per_cluster() {
 fn reports_health_of_placement_works_per_cluster() {
     let mut hub = Hub::new();
     hub.application("shop", &json!({}));
-    let set_name = set_name_of("shop");
+    let set_name = set_of("shop");
     let object_ref = ObjectRef::new("fleet", &set_name);
-    hub.cache.apply(set(&object_ref, "shop"));
+    hub.apply(set(&object_ref, "shop"));
     assert_eq!(hub.reported()[0]["cluster"], Value::Null, "it is on none yet");
     assert_eq!(hub.summary(), ["0"; 6]);
     for name in ["eu1", "eu2"] {
@@ -190,7 +163,7 @@ fn reports_health_of_placement_works_per_cluster() {
             &of_set(&format!("fleet.{set_name}")),
             &WELL,
         );
-        assert_eq!(sets(&hub.cache.apply(made)), ["argocd/shop"]);
+        assert_eq!(hub.apply(made), ["argocd/shop"]);
     }
     let clusters: Vec<_> = hub.reported().iter().map(|entry| entry["cluster"].clone()).collect();
     assert_eq!(clusters, ["eu1", "eu2"]);
@@ -265,26 +238,22 @@ fn pull_works(cluster: &str, report: &AgentReport<'_>) -> Change {
 fn names_the_work_that_carries_a_pulled_application() {
     let mut hub = Hub::new();
     hub.application("shop", &pulled());
-    assert_eq!(sets(&hub.cache.apply(pull_works("eu1", &WELL))), ["argocd/shop"]);
+    assert_eq!(hub.apply(pull_works("eu1", &WELL)), ["argocd/shop"]);
     assert_eq!(
         hub.reported()[0]["app"],
         "argocd/shop",
         "the one before it is elsewhere"
     );
-    assert_eq!(sets(&hub.cache.apply(pull_works("eu2", &WELL))), ["argocd/shop"]);
+    assert_eq!(hub.apply(pull_works("eu2", &WELL)), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["app"], "argocd/shop/eu2/shop-1a2b3");
     assert_eq!(
         hub.report["statuses"]["resources"],
         Value::Null,
         "the Application is not what it deploys"
     );
-    let broken = hub.cache.apply(pull_works("eu2", &BROKEN));
-    assert_eq!(sets(&broken), [""; 0], "which the Application will say");
-    let gone = ObjectRef::new("eu2", "shop-1a2b3");
-    let gone = hub
-        .cache
-        .apply(Change::objects::<Work>(Kind::Works, Update::Deleted(gone)));
-    assert_eq!(sets(&gone), ["argocd/shop"]);
+    let broken = hub.apply(pull_works("eu2", &BROKEN));
+    assert_eq!(broken, [""; 0], "which the Application will say");
+    assert_eq!(hub.apply(deleted(Kind::Works, "eu2/shop-1a2b3")), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["app"], "argocd/shop");
 }
 
@@ -296,22 +265,18 @@ fn does_not_repeat_cluster_conditions_of_the_application() {
     let refused = condition("ManifestWorkApplyError", "forbidden");
     application["status"]["conditions"] = json!([unreachable, refused]);
     hub.application("shop", &application);
-    hub.cache.apply(cluster("eu2", Availability::Unknown));
+    hub.apply(cluster("eu2", Availability::Unknown));
     assert_eq!(hub.reported()[0]["conditions"], json!([unreachable, refused]));
 }
 
 #[test]
 fn application_in_a_cluster_namespace_counts_for_that_cluster() {
     let mut hub = Hub::new();
-    let is_here = hub.cache.apply(cluster("argocd", Availability::Available));
-    assert_eq!(sets(&is_here), [""; 0], "no ApplicationSet is affected");
+    let is_here = hub.apply(cluster("argocd", Availability::Available));
+    assert_eq!(is_here, [""; 0], "no ApplicationSet is affected");
     hub.application("shop", &json!({}));
     assert_eq!(hub.reported()[0]["cluster"], "argocd");
-    let is_gone = hub.cache.apply(Change::objects::<Cluster>(
-        Kind::Clusters,
-        Update::Deleted("argocd".into()),
-    ));
-    assert_eq!(sets(&is_gone), ["argocd/shop"]);
+    assert_eq!(hub.apply(deleted(Kind::Clusters, "argocd")), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["cluster"], Value::Null);
 }
 
@@ -320,12 +285,12 @@ fn marks_unreachable_clusters_for_every_delivery() {
     let mut hub = Hub::new();
     hub.application("by-agent", &json!({"spec": {"destination": {"name": "eu1"}}}));
     hub.application("shop", &json!({}));
-    hub.work("shop", "eu2", "shop", &WELL);
+    hub.work("eu2/shop", &WELL);
     for name in ["eu1", "eu2"] {
-        let affected = hub.cache.apply(cluster(name, Availability::Unknown));
-        assert_eq!(sets(&affected), ["argocd/shop"], "{name}");
+        let affected = hub.apply(cluster(name, Availability::Unknown));
+        assert_eq!(affected, ["argocd/shop"], "{name}");
         assert_eq!(
-            sets(&hub.cache.apply(cluster(name, Availability::Unknown))),
+            hub.apply(cluster(name, Availability::Unknown)),
             [""; 0],
             "which is known"
         );
@@ -347,12 +312,12 @@ fn waiting_for_an_unreachable_cluster_is_not_overdue() {
     let object_ref = ObjectRef::new("eu1", "shop");
     let marks = tracked("shop", &object_ref) + r#","creationTimestamp":"2026-06-01T11:00:00Z""#;
     let waiting = AgentReport("Unknown", "True", "", "2026-06-01T11:00:00Z");
-    hub.cache.apply(work(&object_ref, &marks, &waiting));
+    hub.apply(work(&object_ref, &marks, &waiting));
     for (availability, kind) in [
         (Availability::Available, "ManifestWorkOverdueWarning"),
         (Availability::Unknown, "ManagedClusterUnreachableWarning"),
     ] {
-        hub.cache.apply(cluster("eu1", availability));
+        hub.apply(cluster("eu1", availability));
         let conditions = hub.reported()[0]["conditions"].clone();
         let kinds: Vec<_> = conditions
             .as_array()
@@ -370,18 +335,12 @@ fn report_of_a_set_is_never_deleted() {
     assert_eq!(hub.reported(), [Value::Null; 0]);
     assert_eq!(hub.summary(), ["0"; 6], "a set without Applications");
     hub.application("shop", &json!({}));
-    hub.work("shop", "eu1", "shop", &WELL);
+    hub.work("eu1/shop", &WELL);
     assert_eq!(hub.reported().len(), 1);
     let written = hub.report.clone();
-    hub.cache.apply(Change::objects::<Work>(
-        Kind::Works,
-        Update::Deleted(ObjectRef::new("eu1", "shop")),
-    ));
+    hub.apply(deleted(Kind::Works, "eu1/shop"));
     assert_eq!(hub.reported()[0]["cluster"], Value::Null, "the last work is gone");
-    hub.cache.apply(Change::objects::<Application>(
-        Kind::Applications,
-        Update::Listed(HashSet::new()),
-    ));
+    hub.apply(listed(Kind::Applications, &[]));
     assert_eq!(hub.reported(), [Value::Null; 0], "the last Application is gone");
     assert_eq!(hub.summary(), ["0"; 6]);
 
@@ -393,29 +352,18 @@ fn report_of_a_set_is_never_deleted() {
     hub.see();
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    hub.cache.apply(Change::objects::<ExistingReport>(
-        Kind::Reports,
-        Update::Deleted(shop()),
-    ));
+    hub.apply(deleted(Kind::Reports, "argocd/shop"));
     assert_eq!(hub.reconcile().map(|write| write.verb.name()), Some("create"));
 
     // Kubernetes deletes the report with its set. A new set of the same name gets a new report.
-    let going = ApplicationSet {
-        deleting: true,
-        ..set_of("u")
-    };
-    hub.cache
-        .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), going)));
+    let metadata = json!({"namespace": "argocd", "name": "shop", "deletionTimestamp": "2026-06-01T12:00:00Z"});
+    hub.apply(stored(Kind::ApplicationSets, &json!({"metadata": metadata})));
     assert_eq!(hub.reconcile(), None);
-    hub.cache.apply(Change::objects::<ApplicationSet>(
-        Kind::ApplicationSets,
-        Update::Listed(HashSet::new()),
-    ));
+    hub.apply(listed(Kind::ApplicationSets, &[]));
     assert_eq!(hub.reconcile(), None);
     hub.report["metadata"]["deletionTimestamp"] = Value::Null;
     hub.see();
-    hub.cache
-        .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), set_of("v"))));
+    hub.set("v");
     hub.reported();
     assert_eq!(hub.report["metadata"]["ownerReferences"][0]["uid"], "v");
     assert_eq!(
@@ -428,59 +376,53 @@ fn report_of_a_set_is_never_deleted() {
 fn writes_no_report_without_the_report_crd() {
     let mut hub = Hub::new();
     hub.cache = Cache::new("argocd").with_mappers(mappers([&CONTROLLER])).with_reports();
-    hub.cache
-        .apply(Change::objects(Kind::ApplicationSets, Update::Set(shop(), set_of("u"))));
+    hub.set("u");
     hub.application("shop", &json!({}));
     assert_eq!(hub.reconcile(), None);
-    let affected = hub.cache.apply(Change::objects::<ExistingReport>(
-        Kind::Reports,
-        Update::Listed(HashSet::new()),
-    ));
-    assert_eq!(sets(&affected), ["argocd/shop"], "now it has them");
+    let affected = hub.apply(listed(Kind::Reports, &[]));
+    assert_eq!(affected, ["argocd/shop"], "now it has them");
     assert!(hub.reconcile().is_some());
 }
 
 #[test]
 fn enqueues_the_set_only_for_changes_to_its_report() {
     let mut hub = Hub::new();
-    assert_eq!(sets(&hub.application("shop", &json!({}))), ["argocd/shop"]);
-    assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0], "which is known");
+    assert_eq!(hub.application("shop", &json!({})), ["argocd/shop"]);
+    assert_eq!(hub.application("shop", &json!({})), [""; 0], "which is known");
     let note = json!({"metadata": {"annotations": {"note": "x"}, "resourceVersion": "8"}});
-    assert_eq!(sets(&hub.application("shop", &note)), [""; 0]);
+    assert_eq!(hub.application("shop", &note), [""; 0]);
     let health = json!({"status": {"health": {"status": "Healthy"}}});
-    assert_eq!(sets(&hub.application("shop", &health)), ["argocd/shop"]);
+    assert_eq!(hub.application("shop", &health), ["argocd/shop"]);
     let warned = json!({"status": {"health": {"status": "Healthy"}, "conditions": [condition("SyncError", "no")]}});
-    assert_eq!(sets(&hub.application("shop", &warned)), ["argocd/shop"]);
+    assert_eq!(hub.application("shop", &warned), ["argocd/shop"]);
 
-    assert_eq!(sets(&hub.work("shop", "eu1", "shop", &WELL)), ["argocd/shop"]);
-    assert_eq!(sets(&hub.work("shop", "eu1", "shop", &WELL)), [""; 0]);
+    assert_eq!(hub.work("eu1/shop", &WELL), ["argocd/shop"]);
+    assert_eq!(hub.work("eu1/shop", &WELL), [""; 0]);
     assert_eq!(
-        sets(&hub.work("other", "eu1", "other", &WELL)),
+        hub.apply(work_of("other", "eu1/other", &WELL)),
         [""; 0],
         "it is of no set"
     );
     let object_ref = ObjectRef::new("eu1", "shop");
     let mut more = read_work(&object_ref, &tracked("shop", &object_ref), &WELL).expect("a work");
     more.resources = [more.resources[0].clone(), more.resources[0].clone()].into();
-    let more = hub
-        .cache
-        .apply(Change::objects(Kind::Works, Update::Set(object_ref, more)));
-    assert_eq!(sets(&more), ["argocd/shop"], "it consists of something else");
+    let more = hub.apply(Change::objects(Kind::Works, Update::Set(object_ref, more)));
+    assert_eq!(more, ["argocd/shop"], "it consists of something else");
 
     let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "cart"}]);
     let moved = json!({"metadata": {"ownerReferences": owner}});
-    assert_eq!(sets(&hub.application("shop", &moved)), ["argocd/cart", "argocd/shop"]);
+    assert_eq!(hub.application("shop", &moved), ["argocd/cart", "argocd/shop"]);
     assert_eq!(hub.reported(), [Value::Null; 0]);
     let left = json!({"metadata": {"ownerReferences": null}});
-    assert_eq!(sets(&hub.application("shop", &left)), ["argocd/cart"]);
+    assert_eq!(hub.application("shop", &left), ["argocd/cart"]);
 }
 
 #[test]
 fn keeps_no_report_data_when_reports_are_disabled() {
     let mut hub = Hub::new();
     hub.cache = Cache::new("argocd").with_mappers(mappers([&CONTROLLER]));
-    assert_eq!(sets(&hub.application("shop", &json!({}))), [""; 0]);
-    hub.work("shop", "eu1", "shop", &WELL);
+    assert_eq!(hub.application("shop", &json!({})), [""; 0]);
+    hub.work("eu1/shop", &WELL);
     let application = ObjectRef::new("argocd", "shop");
     let kept = hub.cache.application(&application).expect("it is there");
     assert_eq!(kept.generated, None);
@@ -495,7 +437,7 @@ fn keeps_no_report_data_when_reports_are_disabled() {
 fn stores_equal_resource_lists_once() {
     let mut hub = Hub::new();
     for name in ["eu1", "eu2"] {
-        hub.work("shop", name, "shop", &WELL);
+        hub.work(&format!("{name}/shop"), &WELL);
     }
     let application = ObjectRef::new("argocd", "shop");
     let mut lists = hub

@@ -1,27 +1,8 @@
 use super::*;
 use serde_json::json;
-use std::slice::from_ref;
 
 fn refs(all: &[Value]) -> Vec<&Value> {
     all.iter().collect()
-}
-
-fn discover(services: &[Value], routes: &[Value], nodes: &[Value]) -> Result<Server, String> {
-    super::discover(&refs(services), &refs(routes), &refs(nodes)).map_err(|error| error.to_string())
-}
-
-fn resource_proxy(services: &[Value], namespace: &str) -> (String, BTreeSet<String>) {
-    super::resource_proxy(&refs(services), namespace)
-}
-
-fn principal_names(
-    services: &[Value],
-    routes: &[Value],
-    nodes: &[Value],
-    namespace: &str,
-    address: Option<&str>,
-) -> BTreeSet<String> {
-    super::principal_names(&refs(services), &refs(routes), &refs(nodes), namespace, address)
 }
 
 fn service(name: &str, kind: &str, ports: &Value, ingress: &Value) -> Value {
@@ -54,78 +35,82 @@ fn https() -> Value {
     json!([{"name": "grpc", "port": 8443, "nodePort": 30001}, {"name": "https", "port": 444, "nodePort": 30002}])
 }
 
-#[track_caller]
-fn found(services: &[Value], routes: &[Value], nodes: &[Value], expected: (&str, &str)) {
-    let server = discover(services, routes, nodes).expect("it is exposed");
-    assert_eq!((&*server.address, &*server.port), expected);
-}
-
 #[test]
-fn prefers_a_route_to_a_load_balancer_and_a_name_to_an_ip() {
-    let both = json!([{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]);
-    let balanced = principal("LoadBalancer", &https(), &both);
-    let passthrough = route("argocd-agent-principal", "passthrough", "hub.example.com");
-    found(
-        from_ref(&balanced),
-        from_ref(&passthrough),
-        &[],
-        ("hub.example.com", "443"),
-    );
-    for useless in [
-        route("argocd-agent-principal", "edge", "hub.example.com"),
-        route("argocd-server", "passthrough", "hub.example.com"),
-        route("argocd-agent-principal", "passthrough", ""),
-    ] {
-        found(from_ref(&balanced), &[useless], &[], ("lb.example.com", "444"));
-    }
-    let mut admitted = passthrough;
+fn finds_the_address_of_the_principal() {
+    let balanced = |ports: &Value, ingress| principal("LoadBalancer", ports, &ingress);
+    let both = || balanced(&https(), json!([{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]));
+    let by_ip = |ports: Value| balanced(&ports, json!([{"ip": "192.0.2.1"}]));
+    let to_principal = |termination, host| route("argocd-agent-principal", termination, host);
+    let mut admitted = to_principal("passthrough", "hub.example.com");
     admitted["status"] = json!({"ingress": [{"host": "admitted.example.com"}]});
-    found(&[balanced], &[admitted], &[], ("admitted.example.com", "443"));
-    let address = principal("LoadBalancer", &https(), &json!([{"ip": "192.0.2.1"}]));
-    found(&[address], &[], &[], ("192.0.2.1", "444"));
-}
-
-#[test]
-fn selects_the_agent_port_of_the_service() {
-    let ingress = json!([{"ip": "192.0.2.1"}]);
-    for (ports, expected) in [
-        (json!([{"port": 9000}, {"port": 8443}]), "8443"),
-        (json!([{"port": 9000}, {"port": 443}]), "443"),
-        (json!([{"port": 9000}, {"port": 9001}]), "9000"),
-        (json!([]), "443"),
+    let nodes = [("c", "True", 3), ("b", "True", 2), ("a", "False", 1)]
+        .map(|(name, ready, number)| node(name, ready, &format!("192.0.2.{number}")));
+    let hat = || {
+        let ingress = json!([{"hostname": "hat"}]);
+        service("openshift-gitops-agent-principal", "LoadBalancer", &https(), &ingress)
+    };
+    let own = balanced(&https(), json!([{"hostname": "own"}]));
+    for (services, routes, expected) in [
+        // A Route that passes TLS through wins over a load balancer, and a host name over an IP address.
+        (
+            vec![both()],
+            vec![to_principal("passthrough", "hub.example.com")],
+            "hub.example.com:443",
+        ),
+        (vec![both()], vec![admitted], "admitted.example.com:443"),
+        (
+            vec![both()],
+            vec![to_principal("edge", "hub.example.com")],
+            "lb.example.com:444",
+        ),
+        (
+            vec![both()],
+            vec![route("argocd-server", "passthrough", "hub.example.com")],
+            "lb.example.com:444",
+        ),
+        (
+            vec![both()],
+            vec![to_principal("passthrough", "")],
+            "lb.example.com:444",
+        ),
+        (vec![by_ip(https())], vec![], "192.0.2.1:444"),
+        // The port of agents: https, else 8443 or 443, else the first.
+        (
+            vec![by_ip(json!([{"port": 9000}, {"port": 8443}]))],
+            vec![],
+            "192.0.2.1:8443",
+        ),
+        (
+            vec![by_ip(json!([{"port": 9000}, {"port": 443}]))],
+            vec![],
+            "192.0.2.1:443",
+        ),
+        (
+            vec![by_ip(json!([{"port": 9000}, {"port": 9001}]))],
+            vec![],
+            "192.0.2.1:9000",
+        ),
+        (vec![by_ip(json!([]))], vec![], "192.0.2.1:443"),
+        // The first ready Node by name.
+        (
+            vec![principal("NodePort", &https(), &json!([]))],
+            vec![],
+            "192.0.2.2:30002",
+        ),
+        // argocd-agent's own Service wins over Red Hat's.
+        (vec![hat()], vec![], "hat:444"),
+        (vec![hat(), own], vec![], "own:444"),
     ] {
-        let service = principal("LoadBalancer", &ports, &ingress);
-        found(&[service], &[], &[], ("192.0.2.1", expected));
+        let Server { address, port } = discover(&refs(&services), &refs(&routes), &refs(&nodes)).expect("an address");
+        assert_eq!(format!("{address}:{port}"), expected);
     }
-}
-
-#[test]
-fn resolves_a_node_port_to_a_ready_node() {
-    let nodes = [
-        node("c", "True", "192.0.2.3"),
-        node("b", "True", "192.0.2.2"),
-        node("a", "False", "192.0.2.1"),
-    ];
-    let service = principal("NodePort", &https(), &json!([]));
-    found(&[service], &[], &nodes, ("192.0.2.2", "30002"));
-}
-
-#[test]
-fn prefers_the_upstream_service_to_red_hats() {
-    let hat = service(
-        "openshift-gitops-agent-principal",
-        "LoadBalancer",
-        &https(),
-        &json!([{"hostname": "hat"}]),
-    );
-    found(from_ref(&hat), &[], &[], ("hat", "444"));
-    let own = principal("LoadBalancer", &https(), &json!([{"hostname": "own"}]));
-    found(&[hat, own], &[], &[], ("own", "444"));
 }
 
 #[test]
 fn discovery_error_names_the_remediation() {
-    let said = |services: &[Value], nodes: &[Value]| discover(services, &[], nodes).expect_err("it is not exposed");
+    let said = |services: &[Value], nodes: &[Value]| {
+        discover(&refs(services), &[], &refs(nodes)).expect_err("it is not exposed")
+    };
     let all = [
         said(&[], &[]),
         said(&[principal("ClusterIP", &https(), &json!([]))], &[]),
@@ -155,9 +140,9 @@ fn discovery_error_names_the_remediation() {
 
 #[test]
 fn principal_certificate_covers_every_name_of_the_principal() {
-    let names = |services: &[Value], routes: &[Value], address| {
+    let names = |services: &[Value], routes: &[Value]| {
         let nodes = [node("a", "False", "192.0.2.1"), node("b", "True", "192.0.2.2")];
-        let names = principal_names(services, routes, &nodes, "argocd", address);
+        let names = principal_names(&refs(services), &refs(routes), &refs(&nodes), "argocd");
         names.into_iter().collect::<Vec<_>>().join(" ")
     };
     let balanced = principal(
@@ -167,21 +152,17 @@ fn principal_certificate_covers_every_name_of_the_principal() {
     );
     let routes = [route("argocd-agent-principal", "passthrough", "hub.example.com")];
     let ports = principal("NodePort", &https(), &json!([]));
-    let all = [
-        names(&[], &routes, None),
-        names(&[balanced], &routes, Some("principal.example.com")),
-        names(&[ports], &[], Some("")),
-    ];
+    let all = [names(&[], &routes), names(&[balanced], &routes), names(&[ports], &[])];
     insta::assert_snapshot!(all.join("\n"), @r"
         127.0.0.1 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local localhost
-        127.0.0.1 192.0.2.9 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local hub.example.com lb localhost principal.example.com
+        127.0.0.1 192.0.2.9 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local hub.example.com lb localhost
         127.0.0.1 192.0.2.1 192.0.2.2 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local localhost
         ");
 }
 
 #[test]
 fn resource_proxy_has_an_address_inside_the_hub() {
-    let server = |services: &[Value]| resource_proxy(services, "argocd").0;
+    let server = |services: &[Value]| resource_proxy(&refs(services), "argocd").0;
     assert_eq!(server(&[]), "https://argocd-agent-resource-proxy:9090");
     let ports = json!([{"port": 1}, {"name": "resource-proxy", "port": 9191}]);
     assert_eq!(
@@ -194,7 +175,7 @@ fn resource_proxy_has_an_address_inside_the_hub() {
         "https://argocd-agent-resource-proxy:9191"
     );
     let hat = service(names::RESOURCE_PROXY_SERVICES[1], "ClusterIP", &json!([]), &Value::Null);
-    let (server, names) = resource_proxy(&[hat], "gitops");
+    let (server, names) = resource_proxy(&[&hat], "gitops");
     assert_eq!(
         server,
         "https://openshift-gitops-agent-principal-resource-proxy.gitops.svc:9090"
@@ -224,9 +205,6 @@ fn configured_server_overrides_the_discovered_one() {
         let server = configured_server(&desired, discovered).expect("one or the other");
         assert_eq!((&*server.address, &*server.port), expected);
     }
-    let missing = DiscoveryError::NoService("principal".to_owned());
-    assert_eq!(
-        configured_server(&DesiredAgent::default(), || Err(missing.clone())),
-        Err(missing)
-    );
+    let missing = || Err("missing".to_owned());
+    assert_eq!(configured_server(&DesiredAgent::default(), missing), missing());
 }

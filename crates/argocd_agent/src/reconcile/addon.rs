@@ -6,22 +6,20 @@
 //! this controller writes: empty, incomplete or contradictory input of the user changes nothing, and an unreachable cluster keeps
 //! its add-on.
 
-use super::decisions::{decided_by_number, write_decisions};
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, installed_template, management, server};
 use super::templates::{template, template_name};
 use super::{rollout, works};
 use crate as agent;
 use crate::Entry;
-use assignment::{Claim, GitOpsClusterRef, Held};
+use crate::decisions;
+use assignment::{GitOpsClusterRef, has_released_agent};
 use hub_state::cache::Cache;
-use hub_state::model::DesiredAgent;
-use hub_state::model::Kind;
+use hub_state::model::{DesiredAgent, Kind};
 use hub_state::reconcile::{Context, Controller};
 use ocm::argocd_agent as names;
+use ocm::argocd_agent::AddonPlacement;
 use ocm::management_addon::is_named;
-use ocm::resources::{ADDON_CONFIGS, DECISIONS, PLACEMENTS, TEMPLATES};
 use primitives::object_ref::ObjectRef;
-use primitives::resource::Resource;
 use runtime::action::{Action, Write};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -39,31 +37,12 @@ pub const CONTROLLER: Controller = Controller {
 };
 
 /// The kinds of objects created for a GitOpsCluster, in the order of their deletion.
-const OWNED_KINDS: [(Kind, &Resource); 4] = [
-    (Kind::OwnDecisions, &DECISIONS),
-    (Kind::OwnPlacements, &PLACEMENTS),
-    (Kind::AddOnConfigs, &ADDON_CONFIGS),
-    (Kind::Templates, &TEMPLATES),
+const OWNED_KINDS: [Kind; 4] = [
+    Kind::OwnDecisions,
+    Kind::OwnPlacements,
+    Kind::AddOnConfigs,
+    Kind::Templates,
 ];
-
-/// The desired install strategy entries of a GitOpsCluster.
-pub(super) struct DesiredEntry {
-    object_ref: ObjectRef,
-    template: String,
-    /// The template that some of its clusters already have, during a rollout.
-    next: Option<String>,
-}
-
-impl DesiredEntry {
-    /// Returns the entry for the ClusterManagementAddOn.
-    pub(super) fn entry(&self) -> Entry<'_> {
-        Entry {
-            gitops_cluster: (&self.object_ref.namespace, &self.object_ref.name),
-            template: &self.template,
-            next: self.next.as_deref(),
-        }
-    }
-}
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let gitops = GitOpsClusterRef::get(cache, object_ref)?;
@@ -77,42 +56,28 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     gitops.action(writes)
 }
 
-/// Returns the writes that bring the objects of a GitOpsCluster to the desired state.
 fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Vec<Write> {
-    let (cache, namespace_and_name) = (gitops.cache, gitops.namespace_and_name());
-    let existing = |kind, object: &Value| {
-        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
-        cache.object(kind, &ObjectRef::new(text("namespace"), text("name")))
-    };
+    let (cache, object_ref) = (gitops.cache, gitops.object_ref);
     let mut writes = Vec::new();
     // Templates are never changed: OCM would apply the change to all clusters at once.
     let name = template_name(gitops, desired, context);
     if cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_none() {
-        writes.extend(ensure(&TEMPLATES, template(gitops, desired, context), None));
+        writes.extend(ensure(cache, Kind::Templates, template(gitops, desired, context)));
     }
     if let Ok(server) = server(cache, desired) {
-        let config = agent::deployment_config(namespace_and_name, desired, &server);
-        let before = existing(Kind::AddOnConfigs, &config);
-        writes.extend(ensure(&ADDON_CONFIGS, config, before));
+        let config = agent::deployment_config(object_ref, desired, &server);
+        writes.extend(ensure(cache, Kind::AddOnConfigs, config));
     }
-    let placement = agent::placement(namespace_and_name);
-    let before = existing(Kind::OwnPlacements, &placement);
-    writes.extend(ensure(&PLACEMENTS, placement, before));
-    writes.extend(decisions(gitops));
-    writes.extend(rollout::writes(gitops, &name, context));
-    writes.extend(outdated(gitops, &name));
-    writes
-}
-
-/// Returns the writes of the PlacementDecisions that name all clusters with the add-on.
-fn decisions(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
-    let existing: Vec<_> = gitops.decisions().collect();
+    let placement = agent::placement(object_ref, AddonPlacement::All);
+    writes.extend(ensure(cache, Kind::OwnPlacements, placement));
     let mut clusters = gitops.agent_clusters();
     clusters.extend(clusters_to_hand_over(gitops));
     clusters.extend(clusters_with_operator(gitops));
-    let decided = decided_by_number(gitops, &existing, names::decision_number);
-    let desired = agent::decisions(gitops.namespace_and_name(), &clusters, &decided);
-    write_decisions(gitops, desired, existing)
+    let clusters = clusters.into_iter().map(|cluster| (cluster, None)).collect();
+    writes.extend(decisions::writes(gitops, AddonPlacement::All, &clusters));
+    writes.extend(rollout::writes(gitops, &name, context));
+    writes.extend(outdated(gitops, &name));
+    writes
 }
 
 /// Returns the clusters that this GitOpsCluster has released, but whose operator still has an ArgoCD resource to delete.
@@ -131,9 +96,8 @@ fn clusters_with_operator(gitops: GitOpsClusterRef<'_>) -> BTreeSet<&str> {
 fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
     let cache = gitops.cache;
     let installs = |other: &ObjectRef, cluster: &str| {
-        let (namespace, name) = (&*other.namespace, &*other.name);
         cache.has_written_decision(other, cluster)
-            && management(cache).is_none_or(|existing| is_named((namespace, name), &existing.object))
+            && management(cache).is_none_or(|existing| is_named(other, &existing.object))
     };
     let is_taken = |cluster: &&str| {
         let assignment = assignment::for_cluster(cache, cluster);
@@ -172,7 +136,7 @@ fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
     let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
     let unused = old.filter(|(at, _)| *at.name != *current && !used.contains(&*at.name));
     unused
-        .filter_map(|(at, it)| ensure_absent(&TEMPLATES, at, it))
+        .filter_map(|(at, it)| ensure_absent(Kind::Templates, at, it))
         .collect()
 }
 
@@ -191,7 +155,7 @@ fn names_in(value: &Value) -> Vec<&str> {
 /// Returns the writes that delete the objects of a GitOpsCluster that no longer wants the add-on, once OCM has uninstalled it.
 fn leftovers(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
     let cache = gitops.cache;
-    let is_named = management(cache).is_some_and(|existing| is_named(gitops.namespace_and_name(), &existing.object));
+    let is_named = management(cache).is_some_and(|existing| is_named(gitops.object_ref, &existing.object));
     let clusters = gitops.decided_clusters();
     let others = cache
         .objects(Kind::OwnDecisions)
@@ -201,52 +165,39 @@ fn leftovers(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
     if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
         return Vec::new();
     }
-    let all = OWNED_KINDS.into_iter().flat_map(|(kind, resource)| {
+    let all = OWNED_KINDS.into_iter().flat_map(|kind| {
         let existing = gitops.owned_objects(kind);
-        existing.filter_map(move |(at, it)| ensure_absent(resource, at, it))
+        existing.filter_map(move |(at, it)| ensure_absent(kind, at, it))
     });
     all.collect()
 }
 
 /// Returns true if any object created for a GitOpsCluster is left.
 pub(super) fn is_left(gitops: GitOpsClusterRef<'_>) -> bool {
-    let kinds = OWNED_KINDS.into_iter().map(|(kind, _)| kind).chain([Kind::AgentWorks]);
-    kinds
-        .into_iter()
-        .any(|kind| gitops.owned_objects(kind).next().is_some())
-}
-
-/// Returns the clusters that an entry of the add-on names.
-pub(super) fn named<'c>(cache: &'c Cache, entry: &DesiredEntry) -> BTreeSet<&'c str> {
-    GitOpsClusterRef::get(cache, &entry.object_ref).map_or_else(BTreeSet::new, GitOpsClusterRef::decided_clusters)
+    let mut kinds = OWNED_KINDS.into_iter().chain([Kind::AgentWorks]);
+    kinds.any(|kind| gitops.owned_objects(kind).next().is_some())
 }
 
 /// Returns true if all GitOpsClusters that installed the add-on on a cluster have certainly released it.
 pub(super) fn is_released_by_all(cache: &Cache, cluster: &str) -> bool {
     let mut owners = cache.gitops_with_decision(cluster).peekable();
-    owners.peek().is_some()
-        && owners.all(|owner| assignment::claim(cache, &owner, Held::Agent, cluster) == Claim::Released)
+    owners.peek().is_some() && owners.all(|owner| has_released_agent(cache, &owner, cluster))
 }
 
 /// Returns the desired entries of a GitOpsCluster with agents, once all objects that they reference exist.
-pub(super) fn entry(
-    gitops: GitOpsClusterRef<'_>,
-    desired: &DesiredAgent,
-    context: &Context<'_>,
-) -> Option<DesiredEntry> {
-    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+pub(super) fn entry(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Option<Entry> {
+    let (cache, ObjectRef { namespace, name }) = (gitops.cache, gitops.object_ref);
     let template = template_name(gitops, desired, context);
+    let placement = AddonPlacement::All.name(name);
     cache.object(Kind::Templates, &ObjectRef::new("", &template))?;
-    cache.object(Kind::OwnPlacements, &ObjectRef::new(namespace, &names::placement(name)))?;
-    cache.object(
-        Kind::AddOnConfigs,
-        &ObjectRef::new(namespace, &names::deployment_config(name)),
-    )?;
+    cache.object(Kind::OwnPlacements, &ObjectRef::new(namespace, &placement))?;
+    let config = names::deployment_config(name);
+    cache.object(Kind::AddOnConfigs, &ObjectRef::new(namespace, &config))?;
     // OCM would uninstall the add-on from clusters that are not named yet.
     gitops.agent_clusters().is_subset(&gitops.decided_clusters()).then(|| {
         let plan = rollout::plan(gitops, &template, context);
-        DesiredEntry {
-            object_ref: gitops.object_ref.clone(),
+        Entry {
+            gitops_cluster: gitops.object_ref.clone(),
             template: plan.first.to_owned(),
             next: rollout::next_template(gitops, &plan),
         }
@@ -254,10 +205,10 @@ pub(super) fn entry(
 }
 
 /// Returns the current entries of a GitOpsCluster from the ClusterManagementAddOn.
-pub(super) fn entry_before(gitops: GitOpsClusterRef<'_>, management: &Value) -> Option<DesiredEntry> {
-    Some(DesiredEntry {
-        object_ref: gitops.object_ref.clone(),
-        template: agent::present_template(gitops.namespace_and_name(), management)?.to_owned(),
-        next: agent::next_template(gitops.namespace_and_name(), management).map(str::to_owned),
+pub(super) fn entry_before(gitops: GitOpsClusterRef<'_>) -> Option<Entry> {
+    Some(Entry {
+        gitops_cluster: gitops.object_ref.clone(),
+        template: installed_template(gitops, AddonPlacement::All)?.to_owned(),
+        next: installed_template(gitops, AddonPlacement::Next).map(str::to_owned),
     })
 }

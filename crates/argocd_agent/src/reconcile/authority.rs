@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use hub_state::cache::Cache;
 use hub_state::model::{PROMOTED, TlsSecret};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
@@ -32,30 +33,19 @@ const FORCE_ROTATION_BEFORE: SignedDuration = SignedDuration::from_hours(15 * 24
 /// The prefix of the names of CA certificates that argocd-pull-integration and we create. The owners of all others renew them.
 const CA_NAME_PREFIX: &str = "argocd-agent-ca@";
 
-/// The progress of a CA rotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CaDistribution {
-    /// True if every cluster has all announced CA certificates.
-    pub(super) is_distributed: bool,
-    /// True if the signing CA certificate issued all certificates on the hub.
-    pub(super) has_issued_all: bool,
-}
-
-/// Returns the next write of the CA Secret; `argocd` is Argo CD's namespace.
+/// Returns the next write of the CA Secret; `argocd` is Argo CD's namespace. `is_distributed` returns true if every cluster has all
+/// announced CA certificates, and `has_issued_all` if the signing one issued all certificates.
 pub(super) fn next_write(
     ca: Option<&TlsSecret>,
     argocd: &str,
-    distribution: CaDistribution,
+    is_distributed: impl Fn(&TlsSecret) -> bool,
+    has_issued_all: impl Fn(&TlsSecret) -> bool,
     now: Timestamp,
 ) -> Option<Write> {
-    let (not_before, not_after) = (before(now, CLOCK_SKEW), after(now, CA_LIFETIME));
-    let common_name = authority_name(not_before);
+    let validity = pki::validity(now, CA_LIFETIME);
+    let common_name = authority_name(validity.start);
     let Some(ca) = ca else {
-        let recipe = Recipe::Authority {
-            common_name,
-            not_before,
-            not_after,
-        };
+        let recipe = Recipe::Authority { common_name, validity };
         return Some(create(names::CA_SECRET, argocd).with_recipe(recipe));
     };
     let signer = ca.leaf()?;
@@ -69,7 +59,7 @@ pub(super) fn next_write(
     let is_early = signer.not_before > now;
     let is_forced = is_early || now >= before(signer.not_after, FORCE_ROTATION_BEFORE);
     let recipe = match next {
-        Some(next) if is_forced || distribution.is_distributed && next.not_before <= now => {
+        Some(next) if is_forced || next.not_before <= now && is_distributed(ca) => {
             let mut write = patch(ca, names::CA_SECRET, argocd);
             if let Some(body) = write.body_mut() {
                 body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
@@ -78,11 +68,10 @@ pub(super) fn next_write(
         }
         None if is_early || now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
-            not_before,
-            not_after,
+            validity,
             authority,
         },
-        None if ca.certificates.len() > 1 && is_previous_unused(ca, distribution, now) => Recipe::Drop { authority },
+        None if ca.certificates.len() > 1 && is_previous_unused(ca, has_issued_all, now) => Recipe::Drop { authority },
         _ => return None,
     };
     Some(patch(ca, names::CA_SECRET, argocd).with_recipe(recipe))
@@ -98,7 +87,6 @@ pub(super) fn requeue_after(ca: &TlsSecret) -> Option<Timestamp> {
     })
 }
 
-/// Returns true if we renew this CA certificate.
 fn is_renewed(signer: &Certificate) -> bool {
     signer.common_name.starts_with(CA_NAME_PREFIX)
 }
@@ -116,12 +104,16 @@ pub fn renewed_by_its_owner<'t>(ca: Option<&TlsSecret>, secret: &'t TlsSecret) -
     (!is_ours).then_some(certificate)
 }
 
+pub(super) fn signing(cache: &Cache) -> Option<&TlsSecret> {
+    cache.certificate(names::CA_SECRET).filter(|ca| ca.leaf().is_some())
+}
+
 /// Returns true if no certificate of the previous CA certificates is in use. Agents' certificates last a day, so this waits for a
 /// day after the last one may have been issued.
-fn is_previous_unused(ca: &TlsSecret, distribution: CaDistribution, now: Timestamp) -> bool {
+fn is_previous_unused(ca: &TlsSecret, has_issued_all: impl Fn(&TlsSecret) -> bool, now: Timestamp) -> bool {
     let mut previous = ca.certificates.iter().skip(1);
     let is_over = previous.all(|it| after(it.not_after, CLOCK_SKEW) < now);
-    is_over || (distribution.has_issued_all && now >= previous_expires_at(ca))
+    is_over || now >= previous_expires_at(ca) && has_issued_all(ca)
 }
 
 /// Returns the time since when the first certificate signs.
@@ -134,49 +126,38 @@ fn previous_expires_at(ca: &TlsSecret) -> Timestamp {
     after(after(promoted_at(ca), AGENT_LIFETIME), CLOCK_SKEW)
 }
 
-/// The desired content of a certificate of the hub.
-#[derive(Clone, Debug)]
-pub(super) struct Leaf<'l> {
-    /// The name of the Secret.
-    pub(super) secret: &'static str,
-    /// The DNS names and IP addresses.
-    pub(super) names: &'l BTreeSet<Box<str>>,
-    /// The common name.
-    pub(super) common_name: &'l str,
-}
-
-/// Returns the write that creates or renews a certificate of the hub, if needed.
+/// Returns the write that creates or renews a certificate of the hub for these DNS names and IP addresses, if needed.
 pub(super) fn leaf(
     ca: &TlsSecret,
     existing: Option<&TlsSecret>,
-    desired: &Leaf<'_>,
+    (secret, common_name): (&'static str, &str),
+    names: BTreeSet<Box<str>>,
     argocd: &str,
     now: Timestamp,
 ) -> Option<Write> {
     let write = match existing {
-        None => create(desired.secret, argocd),
-        Some(existing) if existing.deleting || is_up_to_date(ca, existing, desired, now) || !is_of(ca, existing) => {
+        None => create(secret, argocd),
+        Some(existing) if existing.deleting || is_up_to_date(ca, existing, &names, now) || !is_of(ca, existing) => {
             return None;
         }
-        Some(existing) => patch(existing, desired.secret, argocd),
+        Some(existing) => patch(existing, secret, argocd),
     };
     let recipe = Recipe::Server {
-        common_name: desired.common_name.to_owned(),
-        names: desired.names.clone(),
-        not_before: before(now, CLOCK_SKEW),
-        not_after: after(now, LEAF_LIFETIME),
+        common_name: common_name.to_owned(),
+        names,
+        validity: pki::validity(now, LEAF_LIFETIME),
         authority: reference(ca, argocd),
     };
     Some(write.with_recipe(recipe))
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
-fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, desired: &Leaf<'_>, now: Timestamp) -> bool {
+fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, names: &BTreeSet<Box<str>>, now: Timestamp) -> bool {
     let (Some(signer), Some(leaf)) = (ca.leaf(), existing.leaf()) else {
         return false;
     };
     let is_due = leaf.renewal(signer, now).is_some_and(|at| at <= now);
-    leaf.is_issued_by(signer) && leaf.serves && !is_due && leaf.names == *desired.names
+    leaf.is_issued_by(signer) && leaf.serves && !is_due && leaf.names == *names
 }
 
 /// Returns true if we may renew a certificate: it is from this CA, or its Secret is ours or has no certificate. An administrator
@@ -194,12 +175,10 @@ pub(crate) fn reference(ca: &TlsSecret, argocd: &str) -> Authority {
     }
 }
 
-/// Returns the write that creates a TLS Secret.
 fn create(name: &str, argocd: &str) -> Write {
     secret(name, argocd, "kubernetes.io/tls")
 }
 
-/// Returns the write that creates a Secret of this type.
 pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
     Write::create(
         &SECRETS,

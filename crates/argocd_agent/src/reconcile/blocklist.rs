@@ -5,7 +5,7 @@
 use super::authority;
 use assignment::certificates::{records, unexpired};
 use hub_state::cache::Cache;
-use hub_state::model::{Blocked, Kind};
+use hub_state::model::{Blocked, Kind, Object};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::CONFIG_MAPS;
@@ -22,10 +22,12 @@ const OURS: &str = "argocd-ocm-cmp: ";
 /// The maximum size of all entries in bytes: an object has room for 1 MiB. Entries of revoked agents come first.
 const SIZE: usize = 900 * 1024;
 
-/// Returns true if a certificate is on the blocklist.
+fn existing(cache: &Cache) -> Option<&Object> {
+    cache.object(Kind::Blocklist, &ObjectRef::new(cache.argocd(), names::BLOCKLIST))
+}
+
 pub(super) fn has(cache: &Cache, fingerprint: &str) -> bool {
-    let existing = cache.object(Kind::Blocklist, &ObjectRef::new(cache.argocd(), names::BLOCKLIST));
-    existing.is_some_and(|existing| existing.object["data"].get(fingerprint).is_some())
+    existing(cache).is_some_and(|existing| existing.object["data"].get(fingerprint).is_some())
 }
 
 /// Returns the time when the certificate of one of our entries expires.
@@ -36,9 +38,7 @@ fn until(text: &Value) -> Option<&str> {
 
 /// Returns the time when the first of our entries can be removed.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
-    let object_ref = ObjectRef::new(cache.argocd(), names::BLOCKLIST);
-    let existing = cache.object(Kind::Blocklist, &object_ref)?;
-    let all = existing.object["data"].as_object().into_iter().flatten();
+    let all = existing(cache)?.object["data"].as_object().into_iter().flatten();
     let first: Timestamp = all.filter_map(|(_, text)| until(text)).min()?.parse().ok()?;
     let is_over_at = after(after(first, CLOCK_SKEW), SignedDuration::from_secs(1));
     Some(is_over_at).filter(|at| *at > now)
@@ -48,7 +48,7 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 pub(super) fn next_write(cache: &Cache, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let object_ref = ObjectRef::new(argocd, names::BLOCKLIST);
-    let existing = cache.object(Kind::Blocklist, &object_ref);
+    let existing = existing(cache);
     let known = existing.and_then(|existing| existing.object["data"].as_object());
     let mut new: Vec<(Blocked, String, String)> = Vec::new();
     for (cluster, _, record) in records(cache) {

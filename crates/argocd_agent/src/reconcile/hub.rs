@@ -2,21 +2,20 @@
 //! proxy, the key of its tokens, and the ClusterManagementAddOn. They exist as long as any GitOpsCluster requests agents, and are
 //! deleted with the last one.
 
-use super::addon::DesiredEntry;
-use super::authority::{self, CaDistribution, Leaf};
+use super::addon;
 use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents, of_argocd, server};
-use super::{blocklist, issued, works};
+use super::{authority, blocklist, issued, works};
 use crate as agent;
+use crate::Entry;
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::model::{Kind, Object, TlsSecret};
 use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS, MANAGEMENTS, NAMESPACES, SECRETS};
+use ocm::resources::{DEPLOYMENTS, NAMESPACES, SECRETS};
 use primitives::hash::hex;
 use primitives::object_ref::ObjectRef;
-use primitives::resource::Resource;
 use runtime::action::{Action, InvolvedObject, Write};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -89,12 +88,15 @@ fn renewal(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
 fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let (argocd, now) = (&**cache.argocd(), context.now);
     let ca = cache.certificate(names::CA_SECRET);
-    if let Some(write) = authority::next_write(ca, argocd, distribution(cache), now) {
+    let is_distributed = |ca: &TlsSecret| {
+        let clusters = clusters_with_agents(cache);
+        clusters.iter().all(|cluster| works::has(cache, cluster, ca))
+    };
+    if let Some(write) = authority::next_write(ca, argocd, is_distributed, |ca| has_issued_all(cache, ca), now) {
         return Some(write);
     }
-    let ca = ca.filter(|ca| ca.leaf().is_some())?;
-    let named = |kind, name| cache.object(kind, &ObjectRef::new(argocd, name));
-    if named(Kind::TokenKey, names::JWT_SECRET).is_none() {
+    let ca = authority::signing(cache)?;
+    if cache.objects(Kind::TokenKey).next().is_none() {
         return Some(authority::token_key(argocd));
     }
     let bundle = json!({
@@ -103,10 +105,8 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
         "metadata": {"name": names::CA_BUNDLE, "namespace": argocd, "labels": authority::labels()},
         "data": {"ca-bundle.crt": &*ca.text},
     });
-    if let Some(write) = ensure(&CONFIG_MAPS, bundle, named(Kind::Bundle, names::CA_BUNDLE)) {
-        return Some(write);
-    }
-    leaves(cache, ca, now)
+    ensure(cache, Kind::Bundle, bundle)
+        .or_else(|| leaves(cache, ca, now))
         .or_else(|| restart(cache, ca))
         .or_else(|| install(cache, context))
 }
@@ -116,25 +116,19 @@ fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
-    let mut addresses: Vec<_> = servers.map(|server| Some(server.address)).collect();
-    addresses.push(None);
-    let names = addresses
-        .iter()
-        .flat_map(|address| agent::principal_names(&services, &routes, &nodes, argocd, address.as_deref()));
-    let principal: BTreeSet<Box<str>> = names.map(Into::into).collect();
+    let addresses = servers
+        .map(|server| server.address)
+        .filter(|address| !address.is_empty());
+    let mut principal = agent::principal_names(&services, &routes, &nodes, argocd);
+    principal.extend(addresses);
     let (_, proxy) = agent::resource_proxy(&services, argocd);
-    let proxy = proxy.into_iter().map(Into::into).collect();
     let all = [
-        (names::PRINCIPAL_TLS, &principal, names::PRINCIPAL_SERVICES[0]),
-        (names::RESOURCE_PROXY_TLS, &proxy, names::RESOURCE_PROXY_SERVICES[0]),
+        (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),
+        (names::RESOURCE_PROXY_TLS, names::RESOURCE_PROXY_SERVICES[0], proxy),
     ];
-    all.into_iter().find_map(|(secret, names, common_name)| {
-        let desired = Leaf {
-            secret,
-            names,
-            common_name,
-        };
-        authority::leaf(ca, cache.certificate(secret), &desired, argocd, now)
+    all.into_iter().find_map(|(secret, common_name, names)| {
+        let existing = cache.certificate(secret);
+        authority::leaf(ca, existing, (secret, common_name), names, argocd, now)
     })
 }
 
@@ -162,46 +156,28 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
     })
 }
 
-/// Checks the progress of a CA rotation: whether every cluster has all CA certificates, and whether the first one issued all
-/// certificates.
-fn distribution(cache: &Cache) -> CaDistribution {
-    let Some(ca) = cache.certificate(names::CA_SECRET) else {
-        return CaDistribution {
-            is_distributed: false,
-            has_issued_all: false,
-        };
-    };
-    // Checking every certificate takes time, and is not needed with only one CA certificate.
-    if ca.next.is_none() && ca.certificates.len() < 2 {
-        return CaDistribution {
-            is_distributed: true,
-            has_issued_all: true,
-        };
-    }
-    let issued = |name| {
-        let existing = cache.certificate(name);
-        existing.is_some_and(|existing| {
-            let is_ours = authority::is_of(ca, existing);
+/// Returns true if the signing CA certificate issued all certificates on the hub.
+fn has_issued_all(cache: &Cache, ca: &TlsSecret) -> bool {
+    let mut leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].into_iter();
+    leaves.all(|name| {
+        cache.certificate(name).is_some_and(|existing| {
             let leaf = existing.leaf().zip(ca.leaf());
-            !is_ours || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
+            !authority::is_of(ca, existing) || leaf.is_some_and(|(leaf, signer)| leaf.is_issued_by(signer))
         })
-    };
-    let mut clusters: BTreeSet<_> = GitOpsClusterRef::with_agents(cache)
-        .flat_map(|(gitops, _)| gitops.agent_clusters())
-        .collect();
-    // Clusters of a GitOpsCluster that is currently invalid or not served keep their agents, and need the next CA too.
-    let kept = GitOpsClusterRef::all(cache).filter(|gitops| {
-        !gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.served_agent().is_none()
+    }) && clusters_with_agents(cache)
+        .iter()
+        .all(|cluster| works::is_registered_by(cache, cluster, ca))
+}
+
+/// Returns the managed clusters with agents. Those of a GitOpsCluster that is currently invalid or not served keep their agents.
+fn clusters_with_agents(cache: &Cache) -> BTreeSet<&str> {
+    let all = GitOpsClusterRef::all(cache).filter(|gitops| !gitops.object.deleting);
+    let clusters = all.flat_map(|gitops| match gitops.served_agent() {
+        Some(_) => gitops.agent_clusters(),
+        None if gitops.object.spec.may_have_agent() => gitops.decided_clusters(),
+        None => BTreeSet::new(),
     });
-    clusters.extend(kept.flat_map(GitOpsClusterRef::decided_clusters));
-    let leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS];
-    CaDistribution {
-        is_distributed: clusters.iter().all(|cluster| works::has(cache, cluster, ca)),
-        has_issued_all: leaves.into_iter().all(issued)
-            && clusters
-                .iter()
-                .all(|cluster| works::is_registered_by(cache, cluster, ca)),
-    }
+    clusters.collect()
 }
 
 /// Returns the write of the ClusterManagementAddOn, with the entries of all GitOpsClusters, once everything that it references
@@ -209,33 +185,27 @@ fn distribution(cache: &Cache) -> CaDistribution {
 /// add-on is named.
 fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let existing = management(cache);
-    let entries = entries(cache, context, existing);
+    let entries = entries(cache, context);
     // Without any entry, removes those of earlier GitOpsClusters: their deletion waits for it.
     let is_needed = !entries.is_empty() || existing.is_some_and(Object::is_ours);
     if !is_needed || !left_out(cache, &entries).is_empty() {
         return None;
     }
-    ensure(
-        &MANAGEMENTS,
-        agent::management(
-            &entries.iter().map(DesiredEntry::entry).collect::<Vec<_>>(),
-            existing.map(|existing| &existing.object),
-        ),
-        existing,
-    )
+    let desired = agent::management(&entries, existing.map(|existing| &existing.object));
+    ensure(cache, Kind::ManagementAddOn, desired)
 }
 
 /// Returns the clusters with the add-on that these entries would lose, although no GitOpsCluster has released them.
-fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
-    let named: BTreeSet<_> = entries
+fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
+    let gitops = entries
         .iter()
-        .flat_map(|entry| super::addon::named(cache, entry))
-        .collect();
+        .filter_map(|entry| GitOpsClusterRef::get(cache, &entry.gitops_cluster));
+    let named: BTreeSet<_> = gitops.flat_map(GitOpsClusterRef::decided_clusters).collect();
     let all = cache.objects(Kind::AddOns).filter(|(addon, it)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
         let is_taken = || assignment::for_cluster(cache, cluster).served_owner().is_some();
-        let stays = || !super::addon::is_released_by_all(cache, cluster) || is_taken();
+        let stays = || !addon::is_released_by_all(cache, cluster) || is_taken();
         !named.contains(cluster) && !it.deleting && stays()
     });
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
@@ -243,17 +213,17 @@ fn left_out(cache: &Cache, entries: &[DesiredEntry]) -> Vec<String> {
 
 /// Returns the clusters that have the add-on and that no GitOpsCluster selects, although none has released them.
 pub(super) fn unselected_clusters(cache: &Cache, context: &Context<'_>) -> Vec<String> {
-    left_out(cache, &entries(cache, context, management(cache)))
+    left_out(cache, &entries(cache, context))
 }
 
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
 /// its previous entry.
-fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> Vec<DesiredEntry> {
+fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
     let all = GitOpsClusterRef::all(cache).filter(|gitops| may_request_agents(*gitops));
     all.filter_map(|gitops| {
         let desired = gitops.served_agent();
-        let entry = desired.and_then(|desired| super::addon::entry(gitops, desired, context));
-        entry.or_else(|| super::addon::entry_before(gitops, &existing?.object))
+        let entry = desired.and_then(|desired| addon::entry(gitops, desired, context));
+        entry.or_else(|| addon::entry_before(gitops))
     })
     .collect()
 }
@@ -263,37 +233,22 @@ fn entries(cache: &Cache, context: &Context<'_>, existing: Option<&Object>) -> V
 fn unwanted(cache: &Cache) -> Option<Write> {
     let is_waiting = GitOpsClusterRef::all(cache).any(|gitops| {
         let is_last = gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_finalizer();
-        !gitops.is_of_another_controller() && (is_last || super::addon::is_left(gitops))
+        !gitops.is_of_another_controller() && (is_last || addon::is_left(gitops))
     });
     if !is_waiting {
         return None;
     }
-    if let Some(existing) = management(cache) {
-        return ensure_absent(&MANAGEMENTS, &ObjectRef::new("", names::ADDON), existing);
+    let absent = |kind: Kind| cache.objects(kind).find_map(|(at, it)| ensure_absent(kind, at, it));
+    if management(cache).is_some() {
+        return absent(Kind::ManagementAddOn);
     }
     if cache.objects(Kind::AddOns).next().is_some() {
         return None;
     }
-    let shared_objects = shared_objects(cache)
-        .find_map(|(resource, object_ref, existing)| ensure_absent(resource, &object_ref, existing));
-    let records = || {
-        let mut all = cache.objects(Kind::IssuedCertificates);
-        all.find_map(|(object_ref, existing)| ensure_absent(&SECRETS, object_ref, existing))
-    };
-    shared_objects.or_else(|| certificate(cache)).or_else(records)
-}
-
-/// Returns the shared objects other than certificates.
-fn shared_objects(cache: &Cache) -> impl Iterator<Item = (&'static Resource, ObjectRef, &Object)> {
-    let all = [
-        (Kind::Bundle, &CONFIG_MAPS, names::CA_BUNDLE),
-        (Kind::TokenKey, &SECRETS, names::JWT_SECRET),
-    ];
-    all.into_iter().filter_map(move |(kind, resource, name)| {
-        let object_ref = ObjectRef::new(cache.argocd(), name);
-        let existing = cache.object(kind, &object_ref)?;
-        Some((resource, object_ref, existing))
-    })
+    absent(Kind::Bundle)
+        .or_else(|| absent(Kind::TokenKey))
+        .or_else(|| certificate(cache))
+        .or_else(|| absent(Kind::IssuedCertificates))
 }
 
 /// Returns the deletion of the first of our certificates that still exists. Deletes the CA last: if a GitOpsCluster requests
@@ -312,13 +267,16 @@ fn certificate(cache: &Cache) -> Option<Write> {
     })
 }
 
-/// Returns true if any of our shared objects is left.
 pub(super) fn is_left(cache: &Cache) -> bool {
+    let kinds = [
+        Kind::ManagementAddOn,
+        Kind::Bundle,
+        Kind::TokenKey,
+        Kind::IssuedCertificates,
+    ];
+    let mut objects = kinds.into_iter().flat_map(|kind| cache.objects(kind));
     let mut certificates = names::CERTIFICATES
         .into_iter()
         .filter_map(|name| cache.certificate(name));
-    management(cache).is_some_and(Object::is_ours)
-        || shared_objects(cache).any(|(_, _, existing)| existing.is_ours())
-        || certificates.any(|it| it.is_ours)
-        || cache.objects(Kind::IssuedCertificates).any(|(_, it)| it.is_ours())
+    objects.any(|(_, it)| it.is_ours()) || certificates.any(|it| it.is_ours)
 }

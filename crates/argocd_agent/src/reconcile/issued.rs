@@ -6,7 +6,7 @@ use assignment::GitOpsClusterRef;
 use assignment::certificates::{is_expired, record, records, revoked_by_owner, unexpired};
 use hub_state::annotations::OWNER;
 use hub_state::cache::Cache;
-use hub_state::model::Object;
+use hub_state::model::{Kind, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;
@@ -84,7 +84,7 @@ pub(super) fn expired(cache: &Cache, now: Timestamp) -> Option<Write> {
     let mut old = records(cache).filter(|(cluster, _, record)| {
         unexpired(record, now).next().is_none() && revoked_by_owner(cache, record, cluster).is_none()
     });
-    old.find_map(|(_, object_ref, record)| ensure_absent(&SECRETS, object_ref, record))
+    old.find_map(|(_, object_ref, record)| ensure_absent(Kind::IssuedCertificates, object_ref, record))
 }
 
 /// Returns the time when the first of these Secrets has only expired certificates, and so can be deleted.

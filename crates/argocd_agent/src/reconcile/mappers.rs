@@ -1,6 +1,6 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
-use assignment::mappers as gitops;
+use assignment::mappers::{agents, held};
 use hub_state::cache::{Cache, Changed, ReconcileRequest};
 use hub_state::model::{Kind, Object};
 use ocm::argocd_agent as names;
@@ -8,11 +8,6 @@ use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Returns every GitOpsCluster that installs agents for the Argo CD of the hub, or that did and waits for their removal.
-pub(super) fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    gitops::agents(cache)
-}
 
 pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
@@ -91,13 +86,7 @@ pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 }
 
 pub(super) fn objects_of_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let cluster = &changed.object_ref.namespace;
-    let mut affected = vec![
-        ReconcileRequest::argocd(cache.argocd()),
-        ReconcileRequest::cluster(cluster),
-    ];
-    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, cluster)));
-    affected
+    of_cluster(cache, changed, &changed.object_ref.namespace)
 }
 
 pub(super) fn requests(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
@@ -108,30 +97,30 @@ pub(super) fn issued(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
     let Some(cluster) = names::cluster_of_issued(&changed.object_ref.name) else {
         return Vec::new();
     };
-    let cluster: Arc<str> = cluster.into();
-    let mut affected = vec![
-        ReconcileRequest::argocd(cache.argocd()),
-        ReconcileRequest::cluster(&cluster),
-    ];
-    affected.extend(cache.requests_of(&cluster).cloned().map(ReconcileRequest::request));
-    affected.extend(ReconcileRequest::gitops_all(&gitops_of(cache, changed, &cluster)));
+    let mut affected = of_cluster(cache, changed, &cluster.into());
+    affected.extend(cache.requests_of(cluster).cloned().map(ReconcileRequest::request));
     affected
 }
 
-/// Returns the GitOpsClusters of a managed cluster, and those for which an object of the cluster was created: a GitOpsCluster that
-/// installed the add-on may no longer select the cluster, and waits until the add-on is deleted.
-fn gitops_of(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
-    let mut all = owners_of(cache, changed);
-    all.extend(cache.gitops_of(cluster));
-    all
+/// Returns Argo CD, a managed cluster, its GitOpsClusters, and those for which an object of the cluster was created: a GitOpsCluster
+/// that installed the add-on may no longer select the cluster, and waits until the add-on is deleted.
+fn of_cluster(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> Vec<ReconcileRequest> {
+    let mut gitops = owners_of(cache, changed);
+    gitops.extend(cache.gitops_of(cluster));
+    let itself = [
+        ReconcileRequest::argocd(cache.argocd()),
+        ReconcileRequest::cluster(cluster),
+    ];
+    itself
+        .into_iter()
+        .chain(ReconcileRequest::gitops_all(&gitops))
+        .collect()
 }
 
 /// Returns the managed clusters that have a cluster Secret of a GitOpsCluster or an agent, or need them.
 fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters();
-    let mut clusters: BTreeSet<_> = all
-        .flat_map(|(object_ref, _)| gitops::held(cache, object_ref))
-        .collect();
+    let mut clusters: BTreeSet<_> = all.flat_map(|(object_ref, _)| held(cache, object_ref)).collect();
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
     let selected = asking.flat_map(|(object_ref, it)| cache.selected_by(&it.placement(object_ref)));
     clusters.extend(selected.cloned());

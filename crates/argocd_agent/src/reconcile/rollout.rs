@@ -3,8 +3,7 @@
 //! Applies the decisions of [`rollout`](crate::rollout) to the state of the hub, and maintains the second Placement
 //! that a rollout needs.
 
-use super::decisions::{decided_by_number, write_decisions};
-use super::shared::{ensure, ensure_absent, management};
+use super::shared::{ensure, ensure_absent, installed_template, management};
 use super::templates::{agent_image, template_name};
 use crate as agent;
 use crate::decisions;
@@ -16,7 +15,7 @@ use hub_state::model::{Availability, Kind, have_same_version};
 use hub_state::reconcile::Context;
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use ocm::resources::{DECISIONS, PLACEMENTS};
+use ocm::argocd_agent::AddonPlacement;
 use primitives::object_ref::ObjectRef;
 use runtime::action::Write;
 use serde_json::Value;
@@ -27,16 +26,10 @@ const RESYNC_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 /// The reason for a rollout without a pace, at the end of a message.
 const AT_ONCE: &str = "; all at once, because the principal rejects agents of another version";
 
-/// Returns the current ClusterManagementAddOn.
-fn management_addon(cache: &Cache) -> Option<&Value> {
-    management(cache).map(|existing| &existing.object)
-}
-
 /// Returns the rollout plan of a GitOpsCluster whose clusters should have this template.
 pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context: &Context<'_>) -> Plan<'a> {
-    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
-    let management_addon = management_addon(cache);
-    let first = management_addon.and_then(|existing| agent::present_template((namespace, name), existing));
+    let cache = gitops.cache;
+    let first = installed_template(gitops, AddonPlacement::All);
     let agent = gitops.object.spec.agent.as_ref();
     let clusters = gitops.agent_clusters().into_iter().map(|cluster| {
         let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
@@ -52,8 +45,8 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
         desired: first.filter(|_| waits_for_operator(gitops)).unwrap_or(template),
         strategy: if is_at_once { Strategy::All } else { strategy },
         first,
-        read: progression(cache, namespace, &names::placement(name)).and_then(template_of),
-        next: management_addon.and_then(|existing| agent::next_template((namespace, name), existing)),
+        read: progression(gitops, AddonPlacement::All).and_then(template_of),
+        next: installed_template(gitops, AddonPlacement::Next),
         clusters: clusters.collect(),
         updated: updated(gitops),
         now: context.now,
@@ -85,10 +78,12 @@ fn waits_for_operator(gitops: GitOpsClusterRef<'_>) -> bool {
 }
 
 /// Returns OCM's status of an install strategy entry, which is what OCM acts on.
-fn progression<'a>(cache: &'a Cache, namespace: &str, placement: &str) -> Option<&'a Value> {
-    let all = management_addon(cache)?["status"]["installProgressions"].as_array()?;
-    let is_it = |it: &&Value| it["name"] == *placement && it["namespace"] == *namespace;
-    all.iter().find(is_it)
+fn progression(gitops: GitOpsClusterRef<'_>, placement: AddonPlacement) -> Option<&Value> {
+    let ObjectRef { namespace, name } = gitops.object_ref;
+    let placement = placement.name(name);
+    let all = management(gitops.cache)?.object["status"]["installProgressions"].as_array()?;
+    all.iter()
+        .find(|it| it["name"] == *placement && it["namespace"] == **namespace)
 }
 
 /// Returns the template that OCM has read from the entry.
@@ -101,50 +96,52 @@ fn template_of(progression: &Value) -> Option<&str> {
 /// Returns the clusters that already have the next version.
 fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
     let decisions = gitops
-        .next_decisions()
+        .decisions(AddonPlacement::Next)
         .filter_map(|(_, it)| it.object["status"]["decisions"].as_array());
     let all = decisions.flatten();
     all.filter_map(|decision| Some((decision["clusterName"].as_str()?, decisions::since(decision))))
         .collect()
 }
 
+/// Returns the second Placement of a GitOpsCluster.
+fn next_placement(gitops: GitOpsClusterRef<'_>) -> ObjectRef {
+    let ObjectRef { namespace, name } = gitops.object_ref;
+    ObjectRef::new(namespace, &AddonPlacement::Next.name(name))
+}
+
 /// Returns the template that the second entry can have now: its Placement must exist first.
 pub(super) fn next_template(gitops: GitOpsClusterRef<'_>, plan: &Plan<'_>) -> Option<String> {
-    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
-    let at = ObjectRef::new(namespace, &names::next_placement(name));
-    let exists = cache.object(Kind::OwnPlacements, &at).is_some_and(|it| !it.deleting);
-    let present = management_addon(cache).and_then(|existing| agent::next_template((namespace, name), existing));
+    let placement = gitops.cache.object(Kind::OwnPlacements, &next_placement(gitops));
     let next = plan.next?;
-    if exists { Some(next) } else { present }.map(str::to_owned)
+    let next = match placement {
+        Some(placement) if !placement.deleting => Some(next),
+        _ => installed_template(gitops, AddonPlacement::Next),
+    };
+    next.map(str::to_owned)
 }
 
 /// Returns the writes that create, update or delete the second Placement and its PlacementDecisions.
 pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Context<'_>) -> Vec<Write> {
-    let (cache, (namespace, name)) = (gitops.cache, gitops.namespace_and_name());
+    let cache = gitops.cache;
     let plan = plan(gitops, template, context);
-    let placement = names::next_placement(name);
-    let is_named =
-        management_addon(cache).is_some_and(|existing| agent::next_template((namespace, name), existing).is_some());
-    let at = ObjectRef::new(namespace, &placement);
-    let before = cache.object(Kind::OwnPlacements, &at);
-    let existing: Vec<_> = gitops.next_decisions().collect();
-    if plan.next.is_some() || is_named {
-        let placement = ensure(&PLACEMENTS, agent::next_placement((namespace, name)), before);
-        let decided = decided_by_number(gitops, &existing, names::next_decision_number);
-        let desired = agent::next_decisions((namespace, name), &plan.updated, &decided);
-        let decisions = write_decisions(gitops, desired, existing);
+    if plan.next.is_some() || installed_template(gitops, AddonPlacement::Next).is_some() {
+        let placement = agent::placement(gitops.object_ref, AddonPlacement::Next);
+        let placement = ensure(cache, Kind::OwnPlacements, placement);
+        let decisions = decisions::writes(gitops, AddonPlacement::Next, &plan.updated);
         return placement.into_iter().chain(decisions).collect();
     }
     // OCM reads entries and PlacementDecisions independently: while it still knows the entry, the PlacementDecisions are in use.
-    if progression(cache, namespace, &placement).is_some() {
+    if progression(gitops, AddonPlacement::Next).is_some() {
         return Vec::new();
     }
+    let existing = gitops.decisions(AddonPlacement::Next);
     let mut writes: Vec<_> = existing
-        .into_iter()
-        .filter_map(|(at, it)| ensure_absent(&DECISIONS, at, it))
+        .filter_map(|(at, it)| ensure_absent(Kind::OwnDecisions, at, it))
         .collect();
     if writes.is_empty() {
-        writes.extend(before.and_then(|before| ensure_absent(&PLACEMENTS, &at, before)));
+        let at = next_placement(gitops);
+        let before = cache.object(Kind::OwnPlacements, &at);
+        writes.extend(before.and_then(|before| ensure_absent(Kind::OwnPlacements, &at, before)));
     }
     writes
 }

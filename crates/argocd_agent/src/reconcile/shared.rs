@@ -2,16 +2,15 @@
 
 use super::mappers;
 use crate as agent;
-use crate::{DiscoveryError, Server};
+use crate::Server;
 use assignment::secret_mappers;
 use assignment::{GitOpsClusterRef, mappers as gitops};
 use hub_state::cache::Cache;
-use hub_state::model::DesiredAgent;
-use hub_state::model::{Kind, Object};
+use hub_state::model::{DesiredAgent, Kind, Object};
 use hub_state::reconcile::Watch;
 use ocm::argocd_agent as names;
+use ocm::argocd_agent::AddonPlacement;
 use primitives::object_ref::ObjectRef;
-use primitives::resource::Resource;
 use runtime::action::Write;
 use serde_json::{Value, json};
 
@@ -30,9 +29,9 @@ pub const WATCHES: &[Watch] = &[
     Watch::new(Kind::Namespace, gitops::namespace),
     Watch::new(Kind::Config, secret_mappers::tracking),
     Watch::new(Kind::Certificates, mappers::certificates),
-    Watch::new(Kind::TokenKey, mappers::agents),
-    Watch::new(Kind::Bundle, mappers::agents),
-    Watch::new(Kind::Blocklist, mappers::agents),
+    Watch::new(Kind::TokenKey, gitops::agents),
+    Watch::new(Kind::Bundle, gitops::agents),
+    Watch::new(Kind::Blocklist, gitops::agents),
     Watch::new(Kind::IssuedCertificates, mappers::issued),
     Watch::new(Kind::Services, mappers::addresses),
     Watch::new(Kind::Routes, mappers::addresses),
@@ -53,6 +52,11 @@ pub(super) fn management(cache: &Cache) -> Option<&Object> {
     cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON))
 }
 
+/// Returns the AddOnTemplate that the ClusterManagementAddOn has for a Placement of a GitOpsCluster now.
+pub(super) fn installed_template(gitops: GitOpsClusterRef<'_>, placement: AddonPlacement) -> Option<&str> {
+    agent::template_at(gitops.object_ref, placement, &management(gitops.cache)?.object)
+}
+
 /// Returns the objects of a kind in Argo CD's namespace.
 pub(super) fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
     cache.objects(kind).map(|(_, it)| &it.object).collect()
@@ -62,7 +66,7 @@ pub(super) fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
 ///
 /// # Errors
 /// Returns the reason why there is no such address.
-pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, DiscoveryError> {
+pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
     agent::configured_server(desired, || {
         let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
         agent::discover(&services, &routes, &nodes)
@@ -70,10 +74,11 @@ pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, Discovery
 }
 
 /// Returns the write that creates an object or patches it to the desired state, if needed. Keeps the fields that others set.
-pub(super) fn ensure(resource: &'static Resource, desired: Value, existing: Option<&Object>) -> Option<Write> {
+pub(crate) fn ensure(cache: &Cache, kind: Kind, desired: Value) -> Option<Write> {
     let text = |key: &str| desired["metadata"][key].as_str().unwrap_or_default();
     let object_ref = ObjectRef::new(text("namespace"), text("name"));
-    match existing {
+    let resource = kind.resource();
+    match cache.object(kind, &object_ref) {
         None => Some(Write::create(resource, object_ref, desired)),
         Some(existing) if existing.deleting => None,
         Some(existing) => {
@@ -90,9 +95,11 @@ pub(super) fn ensure(resource: &'static Resource, desired: Value, existing: Opti
 }
 
 /// Returns the write that deletes an object of ours.
-pub(super) fn ensure_absent(resource: &'static Resource, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
-    (existing.is_ours() && !existing.deleting)
-        .then(|| Write::delete(resource, object_ref.clone(), (&existing.uid, &existing.version), None))
+pub(crate) fn ensure_absent(kind: Kind, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
+    (existing.is_ours() && !existing.deleting).then(|| {
+        let (uid, version) = (&existing.uid, &existing.version);
+        Write::delete(kind.resource(), object_ref.clone(), (uid, version), None)
+    })
 }
 
 /// Returns true if a GitOpsCluster may have agents, and is not in deletion: it requests them, served or not, or has requested them
@@ -104,24 +111,28 @@ pub(super) fn may_have_agents(gitops: GitOpsClusterRef<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hub_state::cache::Change;
+    use runtime::store::Update;
 
     /// Otherwise the API server answers each attempt with an error, or a change of another client is overwritten.
     #[test]
     fn patches_only_the_version_that_was_read_and_nothing_that_is_being_deleted() {
-        let being_deleted =
-            json!({"metadata": {"deletionTimestamp": "2026-06-01T12:00:00Z", "finalizers": ["example.com/wait"]}});
-        let read = |mut object: Value| {
-            object["metadata"]["resourceVersion"] = json!("7");
-            Object::from_json(Kind::AgentWorks, &object.to_string()).expect("it can be read")
+        let ensured = |metadata: &Value| {
+            let mut cache = Cache::new("argocd");
+            let mut object =
+                json!({"metadata": {"name": "work", "namespace": "eu1", "resourceVersion": "7"}, "spec": {"a": 2}});
+            testing::merge(&mut object, &json!({"metadata": metadata}));
+            let object = Object::from_json(Kind::AgentWorks, &object.to_string()).expect("it can be read");
+            cache.apply(Change::objects(
+                Kind::AgentWorks,
+                Update::Set(ObjectRef::new("eu1", "work"), object),
+            ));
+            let desired = json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 1}});
+            ensure(&cache, Kind::AgentWorks, desired)
         };
-        let desired = json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 1}});
-        let resource = &ocm::resources::WORKS;
-        assert_eq!(
-            ensure(resource, desired.clone(), Some(&read(being_deleted.clone()))),
-            None
-        );
-        let existing = read(json!({"metadata": {"name": "work", "namespace": "eu1"}, "spec": {"a": 2}}));
-        let write = ensure(resource, desired, Some(&existing)).expect("a patch");
+        let being_deleted = json!({"deletionTimestamp": "2026-06-01T12:00:00Z", "finalizers": ["example.com/wait"]});
+        assert_eq!(ensured(&being_deleted), None);
+        let write = ensured(&json!({})).expect("a patch");
         let body = write.body().expect("a patch");
         assert_eq!(body["metadata"]["resourceVersion"], "7");
     }

@@ -4,8 +4,7 @@
 use crate as agent;
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
-use hub_state::model::Kind;
-use hub_state::model::{DesiredAgent, Images};
+use hub_state::model::{DesiredAgent, Images, Kind};
 use hub_state::reconcile::Context;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
@@ -14,7 +13,7 @@ use serde_json::Value;
 /// Returns the AddOnTemplate of a GitOpsCluster.
 pub(super) fn template(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Value {
     agent::template(
-        gitops.namespace_and_name(),
+        gitops.object_ref,
         desired,
         &default_images(gitops.cache, desired, context),
         gitops.cache.argocd(),

@@ -2,19 +2,19 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::issued;
 use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
 use super::templates::given_agent_image;
+use super::{authority, issued};
 use crate as agent;
 use crate::state;
-use assignment::{Claim, GitOpsClusterRef, Held};
+use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Kind, Object, TlsSecret};
 use hub_state::reconcile::{Context, Controller, no_requeue};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
-use ocm::resources::{ADDONS, WORKS};
+use ocm::resources::ADDONS;
 use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
@@ -57,40 +57,31 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
 /// Returns the writes for missing, outdated and obsolete ManifestWorks of a cluster.
 fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -> Vec<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
-    let (Some(desired), Some(ca)) = (gitops.served_agent(), cache.certificate(names::CA_SECRET)) else {
+    let (Some(desired), Some(ca)) = (gitops.served_agent(), authority::signing(cache)) else {
         return Vec::new();
     };
-    if ca.leaf().is_none() {
-        return Vec::new();
-    }
-    let mut authorities = agent::ca_work(cluster, &desired.namespace, &ca.text, &object_ref.to_string());
+    let mut authorities = agent::ca_work(object_ref, cluster, &desired.namespace, &ca.text);
     // Remove the list of earlier versions: the cluster's agent may write to it.
     let before = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK));
     if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
         authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
     }
-    let argocd = desired.is_operated().then_some(()).and_then(|()| {
-        let server = server(cache, desired).ok()?;
-        Some(agent::argocd_work(
-            gitops.namespace_and_name(),
-            cluster,
-            desired,
-            &server,
-            given_agent_image(cache, desired, context).as_deref(),
-        ))
+    let server = desired.is_operated().then(|| server(cache, desired).ok());
+    let argocd = server.iter().flatten().map(|server| {
+        let image = given_agent_image(cache, desired, context);
+        agent::argocd_work(object_ref, cluster, desired, server, image.as_deref())
     });
+    let all: Vec<_> = [authorities].into_iter().chain(argocd).collect();
     // While the address of the principal is unknown, it is also unknown which ManifestWorks are obsolete.
-    let is_known = argocd.is_some() == desired.is_operated();
-    let all: Vec<_> = [Some(authorities), argocd].into_iter().flatten().collect();
+    let is_known = server != Some(None);
     let names: Vec<_> = all
         .iter()
         .filter_map(|work| work["metadata"]["name"].as_str())
         .collect();
     let obsolete = is_known.then(|| obsolete(cache, cluster, &names)).flatten();
-    let lacking = all.iter().zip(&names).filter_map(|(work, name)| {
-        let existing = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
-        ensure(&WORKS, work.clone(), existing)
-    });
+    let lacking = all
+        .iter()
+        .filter_map(|work| ensure(cache, Kind::AgentWorks, work.clone()));
     lacking.chain(obsolete).collect()
 }
 
@@ -108,13 +99,13 @@ fn obsolete(cache: &Cache, cluster: &str, names: &[&str]) -> Option<Write> {
     let mut others = cache
         .objects_in(Kind::AgentWorks, cluster)
         .filter(|(at, work)| !names.contains(&&*at.name) && work.owner().is_some());
-    others.find_map(|(at, work)| ensure_absent(&WORKS, at, work))
+    others.find_map(|(at, work)| ensure_absent(Kind::AgentWorks, at, work))
 }
 
 /// Returns the ManifestWorks of a GitOpsCluster with an ArgoCD resource that the add-on's operator has to delete: Kubernetes does
 /// not delete it without the operator, which has set a finalizer.
 pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Iterator<Item = (&ObjectRef, &Object)> {
-    let (namespace, name) = gitops.namespace_and_name();
+    let ObjectRef { namespace, name } = gitops.object_ref;
     let name = names::argocd_work(namespace, name);
     let all = gitops.owned_objects(Kind::AgentWorks);
     all.filter(move |(at, work)| {
@@ -145,8 +136,8 @@ fn unwanted(cache: &Cache, cluster: &str) -> Option<Action> {
     let all = cache.objects_in(Kind::AgentWorks, cluster);
     let mut obsolete = all.filter_map(|(at, work)| {
         let gitops = GitOpsClusterRef::get(cache, &work.owner()?)?;
-        let write = ensure_absent(&WORKS, at, work)?;
-        (gitops.claim_on(Held::Agent, cluster) == Claim::Released).then_some((gitops, write))
+        let write = ensure_absent(Kind::AgentWorks, at, work)?;
+        gitops.has_released_agent(cluster).then_some((gitops, write))
     });
     let (gitops, write) = obsolete.next()?;
     let writes = [write].into_iter().chain(obsolete.map(|(_, write)| write));

@@ -2,7 +2,9 @@ use super::*;
 use hub_state::model::Mode;
 use std::collections::BTreeSet;
 
-const GITOPS_CLUSTER: (&str, &str) = ("argocd", "fleet");
+fn gitops_cluster() -> ObjectRef {
+    ObjectRef::new("argocd", "fleet")
+}
 
 fn defaults() -> Images {
     Images {
@@ -12,7 +14,7 @@ fn defaults() -> Images {
 }
 
 fn template_for(desired: &DesiredAgent) -> Value {
-    template(GITOPS_CLUSTER, desired, &defaults(), "argocd")
+    template(&gitops_cluster(), desired, &defaults(), "argocd")
 }
 
 fn autonomous() -> DesiredAgent {
@@ -38,7 +40,12 @@ fn with_our_operator(mode: Mode) -> DesiredAgent {
 }
 
 fn all() -> [Value; 6] {
-    let without_ours = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
+    let without_ours = template(
+        &gitops_cluster(),
+        &DesiredAgent::default(),
+        &Images::default(),
+        "argocd",
+    );
     let [managed, autonomous, operated] =
         [DesiredAgent::default(), autonomous(), by_an_operator()].map(|desired| template_for(&desired));
     let [ours, ours_autonomous] = [Mode::Managed, Mode::Autonomous].map(|mode| template_for(&with_our_operator(mode)));
@@ -134,8 +141,10 @@ fn changes(before: &[String], after: &[String]) -> String {
 }
 
 #[test]
-fn managed_clusters_get_argo_cd_and_the_agent() {
-    insta::assert_snapshot!(describe(&template_for(&DesiredAgent::default())).join("\n"), @r#"
+fn registers_agents_with_our_signer_and_keeps_objects_of_others() {
+    let lines = describe(&template_for(&DesiredAgent::default()));
+    let end = lines.iter().position(|line| !line.contains('{')).expect("manifests");
+    insta::assert_snapshot!(lines[..end].join("\n"), @r#"
     [{"customSigner":{"signerName":"open-cluster-management.io/argocd-agent-addon","signingCA":{"name":"argocd-agent-signed-by-argocd-ocm-cmp","namespace":"argocd"}},"type":"CustomSigner"}]
     {"resourceIdentifier":{"group":"apiextensions.k8s.io","name":"applications.argoproj.io","resource":"customresourcedefinitions"},"updateStrategy":{"type":"CreateOnly"}}
     {"resourceIdentifier":{"group":"apiextensions.k8s.io","name":"appprojects.argoproj.io","resource":"customresourcedefinitions"},"updateStrategy":{"type":"CreateOnly"}}
@@ -145,46 +154,6 @@ fn managed_clusters_get_argo_cd_and_the_agent() {
     {"resourceIdentifier":{"group":"","name":"argocd-ssh-known-hosts-cm","namespace":"*","resource":"configmaps"},"updateStrategy":{"serverSideApply":{"fieldManager":"work-agent","force":true},"type":"ServerSideApply"}}
     {"resourceIdentifier":{"group":"","name":"argocd-tls-certs-cm","namespace":"*","resource":"configmaps"},"updateStrategy":{"serverSideApply":{"fieldManager":"work-agent","force":true},"type":"ServerSideApply"}}
     {"resourceIdentifier":{"group":"","name":"argocd-gpg-keys-cm","namespace":"*","resource":"configmaps"},"updateStrategy":{"serverSideApply":{"fieldManager":"work-agent","force":true},"type":"ServerSideApply"}}
-    CustomResourceDefinition applications.argoproj.io
-    CustomResourceDefinition appprojects.argoproj.io
-    CustomResourceDefinition applicationsets.argoproj.io
-    ServiceAccount argocd argocd-application-controller
-    ServiceAccount argocd argocd-repo-server
-    ServiceAccount argocd argocd-redis
-    RoleBinding argocd argocd-redis-user argocd-redis
-    Role argocd argocd-application-controller
-    RoleBinding argocd argocd-application-controller argocd-application-controller
-    ClusterRoleBinding argocd-agent-addon:application-controller argocd-application-controller
-    ClusterRoleBinding argocd-agent-addon:application-controller-more argocd-application-controller
-    ClusterRoleBinding argocd-agent-addon:application-controller-admin argocd-application-controller
-    ClusterRole argocd-agent-addon:application-controller
-    ClusterRole argocd-agent-addon:application-controller-more
-    ServiceAccount argocd argocd-agent-agent
-    Role argocd argocd-agent-agent
-    RoleBinding argocd argocd-agent-agent argocd-agent-agent
-    ClusterRoleBinding argocd-agent-addon:agent argocd-agent-agent
-    ClusterRoleBinding argocd-agent-addon:agent-more argocd-agent-agent
-    ClusterRoleBinding argocd-agent-addon:agent-view argocd-agent-agent
-    ClusterRole argocd-agent-addon:agent
-    ClusterRole argocd-agent-addon:agent-more
-    ConfigMap argocd argocd-cm
-    ConfigMap argocd argocd-ssh-known-hosts-cm
-    ConfigMap argocd argocd-tls-certs-cm
-    ConfigMap argocd argocd-gpg-keys-cm
-    Service argocd argocd-redis
-    Service argocd argocd-repo-server
-    NetworkPolicy argocd argocd-redis
-    NetworkPolicy argocd argocd-repo-server
-    StatefulSet argocd argocd-redis
-    StatefulSet argocd argocd-repo-server
-    StatefulSet argocd argocd-application-controller
-    Deployment argocd argocd-agent-agent
-    redis public.ecr.aws/docker/library/redis:8.10.1-alpine
-    argocd-repo-server quay.io/argoproj/argocd:v3.6.1
-    argocd-application-controller quay.io/argoproj/argocd:v3.6.1
-    argocd-agent-agent quay.io/argoprojlabs/argocd-agent:v0.9.0
-    install registry.example.com/argocd-ocm-cmp:1
-    prepare registry.example.com/argocd-ocm-cmp:1
     "#);
 }
 
@@ -264,7 +233,7 @@ fn template_uses_only_variables_that_the_config_sets() {
         address: "hub".into(),
         port: "443".into(),
     };
-    let config = super::super::deployment_config(GITOPS_CLUSTER, &DesiredAgent::default(), &server);
+    let config = super::super::deployment_config(&gitops_cluster(), &DesiredAgent::default(), &server);
     let set = config["spec"]["customizedVariables"]
         .as_array()
         .expect("there are some");
@@ -332,7 +301,7 @@ fn every_image_is_configurable() {
         images: images.clone(),
         ..DesiredAgent::default()
     };
-    let template = template(GITOPS_CLUSTER, &desired, &defaults(), "argocd");
+    let template = template(&gitops_cluster(), &desired, &defaults(), "argocd");
     let used: BTreeSet<_> = containers(&template)
         .into_iter()
         .map(|it| it["image"].as_str())
@@ -389,9 +358,9 @@ fn template_name_changes_exactly_with_its_content() {
             namespace: "gitops".into(),
             ..desired.clone()
         }),
-        template(GITOPS_CLUSTER, &desired, &newer, "argocd"),
-        template(GITOPS_CLUSTER, &desired, &defaults(), "gitops"),
-        template(("argocd-fleet", ""), &desired, &defaults(), "argocd"),
+        template(&gitops_cluster(), &desired, &newer, "argocd"),
+        template(&gitops_cluster(), &desired, &defaults(), "gitops"),
+        template(&ObjectRef::new("argocd-fleet", ""), &desired, &defaults(), "argocd"),
     ];
     let names: BTreeSet<_> = others.iter().map(name).collect();
     assert_eq!(names.len(), others.len());
@@ -470,7 +439,12 @@ fn operator_uses_our_images_and_the_named_argocd() {
 
 #[test]
 fn without_our_image_the_agent_has_no_supervisor() {
-    let template = template(GITOPS_CLUSTER, &DesiredAgent::default(), &Images::default(), "argocd");
+    let template = template(
+        &gitops_cluster(),
+        &DesiredAgent::default(),
+        &Images::default(),
+        "argocd",
+    );
     let agent = manifests(&template)
         .iter()
         .find(|it| it["kind"] == "Deployment")

@@ -1,18 +1,12 @@
 use super::*;
-use hub_state::cache::{Change, ReconcileRequest};
-use hub_state::cluster_secret::{ClusterSecret, SECRET_TYPE};
-use hub_state::model::Cluster;
-use hub_state::model::Kind;
-use hub_state::reconcile::Settings;
-use hub_state::reconcile::mappers;
-use hub_state::testing::now;
+use hub_state::cache::Change;
+use hub_state::cluster_secret::SECRET_TYPE;
+use hub_state::reconcile::{Settings, mappers};
+use hub_state::testing::{deleted, listed, now, stored};
 use k8s_openapi::ByteString;
 use ocm::tracking::Tracking;
 use ocm::work::{MANAGED_BY, OURS};
-use runtime::action::Verb;
-use runtime::store::Update;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 
 /// A simulated hub after a restart: the listed clusters and Secrets, and later changes.
 struct Hub(Cache);
@@ -24,57 +18,36 @@ impl Hub {
         for name in clusters {
             hub.cluster(name, &json!({}));
         }
-        hub.list(clusters);
+        hub.apply(listed(Kind::Clusters, clusters));
         for cluster in secrets {
             hub.secret(&format!("{cluster}-secret"), &ours(cluster));
         }
-        let names = secrets.iter().map(|cluster| format!("{cluster}-secret").into());
-        hub.0.apply(Change::objects::<ClusterSecret>(
+        let names: Vec<_> = secrets.iter().map(|cluster| format!("{cluster}-secret")).collect();
+        hub.apply(listed(
             Kind::Secrets,
-            Update::Listed(names.collect()),
+            &names.iter().map(String::as_str).collect::<Vec<_>>(),
         ));
         hub
     }
 
-    fn list(&mut self, clusters: &[&str]) -> Vec<String> {
-        let all: HashSet<_> = clusters.iter().map(|name| (*name).into()).collect();
-        affected(
-            self.0
-                .apply(Change::objects::<Cluster>(Kind::Clusters, Update::Listed(all))),
-        )
+    /// Returns the managed clusters to reconcile.
+    fn apply(&mut self, change: Change) -> Vec<String> {
+        let clusters = self.0.apply(change).into_iter().filter(|it| it.kind == Kind::Clusters);
+        clusters.map(|it| it.object_ref.to_string()).collect()
     }
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
-        let text = json!({"metadata": {"uid": "c", "labels": labels}}).to_string();
-        let cluster = Cluster::from_json(&text).expect("a cluster");
-        affected(
-            self.0
-                .apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster))),
-        )
-    }
-
-    fn deleting(&mut self, name: &str) -> Vec<String> {
-        let text = json!({"metadata": {"uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}}).to_string();
-        let cluster = Cluster::from_json(&text).expect("a cluster");
-        affected(
-            self.0
-                .apply(Change::objects(Kind::Clusters, Update::Set(name.into(), cluster))),
-        )
-    }
-
-    fn deleted(&mut self, name: &str) -> Vec<String> {
-        affected(
-            self.0
-                .apply(Change::objects::<Cluster>(Kind::Clusters, Update::Deleted(name.into()))),
-        )
+        let cluster = json!({"metadata": {"name": name, "uid": "c", "labels": labels}});
+        self.apply(stored(Kind::Clusters, &cluster))
     }
 
     fn secret(&mut self, name: &str, secret: &Value) -> Vec<String> {
-        let secret = (!secret.is_null()).then(|| ClusterSecret::from_json(&secret.to_string()).expect("a Secret"));
-        affected(
-            self.0
-                .apply(Change::objects(Kind::Secrets, Update::from_option(name.into(), secret))),
-        )
+        if secret.is_null() {
+            return self.apply(deleted(Kind::Secrets, name));
+        }
+        let mut secret = secret.clone();
+        secret["metadata"]["name"] = json!(name);
+        self.apply(stored(Kind::Secrets, &secret))
     }
 
     fn decide(&self, cluster: &str) -> Option<Action> {
@@ -107,12 +80,6 @@ impl Hub {
         let events = action.events.iter().map(|event| event.reason);
         writes.chain(events).collect::<Vec<_>>().join(" ")
     }
-}
-
-/// Returns the managed clusters to reconcile.
-fn affected(affected: Vec<ReconcileRequest>) -> Vec<String> {
-    let clusters = affected.into_iter().filter(|it| it.kind == Kind::Clusters);
-    clusters.map(|it| it.object_ref.to_string()).collect()
 }
 
 fn secret(cluster: &str, server: &str, marks: &Value) -> Value {
@@ -151,17 +118,18 @@ fn does_not_copy_the_tracking_label() {
     hub.cluster("eu1", &json!({"example.com/app": "clusters"}));
     assert_eq!(hub.does("eu1"), "patch");
     let tracking = || Tracking::configured(|key| (key == "application.instanceLabelKey").then_some("example.com/app"));
-    assert_eq!(affected(hub.0.apply(Change::setting(Some(tracking())))), ["eu1"]);
+    assert_eq!(hub.apply(Change::setting(Some(tracking()))), ["eu1"]);
     assert_eq!(hub.does("eu1"), NOTHING);
-    assert_eq!(affected(hub.0.apply(Change::setting(Some(tracking())))), [""; 0]);
+    assert_eq!(hub.apply(Change::setting(Some(tracking()))), [""; 0]);
 }
 
 #[test]
 fn deletes_the_secret_of_a_deleted_cluster() {
     let mut hub = Hub::new(&["eu1"], &["eu1"]);
-    assert_eq!(hub.deleting("eu1"), ["eu1"]);
+    let deleting = json!({"metadata": {"name": "eu1", "uid": "c", "deletionTimestamp": "2026-06-01T12:00:00Z"}});
+    assert_eq!(hub.apply(stored(Kind::Clusters, &deleting)), ["eu1"]);
     assert_eq!(hub.does("eu1"), "delete");
-    assert_eq!(hub.deleted("eu1"), ["eu1"]);
+    assert_eq!(hub.apply(deleted(Kind::Clusters, "eu1")), ["eu1"]);
     assert_eq!(hub.does("eu1"), "delete unless there", "though it was the last");
     let write = hub.decide("eu1").expect("an action").writes.remove(0);
     assert!(matches!(&write.verb, Verb::Delete { uid, version, .. } if (&**uid, &**version) == ("u", "7")));
@@ -174,8 +142,7 @@ fn deletes_the_secret_of_a_cluster_deleted_while_down() {
     let mut hub = Hub::new(&["us1"], &["eu1", "us1"]);
     assert_eq!(hub.does("eu1"), "delete unless there");
     assert_eq!(hub.does("us1"), NOTHING);
-    let list = hub.list(&["us1"]);
-    assert_eq!(list, [""; 0]);
+    assert_eq!(hub.apply(listed(Kind::Clusters, &["us1"])), [""; 0]);
 }
 
 #[test]
@@ -189,7 +156,7 @@ fn empty_cluster_list_deletes_no_secret() {
     assert_eq!(hub.does("eu1"), "delete unless there");
 
     let mut hub = Hub::new(&["eu1", "us1"], &["eu1", "us1"]);
-    hub.list(&[]);
+    hub.apply(listed(Kind::Clusters, &[]));
     assert_eq!([hub.does("eu1"), hub.does("us1")], [NOTHING; 2]);
 }
 
@@ -199,7 +166,7 @@ fn keeps_foreign_secrets_of_a_deleted_cluster() {
     let mut hub = Hub::new(&["eu1", "us1"], &[]);
     hub.secret("eu1-secret", &foreign());
     hub.secret("push", &foreign());
-    hub.deleted("eu1");
+    hub.apply(deleted(Kind::Clusters, "eu1"));
     assert_eq!(hub.does("eu1"), NOTHING);
 }
 

@@ -2,109 +2,48 @@
 
 use super::*;
 use hub_state::cluster_secret::CLUSTER_NAME;
-use hub_state::model::TlsSecret;
-use hub_state::testing::certificates::{authorities, authority, both, put};
-use hub_state::testing::now;
-use jiff::{SignedDuration, Timestamp};
-use pki::Recipe;
+use hub_state::testing::certificates::{authorities, authority, both};
+use jiff::SignedDuration;
 use std::sync::OnceLock;
 
 const OWNER_NAME: &str = "argocd/all";
-const PROXY: &str = "https://argocd-agent-resource-proxy:9090";
+const NAME: &str = "cluster-eu1";
 
 fn days(days: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * days)
 }
 
-/// A simulated hub at a point in time, with the Secret of its CA.
-struct Hub<'h> {
-    authority: &'h Value,
-    now: Timestamp,
-    manager: SecretManager<'h>,
-    name: &'h str,
-}
-
 const AGENT: SecretManager<'_> = SecretManager::Agent {
     owner: OWNER_NAME,
     before: None,
-    proxy: PROXY,
+    proxy: "https://argocd-agent-resource-proxy:9090",
 };
 
+/// Returns a hub whose cluster has an agent.
 fn hub() -> Hub<'static> {
+    let labels = [
+        ("env", "prod"),
+        (AGENT_NAME, "us1"),
+        ("argocd-agent.argoproj-labs.io/ignore-sync", "true"),
+    ];
     Hub {
-        authority: &authorities()[0],
-        now: now(),
         manager: AGENT,
-        name: "eu1",
+        authority: Some(&authorities()[0]),
+        tracking_label: "x",
+        ..super::hub(&labels)
     }
 }
 
-impl Hub<'_> {
-    fn decide(&self, secrets: &[(&str, &Value)]) -> SecretUpdate {
-        let labels = [
-            ("env", "prod"),
-            (AGENT_NAME, "us1"),
-            ("argocd-agent.argoproj-labs.io/ignore-sync", "true"),
-        ];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let labels = Labels::from_sorted(labels);
-        let authority = TlsSecret::from_json(&self.authority.to_string()).expect("a Secret");
-        let cluster = RegisteredCluster {
-            name: self.name,
-            labels: &labels,
-            argocd: "argocd",
-            tracking_label: "x",
-            manager: self.manager,
-            issuer: Issuer::from_secret(&authority, self.now),
-        };
-        let read = |secret: &Value| ClusterSecret::from_json(&secret.to_string()).expect("a Secret");
-        let secrets: Vec<_> = secrets.iter().map(|(name, secret)| (*name, read(secret))).collect();
-        for (name, secret) in &secrets {
-            assert!(secret.concerns(name).contains(self.name), "{name}");
-        }
-        decide(&cluster, secrets.iter().map(|(name, secret)| (*name, secret)))
-    }
-
-    /// Returns the write and the certificate to issue.
-    fn write(&self, secret: Option<&Value>) -> (Value, Option<Recipe>) {
-        let name = self.manager.name(self.name);
-        let secrets: Vec<_> = secret.into_iter().map(|secret| (name.as_str(), secret)).collect();
-        let SecretUpdate {
-            write,
-            recipe,
-            conflict,
-        } = self.decide(&secrets);
-        assert_eq!(conflict, None);
-        let mut written = match write.expect("something is written") {
-            Write::Create(object) => object,
-            Write::Patch(patch) => {
-                let mut written = secret.expect("it is there").clone();
-                merge(&mut written, &patch);
-                written
-            }
-        };
-        written["metadata"]["resourceVersion"] = json!("8");
-        if let Some(recipe) = &recipe {
-            put(recipe, self.authority, &mut written);
-        }
-        assert_eq!(
-            self.decide(&[(&name, &written)]),
-            SecretUpdate::default(),
-            "once is enough"
-        );
-        (written, recipe)
-    }
-
-    fn conflict(&self, name: &str, secret: &Value) -> String {
-        let decision = self.decide(&[(name, secret)]);
-        assert_eq!(decision.write, None);
-        decision.conflict.expect("a conflict")
-    }
+/// Returns the Secret after the write, and the recipe of the new certificate.
+fn written(mut hub: Hub<'_>) -> (Value, Option<Recipe>) {
+    let (write, recipe) = hub.write();
+    assert!(write.is_some(), "something is written");
+    (hub.own().clone(), recipe)
 }
 
 fn made() -> &'static Value {
     static MADE: OnceLock<Value> = OnceLock::new();
-    MADE.get_or_init(|| hub().write(None).0)
+    MADE.get_or_init(|| hub().made())
 }
 
 fn config(secret: &Value) -> Value {
@@ -124,7 +63,7 @@ fn agent_secret_matches_argocd_agentctl() {
     assert_eq!(
         made["metadata"],
         json!({
-            "name": "cluster-eu1",
+            "name": NAME,
             "namespace": "argocd",
             "resourceVersion": "8",
             "labels": {
@@ -148,10 +87,10 @@ fn agent_secret_matches_argocd_agentctl() {
         encoded("https://argocd-agent-resource-proxy:9090?agentName=eu1")
     );
     let config = config(made);
-    assert_eq!(config["tlsClientConfig"]["caData"], hub().authority["data"]["tls.crt"]);
-    let seen = ClusterSecret::from_json(&made.to_string()).expect("a Secret");
+    assert_eq!(config["tlsClientConfig"]["caData"], authorities()[0]["data"]["tls.crt"]);
+    let seen = read(made);
     let key = config["tlsClientConfig"]["keyData"].as_str().expect("a key");
-    let shown = format!("{seen:?} {:?}", hub().decide(&[]));
+    let shown = format!("{seen:?} {:?}", hub().decide());
     assert!(!shown.contains(key) && !shown.contains("PRIVATE"), "{shown}");
     assert_eq!(
         seen.renews_at(),
@@ -161,39 +100,40 @@ fn agent_secret_matches_argocd_agentctl() {
 
 #[test]
 fn reissues_a_certificate_only_for_a_reason() {
-    let mut later = hub();
-    later.now = now() + days(23);
-    assert_eq!(later.decide(&[("cluster-eu1", made())]), SecretUpdate::default());
-    later.now = now() + days(24);
-    let (renewed, recipe) = later.write(Some(made()));
-    assert!(matches!(recipe, Some(Recipe::Client { not_after, .. }) if not_after == now() + days(54)));
+    let at = |now: Timestamp| Hub { now, ..hub() }.with(NAME, made().clone());
+    assert_eq!(at(now() + days(23)).decide(), SecretUpdate::default());
+    let (renewed, recipe) = written(at(now() + days(24)));
+    assert!(matches!(recipe, Some(Recipe::Client { validity, .. }) if validity.end == now() + days(54)));
     assert_eq!(renewed["metadata"]["labels"], made()["metadata"]["labels"]);
     // The clock was a day ahead when the certificate was issued, so it is not valid yet.
-    later.now = now() - days(1);
-    let (_, recipe) = later.write(Some(made()));
-    assert!(matches!(recipe, Some(Recipe::Client { not_before, .. }) if not_before < later.now));
+    let early = now() - days(1);
+    let (_, recipe) = written(at(early));
+    assert!(matches!(recipe, Some(Recipe::Client { validity, .. }) if validity.start < early));
 
     let [one, other] = authorities();
-    let (grown, turned) = (both(one, other), both(other, one));
-    for authority in [other, &grown, &turned] {
-        let hub = Hub { authority, ..hub() };
-        let (_, recipe) = hub.write(Some(made()));
+    for authority in [other, &both(one, other), &both(other, one)] {
+        let hub = Hub {
+            authority: Some(authority),
+            ..hub()
+        };
+        let (_, recipe) = written(hub.with(NAME, made().clone()));
         assert!(recipe.is_some_and(|recipe| recipe.authority().is_some()));
     }
 
-    let foreign = {
-        let hub = Hub { name: "us1", ..hub() };
-        config(&hub.write(None).0)
-    };
+    let foreign = config(
+        &Hub {
+            cluster: "us1",
+            ..hub()
+        }
+        .made(),
+    );
     let mut other_key = config(made());
     other_key["tlsClientConfig"]["keyData"] = foreign["tlsClientConfig"]["keyData"].clone();
-    let mut other_signer = {
-        let hub = Hub {
-            authority: other,
-            ..hub()
-        };
-        config(&hub.write(None).0)
+    let of_other = Hub {
+        authority: Some(other),
+        ..hub()
     };
+    let mut other_signer = config(&of_other.made());
     other_signer["tlsClientConfig"]["caData"] = config(made())["tlsClientConfig"]["caData"].clone();
     let mut insecure = config(made());
     insecure["tlsClientConfig"]["insecure"] = json!(true);
@@ -206,13 +146,13 @@ fn reissues_a_certificate_only_for_a_reason() {
         json!("hunter2"),
         json!(null),
     ] {
-        let (written, recipe) = hub().write(Some(&with_config(&config)));
+        let (written, recipe) = written(hub().with(NAME, with_config(&config)));
         assert!(recipe.is_some(), "{config}");
         assert_eq!(written["metadata"], made()["metadata"]);
     }
     let mut none = made().clone();
     none["data"] = json!({"name": encoded("eu1"), "server": made()["data"]["server"]});
-    assert!(hub().write(Some(&none)).1.is_some());
+    assert!(written(hub().with(NAME, none)).1.is_some());
 }
 
 #[test]
@@ -221,7 +161,7 @@ fn ignores_fields_that_argo_cd_writes_to_an_agent_secret() {
     config["tlsClientConfig"]["insecure"] = json!(false);
     let mut written = with_config(&config);
     written["metadata"]["annotations"]["managed-by"] = json!("argocd.argoproj.io");
-    assert_eq!(hub().decide(&[("cluster-eu1", &written)]), SecretUpdate::default());
+    assert_eq!(hub().with(NAME, written).decide(), SecretUpdate::default());
 }
 
 #[test]
@@ -229,17 +169,19 @@ fn does_not_reissue_a_certificate_that_expires_with_its_ca() {
     let end = now() + days(10);
     let authority = authority("short", end);
     let mut hub = Hub {
-        authority: &authority,
+        authority: Some(&authority),
         ..hub()
     };
-    let (secret, _) = hub.write(None);
+    hub.write();
     hub.now = end - SignedDuration::from_secs(10);
-    let decision = hub.decide(&[("cluster-eu1", &secret)]);
-    // Certificates never outlive their CA.
-    assert_eq!(decision, SecretUpdate::default());
-    hub.now = end;
     assert_eq!(
-        hub.decide(&[]),
+        hub.decide(),
+        SecretUpdate::default(),
+        "certificates never outlive their CA"
+    );
+    (hub.now, hub.secrets) = (end, BTreeMap::new());
+    assert_eq!(
+        hub.decide(),
         SecretUpdate::default(),
         "an authority that is over signs nothing"
     );
@@ -248,18 +190,16 @@ fn does_not_reissue_a_certificate_that_expires_with_its_ca() {
 #[test]
 fn without_a_ca_writes_nothing_but_reports_conflicts() {
     let broken = json!({"metadata": {}, "data": {"tls.crt": authorities()[0]["data"]["tls.crt"]}});
-    let other_key = {
-        let mut secret = authorities()[0].clone();
-        secret["data"]["tls.key"] = authorities()[1]["data"]["tls.key"].clone();
-        secret
-    };
+    let mut other_key = authorities()[0].clone();
+    other_key["data"]["tls.key"] = authorities()[1]["data"]["tls.key"].clone();
     for authority in [&broken, &other_key] {
-        let hub = Hub { authority, ..hub() };
-        assert_eq!(hub.decide(&[]), SecretUpdate::default());
-        assert!(
-            hub.conflict("push", &secret("eu1", "https://eu1", &json!({})))
-                .contains("argocd/push")
-        );
+        let hub = Hub {
+            authority: Some(authority),
+            ..hub()
+        };
+        assert_eq!(hub.decide(), SecretUpdate::default());
+        let beside = hub.with("push", secret("eu1", "https://eu1", &json!({})));
+        assert!(beside.conflict().contains("argocd/push"));
     }
 }
 
@@ -287,7 +227,7 @@ fn adopts_agent_secrets_of_peers_but_not_of_argocd_agentctl() {
     });
     let of_acm = json!({"metadata": {"annotations": {SKIP_RECONCILE: "true", "managed-by": "argocd-agent"}}});
     for more in [&of_pull, &of_acm] {
-        let (written, recipe) = hub().write(Some(&of_the_peer(more, true)));
+        let (written, recipe) = written(hub().with(NAME, of_the_peer(more, true)));
         assert_eq!(recipe, None, "its certificate is good");
         for part in ["name", "server"] {
             assert_eq!(written["data"][part], made()["data"][part], "{more}");
@@ -298,23 +238,23 @@ fn adopts_agent_secrets_of_peers_but_not_of_argocd_agentctl() {
 
     let by_hand = of_the_peer(&of_acm, false);
     assert_eq!(
-        hub().conflict("cluster-eu1", &by_hand),
+        hub().with(NAME, by_hand.clone()).conflict(),
         "Argo CD knows this cluster by Secret argocd/cluster-eu1, which stays unchanged, so the controller creates no \
          other: delete it, or hand \
          argocd/cluster-eu1 over by the label app.kubernetes.io/managed-by=argocd-ocm-cmp"
     );
     for other in [
-        json!({"metadata": {"labels": {AGENT_NAME: "us1"}}}),
-        json!({"metadata": {"labels": {MANAGED_BY: "Helm"}}}),
+        labelled(&json!({AGENT_NAME: "us1"})),
+        managed_by("Helm"),
         json!({"data": {"server": encoded("https://eu1.example.com")}}),
         json!({"data": {"config": encoded("hunter2")}}),
     ] {
-        let conflict = hub().conflict("cluster-eu1", &of_the_peer(&other, true));
+        let conflict = hub().with(NAME, of_the_peer(&other, true)).conflict();
         assert!(conflict.contains("stays unchanged"), "{other}");
     }
     let mut handed_over = by_hand;
-    handed_over["metadata"]["labels"][MANAGED_BY] = json!(OURS);
-    let (written, recipe) = hub().write(Some(&handed_over));
+    merge(&mut handed_over, &managed_by(OURS));
+    let (written, recipe) = written(hub().with(NAME, handed_over));
     assert_eq!(written["metadata"]["annotations"][OWNER], OWNER_NAME);
     assert_eq!(recipe, None);
 }
@@ -324,11 +264,12 @@ fn creates_no_agent_secret_beside_a_foreign_one() {
     let of_agent = secret("europe", "https://principal:9090?agentName=eu1", &json!({}));
     assert!(
         hub()
-            .conflict("by-hand", &of_agent)
+            .with("by-hand", of_agent)
+            .conflict()
             .contains("argocd/by-hand, which stays")
     );
     let blank = secret("eu1", "https://eu1-control-plane", &json!({}));
-    let conflict = hub().conflict(GITOPS_NAME, &blank);
+    let conflict = hub().with(GITOPS_NAME, blank).conflict();
     assert!(conflict.ends_with("so the controller creates no other"), "{conflict}");
 }
 
@@ -337,11 +278,11 @@ fn secret_of_the_hub_has_no_agent_and_no_credential() {
     let (owner, before) = (OWNER_NAME, None);
     let hub = |manager| Hub {
         manager,
-        name: "local-cluster",
+        cluster: "local-cluster",
         ..hub()
     };
-    let (itself, agent) = (hub(SecretManager::Hub { owner, before }), hub(AGENT));
-    let (made, recipe) = itself.write(None);
+    let itself = SecretManager::Hub { owner, before };
+    let (made, recipe) = written(hub(itself));
     assert_eq!(recipe, None);
     assert_eq!(made["metadata"]["name"], "cluster-local-cluster");
     assert_eq!(
@@ -361,9 +302,8 @@ fn secret_of_the_hub_has_no_agent_and_no_credential() {
         json!({"name": encoded("local-cluster"), "server": server, "config": encoded("{}")})
     );
 
-    let (of_agent, _) = agent.write(None);
-    for (manager, other) in [(&agent, &made), (&itself, &of_agent)] {
-        let conflict = manager.conflict("cluster-local-cluster", other);
+    for (manager, other) in [(AGENT, &made), (itself, &hub(AGENT).made())] {
+        let conflict = hub(manager).with("cluster-local-cluster", other.clone()).conflict();
         let stays = "Argo CD knows this cluster by Secret argocd/cluster-local-cluster, which stays unchanged";
         assert!(conflict.starts_with(stays), "{conflict}");
     }
@@ -373,14 +313,9 @@ fn secret_of_the_hub_has_no_agent_and_no_credential() {
         "https://kubernetes.default.svc",
         &json!({"data": {"config": encoded("{}")}}),
     );
-    assert_eq!(
-        itself.write(Some(&of_acm)).0["metadata"]["annotations"],
-        made["metadata"]["annotations"]
-    );
+    let (adopted, _) = written(hub(itself).with("cluster-local-cluster", of_acm));
+    assert_eq!(adopted["metadata"]["annotations"], made["metadata"]["annotations"]);
     let by_hand = secret("in-cluster", "https://kubernetes.default.svc/", &json!({}));
-    assert!(
-        itself
-            .conflict("in-cluster", &by_hand)
-            .contains("argocd/in-cluster, which stays")
-    );
+    let conflict = hub(itself).with("in-cluster", by_hand).conflict();
+    assert!(conflict.contains("argocd/in-cluster, which stays"), "{conflict}");
 }

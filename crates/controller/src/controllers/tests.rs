@@ -2,97 +2,122 @@
 
 use super::*;
 use hub_state::cache::{Cache, Change, ReconcileRequest};
-use hub_state::model::{Availability, Cluster, Kind, Object, Work};
+use hub_state::model::{Availability, Kind};
 use hub_state::reconcile::mappers;
-use hub_state::testing::{AgentReport, BROKEN, WELL, cluster, name_of, now, of_set, set, set_of, tracked, work};
+use hub_state::testing::{
+    AgentReport, BROKEN, WELL, at, cluster, deleted, listed, name_of, now, of_set, set, set_of, stored, tracked, work,
+    work_of,
+};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::names::WorkName;
 use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
 use runtime::queue::Refresh;
-use runtime::store::Update;
-use std::collections::HashSet;
+use serde_json::json;
+
+/// The cache of a controller with all mappers.
+struct Hub(Cache);
+
+impl Hub {
+    fn new() -> Self {
+        Self(Cache::new("argocd").with_mappers(mappers(CONTROLLERS)))
+    }
+
+    fn with_shared_objects() -> Self {
+        Self(Self::new().0.with_shared_objects())
+    }
+
+    /// Applies a change, and returns the names of the objects to reconcile.
+    fn apply(&mut self, change: Change) -> Vec<String> {
+        names(&self.0.apply(change))
+    }
+
+    /// Writes a work of the Application of the same name, with more in its metadata.
+    fn deliver(&mut self, name: &str, cluster: &str, more: &str) -> Vec<String> {
+        let object_ref = ObjectRef::new(cluster, name);
+        self.apply(work(
+            &object_ref,
+            &format!("{}{more}", tracked(name, &object_ref)),
+            &WELL,
+        ))
+    }
+
+    fn works(&self, application: &str) -> Vec<String> {
+        let application = at(application);
+        let works = self.0.works_of(&application);
+        works.map(|(_, object_ref, _)| object_ref.to_string()).collect()
+    }
+}
 
 fn names(affected: &[ReconcileRequest]) -> Vec<String> {
     affected.iter().map(|it| it.object_ref.to_string()).collect()
 }
 
-fn works(cache: &Cache, application: &str) -> Vec<String> {
-    let (namespace, name) = application.split_once('/').expect("a place");
-    let object_ref = ObjectRef::new(namespace, name);
-    let works = cache.works_of(&object_ref);
-    works.map(|(_, object_ref, _)| object_ref.to_string()).collect()
+/// Returns the change of a setting of Argo CD's resource tracking.
+fn tracking(key: &str, value: &str) -> Change {
+    let tracking = Tracking::configured(|it| (it == key).then_some(value));
+    Change::setting(Some(tracking))
 }
+
+fn by_label() -> Change {
+    tracking("application.resourceTrackingMethod", "label")
+}
+
+const NO_MATCH: AgentReport<'_> = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
 
 #[test]
 fn enqueues_the_application_that_tracks_the_work() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let other_name = name_of("team_cart");
-    let (one, other) = (ObjectRef::new("eu1", "shop"), ObjectRef::new("eu1", &other_name));
-    assert_eq!(
-        names(&cache.apply(work(&one, &tracked("shop", &one), &WELL))),
-        ["argocd/shop"]
-    );
-    assert_eq!(
-        names(&cache.apply(work(&other, &tracked("team_cart", &other), &WELL))),
-        ["team/cart"]
-    );
-    let copied = ObjectRef::new("eu1", "copy");
-    assert_eq!(
-        names(&cache.apply(work(&copied, &tracked("shop", &one), &WELL))),
-        [""; 0]
-    );
-    assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
-    assert_eq!(works(&cache, "team/cart"), [format!("eu1/{other_name}")]);
-    assert_eq!(cache.count(HealthStatus::Healthy), 2);
-    assert_eq!(
-        names(&cache.apply(Change::objects::<Work>(Kind::Works, Update::Deleted(one)))),
-        ["argocd/shop"]
-    );
-    assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
+    let mut hub = Hub::new();
+    let other = format!("eu1/{}", name_of("team_cart"));
+    assert_eq!(hub.apply(work_of("shop", "eu1/shop", &WELL)), ["argocd/shop"]);
+    assert_eq!(hub.apply(work_of("team_cart", &other, &WELL)), ["team/cart"]);
+    let copied = work(&at("eu1/copy"), &tracked("shop", &at("eu1/shop")), &WELL);
+    assert_eq!(hub.apply(copied), [""; 0]);
+    assert_eq!(hub.works("argocd/shop"), ["eu1/shop"]);
+    assert_eq!(hub.works("team/cart"), [other]);
+    assert_eq!(hub.0.count(HealthStatus::Healthy), 2);
+    assert_eq!(hub.apply(deleted(Kind::Works, "eu1/shop")), ["argocd/shop"]);
+    assert_eq!(hub.works("argocd/shop"), [""; 0]);
 }
 
 #[test]
 fn unchanged_work_enqueues_nothing() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let object_ref = ObjectRef::new("eu1", "shop");
-    let marks = tracked("shop", &object_ref);
-    cache.apply(work(&object_ref, &marks, &WELL));
-    assert_eq!(cache.apply(work(&object_ref, &marks, &WELL)), []);
-    let affected = cache.apply(work(&object_ref, "\"labels\":{\"a\":\"b\"}", &WELL));
-    assert_eq!(names(&affected), ["argocd/shop"], "whose it was");
+    let mut hub = Hub::new();
+    hub.apply(work_of("shop", "eu1/shop", &WELL));
+    assert_eq!(hub.apply(work_of("shop", "eu1/shop", &WELL)), [""; 0]);
+    let unmarked = work(&at("eu1/shop"), "\"labels\":{\"a\":\"b\"}", &WELL);
+    assert_eq!(hub.apply(unmarked), ["argocd/shop"], "whose it was");
 }
 
 #[test]
 fn ignores_tracking_marks_on_works_with_another_name() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let object_ref = ObjectRef::new("evil", "own");
-    let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
-    let own = r#""labels":{"app.kubernetes.io/instance":"shop"}"#;
+    let mut hub = Hub::new();
+    let object_ref = at("evil/own");
+    let label = r#""labels":{"app.kubernetes.io/instance":"shop"}"#;
     for (tracking, marks) in [
-        (Tracking::configured(|_| None), tracked("shop", &object_ref)),
-        (by_label, own.to_owned()),
+        (tracking("", ""), tracked("shop", &object_ref)),
+        (by_label(), label.to_owned()),
     ] {
-        cache.apply(Change::setting(Some(tracking)));
-        assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
-        assert_eq!(works(&cache, "argocd/shop"), [""; 0]);
+        hub.apply(tracking);
+        assert_eq!(hub.apply(work(&object_ref, &marks, &BROKEN)), [""; 0]);
+        assert_eq!(hub.works("argocd/shop"), [""; 0]);
     }
     // The tracking marks of a set have no effect on a work that OCM did not generate from it.
     let set_name = set_of("shop");
-    cache.apply(Change::setting(Some(Tracking::configured(|_| None))));
-    cache.apply(set(&ObjectRef::new("fleet", &set_name), "shop"));
+    hub.apply(tracking("", ""));
+    hub.apply(set(&ObjectRef::new("fleet", &set_name), "shop"));
     let marks = of_set(&format!("fleet.{set_name}"));
-    assert_eq!(names(&cache.apply(work(&object_ref, &marks, &BROKEN))), [""; 0]);
-    assert_eq!(works(&cache, "argocd/shop"), [format!("fleet/{set_name}")]);
+    assert_eq!(hub.apply(work(&object_ref, &marks, &BROKEN)), [""; 0]);
+    assert_eq!(hub.works("argocd/shop"), [format!("fleet/{set_name}")]);
     // From OCM 1.3 on, the API server appends five characters.
     let made = ObjectRef::new("eu1", &format!("{set_name}x7b2q"));
-    assert_eq!(names(&cache.apply(work(&made, &marks, &WELL))), ["argocd/shop"]);
+    assert_eq!(hub.apply(work(&made, &marks, &WELL)), ["argocd/shop"]);
 }
 
 #[test]
 fn accepts_work_names_with_and_without_a_policy_only() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
+    let mut hub = Hub::new();
     let policy = |application: &str| {
         let name: WorkName = application.parse().expect("an Application");
         name.under_policy()
@@ -106,13 +131,11 @@ fn accepts_work_names_with_and_without_a_policy_only() {
         policy("shop").part("wave5"),
     ];
     for name in &its {
-        let object_ref = ObjectRef::new("eu1", name);
         assert_eq!(
-            names(&cache.apply(work(&object_ref, &tracked("shop", &object_ref), &WELL))),
+            hub.apply(work_of("shop", &format!("eu1/{name}"), &WELL)),
             ["argocd/shop"]
         );
     }
-    assert_eq!(works(&cache, "argocd/shop").len(), its.len());
     // A cluster can mark works of other Applications, of the pull model and of the controller as the Application's, and the
     // Application's works as works of Applications with the same name.
     let others = [
@@ -125,25 +148,17 @@ fn accepts_work_names_with_and_without_a_policy_only() {
         format!("{derived}x"),
         "shop.p".to_owned(),
     ];
-    for name in &others {
-        let object_ref = ObjectRef::new("evil", name);
-        assert_eq!(
-            names(&cache.apply(work(&object_ref, &tracked("shop", &object_ref), &BROKEN))),
-            [""; 0],
-            "{name}"
-        );
+    let as_shops = others.iter().map(|name| ("shop", name));
+    let of_others = [derived.as_str(), "argocd-agent-ca-mw", "shop-1a2b3", "team_shop"];
+    let marked = its.iter().chain(&others[4..6]);
+    let as_others = of_others
+        .into_iter()
+        .flat_map(|application| marked.clone().map(move |name| (application, name)));
+    for (application, name) in as_shops.chain(as_others) {
+        let affected = hub.apply(work_of(application, &format!("evil/{name}"), &BROKEN));
+        assert_eq!(affected, [""; 0], "{name} as a work of {application}");
     }
-    for application in [derived.as_str(), "argocd-agent-ca-mw", "shop-1a2b3", "team_shop"] {
-        for name in its
-            .iter()
-            .chain([&"argocd-agent-ca-mw".to_owned(), &"shop-1a2b3".to_owned()])
-        {
-            let object_ref = ObjectRef::new("evil", name);
-            let affected = cache.apply(work(&object_ref, &tracked(application, &object_ref), &BROKEN));
-            assert_eq!(names(&affected), [""; 0], "{name} as a work of {application}");
-        }
-    }
-    assert_eq!(works(&cache, "argocd/shop").len(), its.len());
+    assert_eq!(hub.works("argocd/shop").len(), its.len());
 }
 
 #[test]
@@ -151,273 +166,192 @@ fn works_of_a_replica_set_belong_to_its_application_in_any_order() {
     let name = set_of("shop");
     let marks = of_set(&format!("fleet.{name}"));
     let (set_place, made) = (ObjectRef::new("fleet", &name), ObjectRef::new("eu1", &name));
-    let changes = || [set(&set_place, "shop"), work(&made, &marks, &WELL)];
     for reverse in [false, true] {
-        let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-        let mut changes: Vec<_> = changes().into();
+        let mut hub = Hub::new();
+        let mut changes = [set(&set_place, "shop"), work(&made, &marks, &WELL)];
         if reverse {
             changes.reverse();
         }
         for change in changes {
-            cache.apply(change);
+            hub.apply(change);
         }
         assert_eq!(
-            works(&cache, "argocd/shop"),
+            hub.works("argocd/shop"),
             [format!("fleet/{name}"), format!("eu1/{name}")]
         );
-        let affected = cache.apply(work(&made, &marks, &BROKEN));
-        assert_eq!(names(&affected), ["argocd/shop"]);
-        assert_eq!(
-            affected[0].refresh,
-            Refresh::Unchanged,
-            "it is none of Argo CD's objects"
-        );
+        let affected = hub.0.apply(work(&made, &marks, &BROKEN));
+        // The work is none of Argo CD's objects, so Argo CD need not look at it.
+        assert_eq!(affected, [ReconcileRequest::application(at("argocd/shop"))]);
     }
 }
 
 #[test]
 fn changed_cluster_enqueues_applications_with_works_on_it() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
+    let mut hub = Hub::new();
+    let counts = |hub: &Hub| Availability::ALL.map(|availability| hub.0.cluster_count(availability));
     for (cluster, name) in [("eu1", "shop"), ("eu1", "cart"), ("eu10", "shop"), ("us1", "mail")] {
-        let object_ref = ObjectRef::new(cluster, name);
-        cache.apply(work(&object_ref, &tracked(name, &object_ref), &WELL));
+        hub.deliver(name, cluster, "");
     }
-    let heard = cache.apply(cluster("eu1", Availability::Available));
-    assert_eq!(names(&heard), ["eu1"], "which is no news to Applications");
-    let affected = cache.apply(cluster("eu1", Availability::Unknown));
+    let heard = hub.apply(cluster("eu1", Availability::Available));
+    assert_eq!(heard, ["eu1"], "which is no news to Applications");
+    let affected = hub.0.apply(cluster("eu1", Availability::Unknown));
     assert_eq!(names(&affected), ["argocd/cart", "argocd/shop", "eu1"]);
     assert_eq!(
         (affected[0].kind, affected[2].kind),
         (Kind::Applications, Kind::Clusters)
     );
-    assert_eq!(cache.availability("eu1"), Availability::Unknown);
     assert_eq!(
-        Availability::ALL.map(|availability| cache.cluster_count(availability)),
-        [0, 1, 0]
+        (hub.0.availability("eu1"), counts(&hub)),
+        (Availability::Unknown, [0, 1, 0])
     );
-    assert_eq!(cache.apply(cluster("eu1", Availability::Unknown)), [], "which is known");
-    let gone = cache.apply(Change::objects::<Cluster>(
-        Kind::Clusters,
-        Update::Deleted("eu1".into()),
-    ));
-    assert_eq!(names(&gone), ["argocd/cart", "argocd/shop", "eu1"]);
     assert_eq!(
-        Availability::ALL.map(|availability| cache.cluster_count(availability)),
-        [0, 0, 0]
+        hub.apply(cluster("eu1", Availability::Unknown)),
+        [""; 0],
+        "which is known"
     );
+    let gone = hub.apply(deleted(Kind::Clusters, "eu1"));
+    assert_eq!(gone, ["argocd/cart", "argocd/shop", "eu1"]);
+    assert_eq!(counts(&hub), [0, 0, 0]);
 }
 
 #[test]
 fn argo_cd_notices_changed_health_but_not_a_changed_message() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let object_ref = ObjectRef::new("eu1", "shop");
-    let marks = tracked("shop", &object_ref);
-    let mut refresh = |report: &AgentReport<'_>| {
-        let affected = cache.apply(work(&object_ref, &marks, report));
-        affected.first().map(|it| it.refresh)
-    };
-    assert_eq!(refresh(&WELL), Some(Refresh::Unchanged), "it has made it");
-    assert_eq!(refresh(&BROKEN), Some(Refresh::Done));
-    assert_eq!(
-        refresh(&AgentReport("True", "False", "no memory", BROKEN.3)),
-        Some(Refresh::Needed)
-    );
-    assert_eq!(refresh(&WELL), Some(Refresh::Done));
+    let mut hub = Hub::new();
+    let no_memory = AgentReport("True", "False", "no memory", BROKEN.3);
+    // Argo CD has created the work itself.
+    for (report, refresh) in [
+        (WELL, Refresh::Unchanged),
+        (BROKEN, Refresh::Done),
+        (no_memory, Refresh::Needed),
+        (WELL, Refresh::Done),
+    ] {
+        let affected = hub.0.apply(work_of("shop", "eu1/shop", &report));
+        assert_eq!(affected[0].refresh, refresh, "{}", report.2);
+    }
 }
 
 #[test]
 fn work_becomes_degraded_by_time_alone() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let object_ref = ObjectRef::new("eu1", "shop");
-    cache.apply(work(
-        &object_ref,
-        &tracked("shop", &object_ref),
-        &AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z"),
-    ));
-    assert_eq!(
-        (
-            cache.count(HealthStatus::Progressing),
-            cache.count(HealthStatus::Degraded)
-        ),
-        (1, 0)
-    );
+    let mut hub = Hub::new();
+    let counts = |hub: &Hub| [HealthStatus::Progressing, HealthStatus::Degraded].map(|health| hub.0.count(health));
+    hub.apply(work_of("shop", "eu1/shop", &NO_MATCH));
+    assert_eq!(counts(&hub), [1, 0]);
     let then: Timestamp = "2026-06-01T12:00:50Z".parse().expect("a time");
-    assert_eq!(cache.next_deadline(), Some(then));
-    assert_eq!(cache.tick(now()), []);
-    let affected = cache.tick(then);
+    assert_eq!(hub.0.next_deadline(), Some(then));
+    assert_eq!(hub.0.tick(now()), []);
+    let affected = hub.0.tick(then);
     assert_eq!(names(&affected), ["argocd/shop"]);
     assert_eq!(affected[0].refresh, Refresh::Needed);
-    assert_eq!(
-        (
-            cache.count(HealthStatus::Progressing),
-            cache.count(HealthStatus::Degraded)
-        ),
-        (0, 1)
-    );
-    assert_eq!((cache.next_deadline(), cache.tick(then)), (None, Vec::new()));
+    assert_eq!(counts(&hub), [0, 1]);
+    assert_eq!((hub.0.next_deadline(), hub.0.tick(then)), (None, Vec::new()));
 }
 
 #[test]
 fn clock_jump_expires_deadlines_until_the_next_report() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let object_ref = ObjectRef::new("eu1", "shop");
-    let waits = || {
-        let report = AgentReport("False", "True", "no match", "2026-06-01T11:59:50Z");
-        work(&object_ref, &tracked("shop", &object_ref), &report)
-    };
+    let mut hub = Hub::new();
     let [back, ahead]: [Timestamp; 2] =
         ["1970-01-01T00:00:00Z", "2199-01-01T00:00:00Z"].map(|time| time.parse().expect("a time"));
-    cache.apply(waits());
-    let foreseen = cache.next_deadline();
+    hub.apply(work_of("shop", "eu1/shop", &NO_MATCH));
+    let foreseen = hub.0.next_deadline();
     assert!(foreseen.is_some());
-    assert_eq!((cache.tick(back), cache.next_deadline()), (Vec::new(), foreseen));
-    assert_eq!(names(&cache.tick(ahead)), ["argocd/shop"]);
-    assert_eq!(cache.count(HealthStatus::Degraded), 1);
+    assert_eq!((hub.0.tick(back), hub.0.next_deadline()), (Vec::new(), foreseen));
+    assert_eq!(names(&hub.0.tick(ahead)), ["argocd/shop"]);
+    assert_eq!(hub.0.count(HealthStatus::Degraded), 1);
     for time in [back, now(), ahead] {
-        assert_eq!((cache.tick(time), cache.next_deadline()), (Vec::new(), None));
+        assert_eq!((hub.0.tick(time), hub.0.next_deadline()), (Vec::new(), None));
     }
-    assert_eq!(names(&cache.apply(waits())), ["argocd/shop"]);
+    assert_eq!(hub.apply(work_of("shop", "eu1/shop", &NO_MATCH)), ["argocd/shop"]);
     assert_eq!(
-        (cache.count(HealthStatus::Progressing), cache.next_deadline()),
+        (hub.0.count(HealthStatus::Progressing), hub.0.next_deadline()),
         (1, foreseen)
     );
 }
 
 #[test]
 fn relist_removes_missing_works() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let [one, other] = ["one", "other"].map(|name| ObjectRef::new("eu1", name));
-    for object_ref in [&one, &other] {
-        cache.apply(work(object_ref, &tracked(&object_ref.name, object_ref), &WELL));
+    let mut hub = Hub::new();
+    for name in ["one", "other"] {
+        hub.deliver(name, "eu1", "");
     }
-    let affected = cache.apply(Change::objects::<Work>(
-        Kind::Works,
-        Update::Listed(HashSet::from([one])),
-    ));
-    assert_eq!(names(&affected), ["argocd/other"]);
-    assert_eq!(cache.count(HealthStatus::Healthy), 1);
+    assert_eq!(hub.apply(listed(Kind::Works, &["eu1/one"])), ["argocd/other"]);
+    assert_eq!(hub.0.count(HealthStatus::Healthy), 1);
 }
 
 #[test]
 fn changed_tracking_method_reassigns_works() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let object_ref = ObjectRef::new("eu1", "shop");
-    let marks = tracked("shop", &object_ref);
-    cache.apply(work(&object_ref, &marks, &WELL));
-    let labelled = ObjectRef::new("eu1", "cart");
-    let marks = r#""labels":{"app.kubernetes.io/instance":"cart"}"#;
-    cache.apply(work(&labelled, marks, &WELL));
-    assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
-    let by_label = Tracking::configured(|key| (key == "application.resourceTrackingMethod").then_some("label"));
-    let affected = cache.apply(Change::setting(Some(by_label.clone())));
-    assert_eq!(names(&affected), ["argocd/cart", "argocd/shop"]);
-    assert_eq!(
-        (works(&cache, "argocd/shop").len(), works(&cache, "argocd/cart").len()),
-        (0, 1)
-    );
-    assert_eq!(cache.apply(Change::setting(Some(by_label))), []);
-    cache.apply(Change::setting::<Tracking>(None));
-    assert_eq!(works(&cache, "argocd/shop"), ["eu1/shop"]);
+    let mut hub = Hub::new();
+    let counts = |hub: &Hub| ["argocd/shop", "argocd/cart"].map(|application| hub.works(application).len());
+    hub.apply(work_of("shop", "eu1/shop", &WELL));
+    let label = r#""labels":{"app.kubernetes.io/instance":"cart"}"#;
+    hub.apply(work(&at("eu1/cart"), label, &WELL));
+    assert_eq!(counts(&hub), [1, 0]);
+    assert_eq!(hub.apply(by_label()), ["argocd/cart", "argocd/shop"]);
+    assert_eq!(counts(&hub), [0, 1]);
+    assert_eq!(hub.apply(by_label()), [""; 0]);
+    hub.apply(listed(Kind::Config, &[]));
+    assert_eq!(counts(&hub), [1, 0]);
 }
 
 #[test]
 fn shared_object_concerns_only_the_applications_that_deliver_it() {
-    let mut cache = Cache::new("argocd")
-        .with_mappers(mappers(CONTROLLERS))
-        .with_shared_objects();
-    let mut deliver = |application: &str, cluster: &str, marks: &str| {
-        let object_ref = ObjectRef::new(cluster, application);
-        let marks = format!("{}{marks}", tracked(application, &object_ref));
-        names(&cache.apply(work(&object_ref, &marks, &WELL)))
-    };
-    assert_eq!(deliver("a", "eu1", ""), ["argocd/a"]);
-    assert_eq!(deliver("b", "eu2", ""), ["argocd/b"], "another cluster");
-    assert_eq!(deliver("c", "eu1", ""), ["argocd/a", "argocd/c"]);
-    assert_eq!(
-        deliver("c", "eu1", r#","resourceVersion":"2""#),
-        [""; 0],
-        "the objects are the same"
-    );
+    let mut hub = Hub::with_shared_objects();
+    assert_eq!(hub.deliver("a", "eu1", ""), ["argocd/a"]);
+    assert_eq!(hub.deliver("b", "eu2", ""), ["argocd/b"], "another cluster");
+    assert_eq!(hub.deliver("c", "eu1", ""), ["argocd/a", "argocd/c"]);
+    let written = r#","resourceVersion":"2""#;
+    assert_eq!(hub.deliver("c", "eu1", written), [""; 0], "the objects are the same");
     let going = r#","deletionTimestamp":"2026-06-01T12:00:00Z""#;
-    assert_eq!(deliver("c", "eu1", going), ["argocd/a", "argocd/c"]);
-    assert_eq!(deliver("a", "eu1", going), ["argocd/a"]);
+    assert_eq!(hub.deliver("c", "eu1", going), ["argocd/a", "argocd/c"]);
+    assert_eq!(hub.deliver("a", "eu1", going), ["argocd/a"]);
 }
 
 #[test]
 fn counts_only_works_of_applications() {
-    let mut cache = Cache::new("argocd");
-    let shop = ObjectRef::new("eu1", "shop");
-    cache.apply(work(&shop, &tracked("shop", &shop), &WELL));
-    let addon = ObjectRef::new("eu1", "addon-agent-deploy");
-    cache.apply(work(
-        &addon,
-        r#""labels":{"open-cluster-management.io/addon-name":"a"}"#,
-        &WELL,
-    ));
+    let mut hub = Hub::new();
+    hub.apply(work_of("shop", "eu1/shop", &WELL));
+    let of_addon = r#""labels":{"open-cluster-management.io/addon-name":"a"}"#;
+    hub.apply(work(&at("eu1/addon-agent-deploy"), of_addon, &WELL));
     let generated = ObjectRef::new("eu1", &set_of("shop"));
-    cache.apply(work(&generated, &of_set(&format!("fleet.{}", set_of("shop"))), &WELL));
-    assert_eq!(cache.count(HealthStatus::Healthy), 2);
-    cache.apply(Change::setting(Some(Tracking::configured(|key| {
-        (key == "installationID").then_some("other")
-    }))));
-    assert_eq!(cache.count(HealthStatus::Healthy), 1, "the mark is of another Argo CD");
-    for object_ref in [shop, addon, generated] {
-        cache.apply(Change::objects::<Work>(Kind::Works, Update::Deleted(object_ref)));
-    }
-    assert_eq!(cache.count(HealthStatus::Healthy), 0);
+    hub.apply(work(&generated, &of_set(&format!("fleet.{}", set_of("shop"))), &WELL));
+    assert_eq!(hub.0.count(HealthStatus::Healthy), 2);
+    hub.apply(tracking("installationID", "other"));
+    assert_eq!(hub.0.count(HealthStatus::Healthy), 1, "the mark is of another Argo CD");
+    hub.apply(listed(Kind::Works, &[]));
+    assert_eq!(hub.0.count(HealthStatus::Healthy), 0);
 }
 
 #[test]
 fn heartbeats_request_nothing() {
-    let mut cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-    let mut update = |kind: Kind, name: &str, version: u32, status: &str| {
-        let text = format!(
-            r#"{{"metadata":{{"uid":"u","name":"{name}","namespace":"argocd","resourceVersion":"{version}"}},"status":{status}}}"#
-        );
-        let object = Object::from_json(kind, &text).expect("an object");
-        cache
-            .apply(Change::objects(
-                kind,
-                Update::Set(ObjectRef::new("argocd", name), object),
-            ))
-            .len()
+    let mut hub = Hub::new();
+    let mut update = |kind: Kind, name: &str, version: &str, status: serde_json::Value| {
+        let metadata = json!({"uid": "u", "name": name, "namespace": "argocd", "resourceVersion": version});
+        hub.apply(stored(kind, &json!({"metadata": metadata, "status": status})))
     };
     let ready = |time: &str| {
-        format!(r#"{{"addresses":[],"conditions":[{{"type":"Ready","status":"True","lastHeartbeatTime":"{time}"}}]}}"#)
+        let condition = json!({"type": "Ready", "status": "True", "lastHeartbeatTime": time});
+        json!({"addresses": [], "conditions": [condition]})
     };
-    update(Kind::Nodes, "node", 1, &ready("1"));
-    assert_eq!(update(Kind::Nodes, "node", 2, &ready("2")), 0);
-    update(Kind::Deployments, "argocd-agent-principal", 3, "{}");
-    let counts = r#"{"replicas":1,"conditions":[]}"#;
-    assert_eq!(update(Kind::Deployments, "argocd-agent-principal", 4, counts), 0);
-    let version = cache
-        .object(Kind::Nodes, &ObjectRef::new("argocd", "node"))
-        .map(|it| &*it.version);
+    update(Kind::Nodes, "node", "1", ready("1"));
+    assert_eq!(update(Kind::Nodes, "node", "2", ready("2")), [""; 0]);
+    update(Kind::Deployments, "argocd-agent-principal", "3", json!({}));
+    let counts = json!({"replicas": 1, "conditions": []});
+    assert_eq!(
+        update(Kind::Deployments, "argocd-agent-principal", "4", counts),
+        [""; 0]
+    );
+    let version = hub.0.object(Kind::Nodes, &at("argocd/node")).map(|it| &*it.version);
     assert_eq!(version, Some("2"), "a write must name the current version");
 }
 
 #[test]
 fn object_of_many_applications_concerns_few_of_them_at_a_time() {
-    let mut cache = Cache::new("argocd")
-        .with_mappers(mappers(CONTROLLERS))
-        .with_shared_objects();
-    let mut requests = 0;
-    for number in 0..1000 {
-        let name = format!("app-{number:04}");
-        let object_ref = ObjectRef::new("eu1", &name);
-        requests += cache
-            .apply(work(&object_ref, &tracked(&name, &object_ref), &WELL))
-            .len();
-    }
+    let mut hub = Hub::with_shared_objects();
+    let applications = (0..1000).map(|number| format!("app-{number:04}"));
+    let requests: usize = applications.map(|name| hub.deliver(&name, "eu1", "").len()).sum();
     assert!(requests <= 1010, "{requests} requests for 1,000 works");
-    let last = ObjectRef::new("eu1", "app-0999");
-    let shown = cache.shared_objects(
-        &last,
-        cache.work(Kind::Works, &last).expect("it is known"),
-        &ObjectRef::new("argocd", "app-0999"),
-    );
-    assert_eq!(
-        shown.keys().map(|it| &*it.name).collect::<Vec<_>>(),
-        ["app-0000", "app-0001"]
-    );
+    let last = at("eu1/app-0999");
+    let work = hub.0.work(Kind::Works, &last).expect("it is known");
+    let shown = hub.0.shared_objects(&last, work, &at("argocd/app-0999"));
+    let names: Vec<_> = shown.keys().map(|it| &*it.name).collect();
+    assert_eq!(names, ["app-0000", "app-0001"]);
 }

@@ -51,22 +51,29 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
+/// Returns an action on an object with these writes.
+fn action(object_ref: &ObjectRef, writes: Vec<Write>) -> Action {
+    Action::new(involved(object_ref), writes, None)
+}
+
+fn involved(object_ref: &ObjectRef) -> InvolvedObject {
+    let is_cluster = object_ref.namespace.is_empty();
+    let resource = if is_cluster { &CLUSTERS } else { &APPLICATIONS };
+    InvolvedObject::new(resource, object_ref.clone(), "uid".into())
+}
+
+fn patch(object_ref: &ObjectRef) -> Write {
+    Write::patch(involved(object_ref).resource, object_ref.clone(), json!({}))
+}
+
 /// Requests one write and an Event for each object.
 fn write_once(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
     LOOKS.set(LOOKS.get() + 1);
     assert_ne!(&*object_ref.name, "defect", "it cannot be looked at");
-    let resource = if object_ref.namespace.is_empty() {
-        &CLUSTERS
-    } else {
-        &APPLICATIONS
-    };
     let is_written = WRITTEN.with_borrow(|written| written.contains(&*object_ref.name));
-    (!is_written).then(|| {
-        Action::new(
-            InvolvedObject::new(resource, object_ref.clone(), "uid".into()),
-            vec![Write::patch(resource, object_ref.clone(), json!({}))],
-            vec![Event::normal("Written", object_ref.to_string())],
-        )
+    (!is_written).then(|| Action {
+        events: vec![Event::normal("Written", object_ref.to_string())],
+        ..action(object_ref, vec![patch(object_ref)])
     })
 }
 
@@ -269,7 +276,7 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();
-    let involved = InvolvedObject::new(&APPLICATIONS, due.object_ref.clone(), "uid".into());
+    let involved = involved(&due.object_ref);
     let running = Running {
         reconciled: Some((0, due, involved)),
         task,
@@ -404,10 +411,8 @@ async fn take_over_repeats_no_refresh() {
     /// Requests a refresh of each stale object.
     fn refresh(_: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
         context.stale.then(|| Action {
-            involved_object: InvolvedObject::new(&APPLICATIONS, object_ref.clone(), "uid".into()),
-            writes: vec![Write::patch(&APPLICATIONS, object_ref.clone(), json!({}))],
             refresh: true,
-            events: Vec::new(),
+            ..action(object_ref, vec![patch(object_ref)])
         })
     }
     static REFRESH: Controller = controller("applications", Kind::Applications, refresh);
@@ -434,17 +439,8 @@ async fn take_over_repeats_no_refresh() {
 async fn lost_lease_stops_an_action_between_its_writes() {
     fn write_three(_: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
         let create = |name: &str| Write::create(&APPLICATIONS, ObjectRef::new(&object_ref.namespace, name), json!({}));
-        (!object_ref.name.is_empty()).then(|| {
-            Action::new(
-                InvolvedObject::new(&APPLICATIONS, object_ref.clone(), "uid".into()),
-                vec![
-                    Write::patch(&APPLICATIONS, object_ref.clone(), json!({})),
-                    create("a"),
-                    create("b"),
-                ],
-                None,
-            )
-        })
+        let writes = || vec![patch(object_ref), create("a"), create("b")];
+        (!object_ref.name.is_empty()).then(|| action(object_ref, writes()))
     }
     static THREE: Controller = controller("applications", Kind::Applications, write_three);
     let (sender, leads) = watch::channel(true);

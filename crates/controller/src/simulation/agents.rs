@@ -6,27 +6,14 @@ mod handover;
 mod renewal;
 mod requested;
 mod safety;
+mod secrets;
 mod versions;
 
 use super::*;
-use crate::simulation::{Hub, acm, all, fake_ocm};
-use argocd_agent::reconcile::{ADDON, HUB};
 use assignment::GitOpsClusterRef;
-use fake_ocm::{addon_of, bringing, management, of_argocd};
-use hub_state::cache::Change;
-use hub_state::cluster_secret::ClusterSecret;
-use hub_state::model::{Availability, GitOpsCluster, Kind, OPEN};
+use fake_ocm::{addon_of, bringing, management};
 use jiff::SignedDuration;
-use runtime::store::Update;
-use serde_json::json;
 use std::collections::HashSet;
-
-/// The managed clusters.
-const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
-
-fn some() -> ObjectRef {
-    of_argocd("some")
-}
 
 fn days(days: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * days)
@@ -40,8 +27,17 @@ fn position(written: &[String], what: &str) -> usize {
 
 impl Hub {
     fn taken(&self) -> Vec<&str> {
-        let taken = &self.ocm.as_ref().expect("it plays").taken;
+        let taken = &self.ocm.taken;
         taken.iter().map(String::as_str).collect()
+    }
+
+    /// Lets the GitOpsCluster `other` install agents on these clusters.
+    fn add_other(&mut self, clusters: &[&str], spec: &Value) -> ObjectRef {
+        let other = of_argocd("other");
+        self.select_for(&of_argocd("others"), clusters);
+        self.write(&other, spec);
+        self.settle();
+        other
     }
 
     fn is_at_rest(&mut self) {
@@ -56,17 +52,11 @@ impl Hub {
         let all = all.map(|((_, object_ref), _)| object_ref.to_string());
         all.chain(self.secrets.keys().cloned()).collect()
     }
-
-    /// Opens Argo CD's namespace to GitOpsClusters of other namespaces, or closes it.
-    fn open(&mut self, is_open: bool) {
-        let namespace = json!({"metadata": {"labels": {OPEN: is_open.to_string()}}});
-        self.put(Kind::Namespace, &ObjectRef::new("", "argocd"), Some(namespace));
-    }
 }
 
 #[test]
 fn writes_placement_decisions_before_the_add_on() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     hub.write(&all(), &bringing("some", &[]));
     let written = hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
@@ -89,16 +79,12 @@ fn writes_placement_decisions_before_the_add_on() {
         .filter(|text| !text.starts_with("status argocd/"))
         .count();
     assert_eq!(counted, texts.len(), "once each: {written:#?}");
-    assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), Some(1));
+    assert_eq!(hub.ocm.restarts, 1);
     hub.is_at_rest();
-    hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
+    hub.select(&["eu1", "eu2", "eu3"]);
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
-    assert_eq!(
-        hub.ocm.as_ref().map(|it| it.restarts),
-        Some(1),
-        "whoever joins needs no other principal"
-    );
+    assert_eq!(hub.ocm.restarts, 1, "whoever joins needs no other principal");
     hub.is_at_rest();
 }
 
@@ -129,25 +115,25 @@ fn creates_a_new_template_before_deleting_the_old_one() {
 type Doubt = fn(&mut Hub);
 
 const DOUBTS: [(&str, Doubt); 8] = [
-    ("a decision is gone", |hub| hub.set_decisions(&some(), None)),
-    ("nothing is decided", |hub| hub.select_for(&some(), &[])),
+    ("a decision is gone", |hub| hub.decide(&some(), 1, None)),
+    ("nothing is decided", |hub| hub.select(&[])),
     ("the Placement says more", |hub| {
-        hub.set_decisions(&some(), Some(&["eu1"]));
+        hub.decide(&some(), 1, Some(&["eu1"]));
     }),
     ("the Placement says less", |hub| {
         hub.set_selected_count(&some(), Some(1));
     }),
     ("the Placement is gone", |hub| hub.set_selected_count(&some(), None)),
     ("all of it is gone", |hub| {
-        hub.set_decisions(&some(), None);
+        hub.decide(&some(), 1, None);
         hub.set_selected_count(&some(), None);
     }),
     ("a cluster is unreachable", |hub| {
-        hub.join("eu2", Availability::Unknown);
-        hub.select_for(&some(), &["eu1"]);
+        hub.availability("eu2", Availability::Unknown);
+        hub.select(&["eu1"]);
     }),
     ("no GitOpsCluster is listed", |hub| {
-        hub.list_none::<GitOpsCluster>(Kind::GitOpsClusters);
+        hub.list_none(Kind::GitOpsClusters);
     }),
 ];
 
@@ -164,8 +150,8 @@ fn uncertain_selection_keeps_every_agent() {
         assert_eq!(hub.with_addon(), ["eu1", "eu2"], "{why}");
         assert_eq!(hub.kept(Kind::AgentWorks).len(), works, "{why}");
         hub.restart_controller();
-        hub.join("eu2", Availability::Available);
-        hub.select_for(&some(), &["eu1", "eu2"]);
+        hub.availability("eu2", Availability::Available);
+        hub.select(&["eu1", "eu2"]);
         hub.settle();
         assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]), "{why}");
         hub.is_at_rest();
@@ -174,7 +160,7 @@ fn uncertain_selection_keeps_every_agent() {
 
 #[test]
 fn closing_a_namespace_removes_no_agent() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     let (far, placement) = (ObjectRef::new("team", "far"), ObjectRef::new("team", "some"));
     hub.open(true);
     hub.select_for(&placement, &["eu3"]);
@@ -185,7 +171,7 @@ fn closing_a_namespace_removes_no_agent() {
     hub.open(false);
     hub.settle();
     hub.select_for(&placement, &["eu2"]);
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu3"], "the other one is served");
     hub.is_at_rest();
@@ -200,11 +186,11 @@ fn deselected_cluster_loses_its_agent_and_its_works() {
     for is_silent_first in [false, true] {
         let mut hub = Hub::with_all_agents();
         if is_silent_first {
-            hub.join("eu2", Availability::Unknown);
+            hub.availability("eu2", Availability::Unknown);
         }
-        hub.select_for(&some(), &["eu1"]);
+        hub.select(&["eu1"]);
         hub.settle();
-        hub.join("eu2", Availability::Available);
+        hub.availability("eu2", Availability::Available);
         hub.settle();
         assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1"], vec!["eu2"]));
         let works = hub.kept(Kind::AgentWorks);
@@ -219,7 +205,7 @@ fn deselected_cluster_loses_its_agent_and_its_works() {
 
 #[test]
 fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     let theirs = renewal::server(&renewal::other_authority(), hub.now, 30);
     hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
     hub.write(&all(), &bringing("some", &[]));
@@ -272,10 +258,7 @@ fn deleting_the_last_gitopscluster_with_invalid_agent_settings_deletes_our_objec
 #[test]
 fn gitopscluster_with_invalid_agent_settings_keeps_shared_objects_and_delays_no_deletion() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&other, &bringing("others", &[]));
-    hub.settle();
+    let other = hub.add_other(&["eu3"], &bringing("others", &[]));
     hub.write(&other, &invalid("others"));
     hub.settle();
     hub.delete(&all());
@@ -317,9 +300,7 @@ fn gitopscluster_that_became_invalid_before_it_had_agents_delays_no_deletion() {
     let mut hub = Hub::with_all_agents();
     let other = of_argocd("other");
     hub.write(&other, &invalid("others"));
-    hub.objects.get_mut(&other).expect("it is there")["metadata"]["finalizers"] =
-        json!([ocm::gitops_cluster::finalizer("argocd")]);
-    hub.written(&other);
+    hub.finalize(&other, &[&ocm::gitops_cluster::finalizer("argocd")]);
     hub.settle();
     hub.delete(&all());
     hub.settle();
@@ -340,7 +321,7 @@ fn controller_of_another_argo_cd_removes_no_agents() {
             hub.write(&all(), &acm(&json!({})));
         }
         // It sees everything but the Secrets of the other namespace.
-        hub.list_none::<ClusterSecret>(Kind::Secrets);
+        hub.list_none(Kind::Secrets);
         hub.affected.clear();
         hub.serve("gitops");
         assert_eq!(hub.reconcile_all(), [""; 0], "deleted: {is_deleted}");
@@ -366,8 +347,7 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     hub.write(&all(), &spec);
     // The other controller takes it over.
     let finalizers = ["argocd", "gitops"].map(ocm::gitops_cluster::finalizer);
-    hub.objects.get_mut(&all()).expect("it is there")["metadata"]["finalizers"] = json!(finalizers);
-    hub.written(&all());
+    hub.finalize(&all(), &finalizers.each_ref().map(String::as_str));
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
     assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([finalizers[1]]));
@@ -377,7 +357,7 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
 #[test]
 fn enqueues_the_owner_of_objects_on_deselected_clusters() {
     let mut hub = Hub::with_all_agents();
-    hub.set_decisions(&some(), None);
+    hub.decide(&some(), 1, None);
     hub.settle();
     hub.secret("cluster-eu1", None);
     for (kind, object_ref) in [
@@ -457,7 +437,7 @@ fn install_theirs(hub: &mut Hub, clusters: &[&str]) {
 
 #[test]
 fn takes_over_argocd_pull_integration_without_a_gap() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     install_theirs(&mut hub, &["eu1", "eu2"]);
     hub.write(&all(), &bringing("some", &[]));
     let written = hub.settle();
@@ -479,7 +459,7 @@ fn takes_over_argocd_pull_integration_without_a_gap() {
 
 #[test]
 fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     install_theirs(&mut hub, &["eu1", "eu3"]);
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
@@ -492,7 +472,7 @@ fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     let [_, _, message] = hub.condition_of(&all(), "ManagedClusterAddOnsReady");
     assert!(message.contains("no GitOpsCluster selects eu3"), "{message}");
     hub.is_at_rest();
-    hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
+    hub.select(&["eu1", "eu2", "eu3"]);
     hub.settle();
     assert_eq!(strategy(&hub), "Placements");
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2", "eu3"], vec![]));

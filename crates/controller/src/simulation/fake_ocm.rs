@@ -2,9 +2,7 @@
 //! of the ClusterManagementAddOn, deletes others at once, and applies works. It panics if the add-on is removed from a cluster
 //! that was not given up for certain.
 
-use super::{AGENT_SECRETS, Hub, merge};
-use crate::controllers::CONTROLLERS;
-use argocd_agent::reconcile::{ADDON, HUB, REQUESTS, WORKS};
+use super::Hub;
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
@@ -12,21 +10,19 @@ use der::asn1::BitString;
 use der::oid::db::rfc5912::ECDSA_WITH_SHA_256;
 use der::pem::{LineEnding, encode_string};
 use der::{Decode, Encode};
-use hub_state::cache::Cache;
-use hub_state::model::{Availability, GitOpsCluster, Kind, TlsSecret};
-use hub_state::reconcile::Controller;
-use hub_state::reconcile::mappers;
+use hub_state::model::{Availability, GitOpsCluster, Kind};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use pki::{NEXT_KEY, Recipe, TLS_CERTIFICATE, TLS_KEY};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use runtime::action::{Verb, Write};
+use runtime::action::Write;
 use runtime::writer::read_authority;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::{LazyLock, Mutex};
 use x509_cert::attr::Attributes;
 use x509_cert::request::{CertReq, CertReqInfo, Version};
@@ -49,9 +45,6 @@ pub(crate) struct Ocm {
     pub(crate) stuck: BTreeSet<String>,
 }
 
-/// The controllers of agents, except those of GitOpsClusters and Secrets.
-static AGENT_CONTROLLERS: [&Controller; 5] = [&HUB, &ADDON, &WORKS, &REQUESTS, &AGENT_SECRETS];
-
 /// The generated data, by the keys of a Secret.
 type Generated = BTreeMap<&'static str, Option<Vec<u8>>>;
 
@@ -62,20 +55,23 @@ static GENERATED: LazyLock<Mutex<HashMap<String, Generated>>> = LazyLock::new(Mu
 const CA_GRID: SignedDuration = SignedDuration::from_hours(10 * 24);
 
 /// Returns a new CA, as [`pki::make`] generates it, at a time of the grid; `number` tells the CAs of a history apart.
-fn authority_on_grid(not_before: Timestamp, not_after: Timestamp, number: usize) -> Generated {
+fn authority_on_grid(validity: &Range<Timestamp>, number: usize) -> Generated {
+    let Range {
+        start: not_before,
+        end: not_after,
+    } = *validity;
     let early = not_before.as_second() % CA_GRID.as_secs() + i64::try_from(number).expect("a small number");
     let early = SignedDuration::from_secs(early);
     let (not_before, not_after) = (not_before - early, not_after - early);
     generate_once(&Recipe::Authority {
         common_name: pki::authority_name(not_before),
-        not_before,
-        not_after,
+        validity: not_before..not_after,
     })
 }
 
 /// Returns the next CA beside the one in a Secret.
-fn next_authority(not_before: Timestamp, not_after: Timestamp, secret: &Value) -> Generated {
-    let mut made = authority_on_grid(not_before, not_after, 0);
+fn next_authority(validity: &Range<Timestamp>, secret: &Value) -> Generated {
+    let mut made = authority_on_grid(validity, 0);
     let mut bundle = ByteString::deserialize(&secret["data"][TLS_CERTIFICATE])
         .expect("a CA")
         .0;
@@ -119,6 +115,10 @@ pub(crate) fn of_argocd(name: &str) -> ObjectRef {
     ObjectRef::new("argocd", name)
 }
 
+pub(crate) fn some() -> ObjectRef {
+    of_argocd("some")
+}
+
 pub(crate) fn addon_of(cluster: &str) -> ObjectRef {
     ObjectRef::new(cluster, names::ADDON)
 }
@@ -128,63 +128,12 @@ pub(crate) fn management() -> ObjectRef {
 }
 
 impl Hub {
-    /// Creates a hub with the managed clusters eu1, eu2 and eu3, the Placement `some`, which selects the first two, and the
-    /// principal.
-    pub(crate) fn with_ocm() -> Self {
-        let mut hub = Self::new();
-        hub.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-        hub.affected.clear();
-        hub.ocm = Some(Ocm::default());
-        for cluster in ["eu1", "eu2", "eu3"] {
-            hub.join(cluster, Availability::Available);
-        }
-        hub.select_for(&of_argocd("some"), &["eu1", "eu2"]);
-        let principal = of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]);
-        let service = json!({"metadata": {}, "spec": {"type": "LoadBalancer", "ports": [{"port": 443}]},
-            "status": {"loadBalancer": {"ingress": [{"hostname": "hub.example.com"}]}}});
-        hub.put(Kind::Services, &principal, Some(service));
-        let deployment = json!({"metadata": {}, "spec": {"template": {"metadata": {}}}});
-        hub.put(Kind::Deployments, &principal, Some(deployment));
-        hub
-    }
-
     /// Creates a hub with agents on the clusters of that Placement, completely reconciled.
     pub(crate) fn with_all_agents() -> Self {
-        let mut hub = Self::with_ocm();
+        let mut hub = Self::new();
         hub.write(&super::all(), &bringing("some", &[]));
         hub.settle();
         hub
-    }
-
-    /// Returns the objects of a kind.
-    pub(crate) fn kept(&self, kind: Kind) -> Vec<(&ObjectRef, &Value)> {
-        let all = self.existing.iter();
-        all.filter(|((other, _), _)| *other == kind)
-            .map(|((_, object_ref), it)| (object_ref, it))
-            .collect()
-    }
-
-    pub(crate) fn get(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Value> {
-        self.existing.get(&(kind, object_ref.clone()))
-    }
-
-    /// Changes an object by a merge patch.
-    pub(crate) fn edit(&mut self, kind: Kind, object_ref: &ObjectRef, patch: &Value) {
-        let mut object = self.get(kind, object_ref).expect("it is there").clone();
-        merge(&mut object, patch);
-        self.put(kind, object_ref, Some(object));
-    }
-
-    /// Sets the reachability of a managed cluster.
-    pub(crate) fn join(&mut self, cluster: &str, availability: Availability) {
-        let status = match availability {
-            Availability::Available => "True",
-            Availability::Unknown => "Unknown",
-            Availability::Unavailable => "False",
-        };
-        let condition = json!({"type": "ManagedClusterConditionAvailable", "status": status});
-        let object = json!({"metadata": {"labels": {}}, "status": {"conditions": [condition]}});
-        self.put(Kind::Clusters, &ObjectRef::new("", cluster), Some(object));
     }
 
     /// Deletes a managed cluster. OCM deletes the ManifestWorks in its namespace too.
@@ -201,28 +150,6 @@ impl Hub {
         self.play();
     }
 
-    /// Sets the decisions of a Placement of users, independent of its status.
-    pub(crate) fn set_decisions(&mut self, placement: &ObjectRef, clusters: Option<&[&str]>) {
-        let object_ref = ObjectRef::new(&placement.namespace, &format!("{}-decision-1", placement.name));
-        let decision = clusters.map(|clusters| {
-            let all: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
-            let labels = json!({"cluster.open-cluster-management.io/placement": &*placement.name});
-            json!({"metadata": {"labels": labels}, "status": {"decisions": all}})
-        });
-        self.put(Kind::Decisions, &object_ref, decision);
-    }
-
-    /// Sets the number of clusters in the status of a Placement of users, or deletes it.
-    pub(crate) fn set_selected_count(&mut self, placement: &ObjectRef, selected: Option<usize>) {
-        let object = selected.map(|selected| json!({"metadata": {}, "status": {"numberOfSelectedClusters": selected}}));
-        self.put(Kind::Placements, placement, object);
-    }
-
-    pub(crate) fn select_for(&mut self, placement: &ObjectRef, clusters: &[&str]) {
-        self.set_decisions(placement, Some(clusters));
-        self.set_selected_count(placement, Some(clusters.len()));
-    }
-
     /// Returns the clusters with the add-on.
     pub(crate) fn with_addon(&self) -> Vec<&str> {
         self.kept(Kind::AddOns)
@@ -231,140 +158,29 @@ impl Hub {
             .collect()
     }
 
-    /// Returns the certificates in the CA's Secret.
-    pub(crate) fn ca(&self) -> &TlsSecret {
-        self.cache.certificate(names::CA_SECRET).expect("it is there")
-    }
-
-    /// Advances the time and reconciles what is due.
-    pub(crate) fn advance_to(&mut self, now: Timestamp) -> Vec<String> {
-        self.now = now;
-        let due = self.waits.iter().filter(|(_, at)| **at <= now);
-        let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
-        for (controller, object_ref) in due {
-            self.waits.remove(&(controller, object_ref.clone()));
-            self.affected.push((AGENT_CONTROLLERS[controller].kind, object_ref));
-        }
-        self.settle()
-    }
-
-    /// Starts another controller on the hub.
-    pub(crate) fn restart_controller(&mut self) -> Vec<String> {
-        self.cache = Cache::new("argocd").with_mappers(mappers(CONTROLLERS));
-        self.waits.clear();
-        self.affected.clear();
-        for ((kind, object_ref), object) in self.existing.clone() {
-            self.handle_event(kind, &object_ref, Some(&object));
-        }
-        for (name, secret) in self.secrets.clone() {
-            self.handle_event(Kind::Secrets, &of_argocd(&name), Some(&secret));
-        }
-        for (object_ref, object) in self.objects.clone() {
-            self.handle_event(Kind::GitOpsClusters, &object_ref, Some(&object));
-        }
-        self.reconcile_all()
-    }
-
-    /// Reconciles all objects, as may happen at any time.
-    pub(crate) fn reconcile_all(&mut self) -> Vec<String> {
-        let mut all = vec![(Kind::Namespace, ObjectRef::new("", "argocd"))];
-        all.extend(
-            self.objects
-                .keys()
-                .map(|object_ref| (Kind::GitOpsClusters, object_ref.clone())),
-        );
-        for (kind, object_ref) in self.existing.keys() {
-            match kind {
-                Kind::Clusters => all.push((Kind::Clusters, object_ref.clone())),
-                Kind::Requests => all.push((Kind::Requests, object_ref.clone())),
-                _ => {}
-            }
-        }
-        self.affected.extend(all);
-        self.settle()
-    }
-
-    /// Reconciles this number of queued objects.
-    pub(crate) fn settle_steps(&mut self, looks: usize) {
-        for _ in 0..looks {
-            if let Some((kind, object_ref)) = self.affected.pop() {
-                self.reconcile_one(kind, &object_ref);
-                self.reconcile_agents(kind, &object_ref);
-            }
-        }
-    }
-
-    /// Reconciles one object with the controllers of agents, and returns the writes.
-    pub(super) fn reconcile_agents(&mut self, kind: Kind, object_ref: &ObjectRef) -> Vec<String> {
-        let mut written = Vec::new();
-        if self.ocm.is_none() {
-            return written;
-        }
-        let settings = self.settings();
-        let context = hub_state::testing::context(self.now, &settings);
-        for (number, controller) in AGENT_CONTROLLERS
-            .iter()
-            .enumerate()
-            .filter(|(_, controller)| controller.kind == kind)
-        {
-            let Some(action) = (controller.reconcile)(&self.cache, object_ref, &context) else {
-                let key = (number, object_ref.clone());
-                match (controller.requeue_after)(&self.cache, object_ref, &context) {
-                    Some(at) => self.waits.insert(key, at),
-                    None => self.waits.remove(&key),
-                };
-                continue;
-            };
-            self.events.extend(action.events.into_iter().map(|event| event.message));
-            patch_each_version_once(&action.writes);
-            for write in action.writes {
-                let text = self.execute(write);
-                let [conflicts, is_taken] = ["conflict", "taken"].map(|it| text.starts_with(it));
-                written.push(text);
-                if conflicts {
-                    // After a conflict, the object is reconciled again and the rest is not written.
-                    self.affected.push((kind, object_ref.clone()));
-                }
-                if conflicts || is_taken {
-                    break;
-                }
-            }
-        }
-        written
-    }
-
     /// Counts a write, and simulates the reaction of OCM.
     pub(super) fn count_write(&mut self, what: &str, resource: &Resource, object_ref: &ObjectRef) -> String {
         let text = format!("{what} {} {object_ref}", resource.kind);
-        let ocm = self.ocm.as_mut().expect("it plays");
-        ocm.restarts += usize::from(resource.kind == "Deployment");
-        *ocm.writes.entry(text.clone()).or_default() += 1;
+        self.ocm.restarts += usize::from(resource.kind == "Deployment");
+        *self.ocm.writes.entry(text.clone()).or_default() += 1;
         self.play();
         text
     }
 
     /// Adds the generated data to a write, like the writer.
-    pub(super) fn make_of(&mut self, write: &mut Write, recipe: &Recipe) {
-        let authorities = &mut self.ocm.as_mut().expect("it plays").authorities;
+    pub(super) fn make(&mut self, write: &mut Write, recipe: &Recipe) {
+        let authorities = &mut self.ocm.authorities;
         let number = *authorities;
         *authorities += usize::from(matches!(recipe, Recipe::Authority { .. }));
         let secret = self.get(Kind::Certificates, &of_argocd(names::CA_SECRET));
         let made = match (recipe, recipe.authority(), secret) {
             // Generating a key takes long, and histories create their first CA at the same time.
-            (
-                Recipe::Authority {
-                    not_before, not_after, ..
-                },
-                ..,
-            ) if number > 0 => authority_on_grid(*not_before, *not_after, number),
+            (Recipe::Authority { validity, .. }, ..) if number > 0 => authority_on_grid(validity, number),
             (_, None, _) => generate_once(recipe),
             (_, Some(authority), Some(secret)) => {
                 assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
-                if let Recipe::NextAuthority {
-                    not_before, not_after, ..
-                } = recipe
-                {
-                    next_authority(*not_before, *not_after, secret)
+                if let Recipe::NextAuthority { validity, .. } = recipe {
+                    next_authority(validity, secret)
                 } else {
                     let authority = read_authority(&secret.to_string()).expect("an authority").1;
                     pki::make(recipe, Some(&authority)).expect("it can be made")
@@ -408,8 +224,7 @@ impl Hub {
             {
                 self.is_certain(&object_ref.namespace);
                 self.put(Kind::AddOns, object_ref, None);
-                let ocm = self.ocm.as_mut().expect("it plays");
-                ocm.taken.push(object_ref.namespace.to_string());
+                self.ocm.taken.push(object_ref.namespace.to_string());
             }
         }
         self.note_who_has();
@@ -455,7 +270,7 @@ impl Hub {
             return;
         }
         let none = BTreeSet::new();
-        let had = self.ocm.as_ref().expect("it plays").had.get(cluster).unwrap_or(&none);
+        let had = self.ocm.had.get(cluster).unwrap_or(&none);
         for object_ref in had {
             let is_known =
                 self.cache.gitops_cluster(object_ref).is_some() || self.cache.is_gitops_cluster_deleted(object_ref);
@@ -506,11 +321,11 @@ impl Hub {
                 had.entry(cluster).or_default().insert(ObjectRef::new(namespace, name));
             }
         }
-        self.ocm.as_mut().expect("it plays").had = had;
+        self.ocm.had = had;
     }
 
     fn apply_works(&mut self) {
-        let stuck = &self.ocm.as_ref().expect("it plays").stuck;
+        let stuck = &self.ocm.stuck;
         let works = self.kept(Kind::AgentWorks).into_iter().filter_map(|(object_ref, work)| {
             let condition =
                 json!([{"type": "Applied", "status": "True", "observedGeneration": work["metadata"]["generation"]}]);
@@ -523,18 +338,6 @@ impl Hub {
                 &object_ref,
                 &json!({"status": {"conditions": conditions}}),
             );
-        }
-    }
-}
-
-/// Panics if two patches are of one version of an object: the API server would refuse the second.
-fn patch_each_version_once(writes: &[Write]) {
-    let mut versions = BTreeSet::new();
-    for write in writes {
-        if let Verb::Patch(body) = &write.verb {
-            let version = body["metadata"]["resourceVersion"].as_str();
-            let version = (write.resource.kind, &write.object_ref, version);
-            assert!(versions.insert(version), "two patches of one version: {writes:#?}");
         }
     }
 }

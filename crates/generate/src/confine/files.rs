@@ -1,6 +1,6 @@
 //! Landlock: kernel rules for the files of a process, without any privilege.
 
-use super::{AllowedPaths, Missing};
+use super::AllowedPaths;
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
@@ -12,7 +12,7 @@ const RULES: ABI = ABI::V6;
 
 /// Restricts this process and its children to `allowed_paths`. They cannot use signals or abstract sockets of other processes. Returns
 /// the reason why the rules are missing.
-pub(super) fn restrict(allowed_paths: &AllowedPaths) -> Option<Missing> {
+pub(super) fn restrict(allowed_paths: &AllowedPaths) -> Option<String> {
     let status = match rules(allowed_paths).and_then(RulesetCreated::restrict_self) {
         Ok(status) => status,
         Err(error) => return Some(error.to_string()),

@@ -1,6 +1,6 @@
 //! Linux namespaces: a separate file system, process tree and network for a tool, if an unprivileged user may create them.
 
-use super::{Confinement, Missing, limits};
+use super::{Confinement, limits};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{chdir, getgid, getuid, pivot_root};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Moves this process into new namespaces, and its children into a new PID namespace. The process must have one thread. On
 /// failure returns the reason; the process then stays where it was.
-pub(super) fn enter(confinement: &Confinement) -> Option<Missing> {
+pub(super) fn enter(confinement: &Confinement) -> Option<String> {
     let (user, group) = (getuid(), getgid());
     let mut kinds =
         CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWIPC;

@@ -10,20 +10,17 @@ use std::path::Path;
 use std::process;
 
 /// The maximum number of tools of a user that run at a time: each may use the memory limit of a tool.
-pub const TOOLS_AT_A_TIME: usize = 4;
+pub(crate) const TOOLS_AT_A_TIME: usize = 4;
 
 /// The right to run a tool, until it is dropped or the process ends.
 #[derive(Debug)]
-pub struct Slot {
+pub(crate) struct Slot {
     _lock: Flock<File>,
 }
 
 impl Slot {
     /// Waits until fewer than [`TOOLS_AT_A_TIME`] tools run. The locks are in a folder in `parent`.
-    ///
-    /// # Errors
-    /// Returns an error if the folder or a lock cannot be created.
-    pub fn acquire(parent: &Path) -> io::Result<Self> {
+    pub(crate) fn acquire(parent: &Path) -> io::Result<Self> {
         let folder = parent.join(format!(".argocd-ocm-cmp-slots-{}", getuid()));
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

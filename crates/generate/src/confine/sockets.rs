@@ -1,6 +1,5 @@
 //! A seccomp filter that refuses sockets: no network, and no connection to other programs of the container, such as other plugins.
 
-use super::Missing;
 use nix::libc;
 use seccompiler::{BpfProgram, Error, SeccompAction, SeccompFilter, apply_filter};
 use std::collections::BTreeMap;
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 const X32: i64 = 0x4000_0000;
 
 /// Refuses to create sockets in this process and its children, also by `io_uring`. Returns the reason if the kernel has no filters.
-pub(super) fn forbid() -> Option<Missing> {
+pub(super) fn forbid() -> Option<String> {
     filter()
         .err()
         .map(|error| format!("the kernel refuses a seccomp filter: {error}"))

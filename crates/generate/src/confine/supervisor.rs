@@ -60,16 +60,13 @@ fn confine(confinement: &Confinement) -> io::Result<ActiveIsolation> {
     set_no_new_privs()?;
     confinement.limits.apply();
     let off = || Some("turned off by tool-isolation".to_owned());
-    let isolation = confinement.isolation;
-    let namespaces = if isolation.has_namespaces() {
-        namespaces::enter(confinement)
-    } else {
-        off()
+    let namespaces = match confinement.isolation {
+        Isolation::All | Isolation::Namespaces => namespaces::enter(confinement),
+        _ => off(),
     };
-    let landlock = if isolation.has_landlock() {
-        files::restrict(&confinement.allowed_paths)
-    } else {
-        off()
+    let landlock = match confinement.isolation {
+        Isolation::All | Isolation::Landlock => files::restrict(&confinement.allowed_paths),
+        _ => off(),
     };
     let sockets = if confinement.network {
         Some("this process may use the network".to_owned())

@@ -18,6 +18,9 @@ pub use file::{CONFIG_MAP, CONFIG_MAP_KEY, check, load};
 pub use parse::{RuleError, parse};
 
 use super::{CelRule, HEALTHY, KindHealth, PROGRESSING, rules};
+use manifest::value::Value;
+use ocm::health::HealthStatus;
+use std::cmp::Ordering;
 use std::sync::{LazyLock, OnceLock};
 
 /// The rules of the kinds of common operators.
@@ -65,12 +68,12 @@ pub(super) fn find(group: &str, kind: &str) -> Option<&'static KindHealth> {
 
 /// Returns what the agent gets. The texts live as long as the process, which uses a rule for all objects of a kind.
 fn kind_health(rule: &CustomRule) -> KindHealth {
-    let (progressing, healthy, suspended) = rule.expressions();
+    let ([progressing, message, healthy], suspended) = rule.expressions();
     let leak = |text: String| -> &'static str { text.leak() };
-    let rule_of = |condition, expressions: cel::Expressions| CelRule {
+    let rule_of = |condition, expression, message| CelRule {
         condition,
-        expression: leak(expressions.condition),
-        message: leak(expressions.message),
+        expression: leak(expression),
+        message: leak(message),
     };
     let feedback: Vec<(&str, &str)> = rule
         .feedback()
@@ -78,7 +81,10 @@ fn kind_health(rule: &CustomRule) -> KindHealth {
         .map(|(name, path)| (leak(name), leak(path)))
         .collect();
     KindHealth {
-        rules: [rule_of(PROGRESSING, progressing), rule_of(HEALTHY, healthy)],
+        rules: [
+            rule_of(PROGRESSING, progressing, message),
+            rule_of(HEALTHY, healthy, String::new()),
+        ],
         suspended: suspended.map(leak),
         feedback: feedback.leak(),
     }
@@ -86,42 +92,23 @@ fn kind_health(rule: &CustomRule) -> KindHealth {
 
 /// The rules of kinds without one whose CRD has a status: an object without it is not in its desired state.
 pub(super) static REPORTS_STATUS: LazyLock<KindHealth> = LazyLock::new(|| {
-    let [progressing, healthy] = rules::CUSTOM;
+    let [progressing, healthy] = rules::CUSTOM.rules;
     let progressing = CelRule {
         expression: format!("!has(object.status)||{}", progressing.expression).leak(),
         ..progressing
     };
-    KindHealth::new([progressing, healthy], super::feedback::CUSTOM)
+    KindHealth::new([progressing, healthy], rules::CUSTOM.feedback)
 });
 
-/// The health that a clause assigns to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// In its desired state.
-    Healthy,
-    /// Not yet in its desired state.
-    Progressing,
-    /// Waiting for a user.
-    Suspended,
-    /// Broken.
-    Degraded,
-}
+/// The health that a clause may assign to an object.
+const VERDICTS: [HealthStatus; 4] = [
+    HealthStatus::Healthy,
+    HealthStatus::Progressing,
+    HealthStatus::Suspended,
+    HealthStatus::Degraded,
+];
 
-impl Verdict {
-    /// All verdicts.
-    pub const ALL: [Self; 4] = [Self::Healthy, Self::Progressing, Self::Suspended, Self::Degraded];
-
-    /// Returns the name, as Argo CD spells it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Healthy => "Healthy",
-            Self::Progressing => "Progressing",
-            Self::Suspended => "Suspended",
-            Self::Degraded => "Degraded",
-        }
-    }
-}
+const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 /// The rule of one or more kinds.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +119,7 @@ pub struct CustomRule {
     group: String,
     clauses: Vec<Clause>,
     /// The verdict if no clause holds.
-    otherwise: Verdict,
+    otherwise: HealthStatus,
     /// Fields of the object that hold a message.
     messages: Vec<NestedField>,
     reports: Vec<(String, String)>,
@@ -160,7 +147,7 @@ impl CustomRule {
 
     /// Returns the verdict that all objects have, whatever their status; `None` if the status decides.
     #[must_use]
-    pub fn constant(&self) -> Option<Verdict> {
+    pub fn constant(&self) -> Option<HealthStatus> {
         self.clauses.is_empty().then_some(self.otherwise)
     }
 }
@@ -168,7 +155,7 @@ impl CustomRule {
 /// A verdict, and the tests that lead to it: all tests of one of the alternatives.
 #[derive(Clone, Debug, PartialEq)]
 struct Clause {
-    verdict: Verdict,
+    verdict: HealthStatus,
     alternatives: Vec<Vec<Term>>,
 }
 
@@ -238,7 +225,6 @@ impl Choice {
     }
 }
 
-/// The names of nested fields.
 #[derive(Clone, Debug, PartialEq)]
 struct NestedField(Vec<String>);
 
@@ -255,18 +241,11 @@ struct FieldTest {
 enum Comparison {
     Present,
     /// One of these values.
-    In(Vec<ScalarLiteral>),
+    In(Vec<Value<'static>>),
     /// Present, and none of these values.
-    NotIn(Vec<ScalarLiteral>),
+    NotIn(Vec<Value<'static>>),
     /// Compared with another number; missing numbers are 0.
-    Number(Order, Operand),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    Less,
-    Greater,
-    Equal,
+    Number(Ordering, Operand),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -275,17 +254,9 @@ enum Operand {
     Number(i64),
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum ScalarLiteral {
-    Text(String),
-    Number(i64),
-    Bool(bool),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use manifest::json;
 
     /// Returns a group that the rule matches.
     fn sample_group(rule: &CustomRule) -> String {
@@ -312,30 +283,15 @@ mod tests {
     fn rules_of_custom_kinds_stay_small() {
         let mut sizes = Vec::new();
         for rule in rules() {
-            let kind_health = kind_health(rule);
-            let texts = kind_health
-                .rules
-                .iter()
-                .flat_map(|each| [each.expression, each.message]);
-            let mut rules = String::new();
-            for text in texts.chain(kind_health.suspended) {
-                json::write_text(text, &mut rules);
-            }
+            let (rules, feedback) = super::super::tests::sizes(&kind_health(rule));
             // A Rollout before Argo Rollouts 1.1 has no phase: its health follows from many fields.
             let limit = if rule.kinds == ["Rollout"] { 3000 } else { 2200 };
-            assert!(rules.len() <= limit, "{:?}: {} bytes: {rules}", rule.kinds, rules.len());
-            let mut feedback = String::new();
-            for (name, path) in kind_health.feedback {
-                json::write_text(name, &mut feedback);
-                json::write_text(path, &mut feedback);
-            }
             assert!(
-                feedback.len() <= 500,
-                "{:?}: {} bytes: {feedback}",
-                rule.kinds,
-                feedback.len()
+                rules <= limit && feedback <= 500,
+                "{:?}: {rules} and {feedback}",
+                rule.kinds
             );
-            sizes.push(rules.len());
+            sizes.push(rules);
         }
         let mean = sizes.iter().sum::<usize>() / sizes.len();
         assert!(mean <= 750, "{mean} bytes on average");

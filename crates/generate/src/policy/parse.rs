@@ -3,43 +3,52 @@
 use super::pattern::{Pattern, Patterns};
 use super::{Executor, Policy, PolicyEntry};
 use crate::placement::PlacementTarget;
-use manifest::kinds::BUILT_IN;
+use crate::similar::similar;
+use manifest::kinds::{BUILT_IN, custom_kinds};
 use manifest::problem::Problems;
 use manifest::value::{Map, Value};
 use manifest::yaml;
-use ocm::names;
-use ocm::names::{ClusterName, is_dns_subdomain};
+use ocm::names::{self, ClusterName, is_dns_subdomain};
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::str::FromStr;
 
 const API_VERSION: &str = "argocd-ocm-cmp.github.io/v1alpha1";
 const KIND: &str = "Policy";
 
-pub(super) fn policy(text: &str, file: &str) -> Result<Policy, Problems> {
-    let mut documents = yaml::documents(text);
-    let value = match (documents.next(), documents.next()) {
-        (Some(Ok(document)), None) => document.value,
-        (None, _) => return Err(Problems::one(format!("{file}: the file is empty, not a policy"))),
-        (Some(Ok(_)), Some(Ok(document))) => {
-            return Err(Problems::one(format!(
-                "{file}:{}: a second document begins here: a policy is one document, with all entries in its list of projects",
-                document.line
-            )));
-        }
-        (Some(Err(error)), _) | (_, Some(Err(error))) => {
+impl Policy {
+    /// Parses a policy from the text of `file`.
+    ///
+    /// # Errors
+    /// Returns an error with one line per problem. Nothing is guessed or ignored: a policy that is only partly understood would
+    /// allow what it was written to refuse.
+    pub fn parse(text: &str, file: &str) -> Result<Self, Problems> {
+        let mut documents = yaml::documents(text);
+        let value = match (documents.next(), documents.next()) {
+            (Some(Ok(document)), None) => document.value,
+            (None, _) => return Err(Problems::one(format!("{file}: the file is empty, not a policy"))),
+            (Some(Ok(_)), Some(Ok(document))) => {
+                return Err(Problems::one(format!(
+                    "{file}:{}: a second document begins here: a policy is one document, with all entries in its list of projects",
+                    document.line
+                )));
+            }
+            (Some(Err(error)), _) | (_, Some(Err(error))) => {
+                return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
+            }
+        };
+        // A repeated key would override the earlier list, maybe with a wider one.
+        if let Some(error) = yaml::repeated_key(text) {
             return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
         }
-    };
-    // A repeated key would override the earlier list, maybe with a wider one.
-    if let Some(error) = yaml::repeated_key(text) {
-        return Err(Problems::one(format!("{file}:{}: {}", error.line, error.message)));
+        let mut reader = PolicyReader {
+            file,
+            problems: Vec::new(),
+        };
+        let entries = reader.entries(&value);
+        let file = file.to_owned();
+        Problems::or(reader.problems, Self { entries, file })
     }
-    let mut reader = PolicyReader {
-        file,
-        problems: Vec::new(),
-    };
-    let entries = reader.entries(&value);
-    let file = file.to_owned();
-    Problems::or(reader.problems, Policy { entries, file })
 }
 
 /// The state of parsing, with the problems found so far.
@@ -130,10 +139,10 @@ impl PolicyReader<'_> {
             let value = fields.get(name)?;
             Some(self.patterns(value, &format!("{path}.{name}"), check))
         };
-        let names = list("names", &project).unwrap_or_default();
-        let clusters = list("clusters", &cluster);
-        let placements = list("placements", &placement);
-        let namespaces = list("namespaces", &namespace);
+        let names = list("names", &literal(project)).unwrap_or_default();
+        let clusters = list("clusters", &literal(ClusterName::from_str));
+        let placements = list("placements", &literal(PlacementTarget::from_str));
+        let namespaces = list("namespaces", &literal(names::namespace));
         let kinds = list("kinds", &kind);
         let denied_kinds = list("deniedKinds", &kind);
         let mut boolean = |name| {
@@ -253,32 +262,21 @@ fn pattern(text: &str, check: &dyn Fn(&Pattern) -> Result<(), String>) -> Result
     Ok(pattern)
 }
 
-fn placement(pattern: &Pattern) -> Result<(), String> {
-    if pattern.is_literal() {
-        pattern.text.parse::<PlacementTarget>()?;
+/// Returns the check of a list whose items are names of this form, or globs.
+fn literal<T, E: Display>(parse: impl Fn(&str) -> Result<T, E>) -> impl Fn(&Pattern) -> Result<(), String> {
+    move |pattern| {
+        if pattern.is_literal() {
+            parse(&pattern.text).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn project(pattern: &Pattern) -> Result<(), String> {
-    if pattern.is_literal() && !is_dns_subdomain(&pattern.text) {
-        return Err(names::InvalidName::Subdomain(pattern.text.clone(), "a project's").to_string());
+fn project(name: &str) -> Result<(), names::InvalidName> {
+    if is_dns_subdomain(name) {
+        return Ok(());
     }
-    Ok(())
-}
-
-fn cluster(pattern: &Pattern) -> Result<(), String> {
-    if pattern.is_literal() {
-        ClusterName::from_str(&pattern.text).map_err(|error| error.to_string())?;
-    }
-    Ok(())
-}
-
-fn namespace(pattern: &Pattern) -> Result<(), String> {
-    if pattern.is_literal() {
-        names::namespace(&pattern.text).map_err(|error| error.to_string())?;
-    }
-    Ok(())
+    Err(names::InvalidName::Subdomain(name.to_owned(), "a project's"))
 }
 
 /// Checks the spelling of a denied kind: a resource name or a version would deny nothing.
@@ -301,7 +299,38 @@ fn kind(pattern: &Pattern) -> Result<(), String> {
         let remedy = other.map_or_else(|| remedy.to_owned(), |known| format!("write {text}.{}", known.group));
         return Err(format!("{text:?} is not a core kind of Kubernetes: {remedy}"));
     }
-    Ok(())
+    let meant = group.filter(|_| pattern.is_literal()).and_then(|_| meant_kind(text));
+    meant.map_or(Ok(()), |meant| {
+        Err(format!(
+            "{text:?} is not a kind of its API group: did you mean {meant}?"
+        ))
+    })
+}
+
+/// Returns the known kind that a misspelled kind with a group means: in another case, as a resource name, or with a typing error.
+/// Other unknown kinds may be those of an operator, or of a newer Kubernetes.
+fn meant_kind(text: &str) -> Option<String> {
+    let (kind, group) = text.split_once('.')?;
+    let of_group = BUILT_IN.iter().filter(|known| known.group == group);
+    let built_in = of_group.map(|known| (known.kind.to_owned(), Cow::Borrowed(known.plural)));
+    let custom = custom_kinds().filter(|(known, _)| &*known.group == group);
+    let custom = custom.map(|(known, properties)| (known.kind.to_string(), properties.plural));
+    let known: Vec<_> = built_in.chain(custom).collect();
+    if known.iter().any(|(known, _)| known == kind) {
+        return None;
+    }
+    let is_meant = |name: &str| name.eq_ignore_ascii_case(kind);
+    let other_case = known.iter().find(|(kind, plural)| is_meant(kind) || is_meant(plural));
+    let meant = other_case.map(|(meant, _)| format!("{meant}.{group}"));
+    meant.or_else(|| {
+        let names: Vec<_> = BUILT_IN
+            .iter()
+            .map(|known| format!("{}.{}", known.kind, known.group))
+            .collect();
+        let meant = similar(text, names.iter().map(String::as_str))?;
+        // ResourceClass, a kind of earlier versions, differs from ResourceClaim by two letters.
+        (strsim::damerau_levenshtein(text, meant) == 1).then(|| meant.to_owned())
+    })
 }
 
 /// Returns true if the group starts like `v1` or `v1beta1.apps`: kubectl parses that as a version.
@@ -317,7 +346,7 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> String {
-        policy(text, "policy.yaml").expect_err(text).to_string()
+        Policy::parse(text, "policy.yaml").expect_err(text).to_string()
     }
 
     fn error_of(projects: &str) -> String {
@@ -441,8 +470,29 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             error_of("[{names: [a], deniedKinds: [Deployment]}]"),
             "error: policy.yaml: projects[0].deniedKinds[0]: \"Deployment\" is not a core kind of Kubernetes: write Deployment.apps\n"
         );
+        for (kind, meant) in [
+            ("Rolebinding.rbac.authorization.k8s.io", "RoleBinding"),
+            ("Roles.rbac.authorization.k8s.io", "Role"),
+            ("Deploymnet.apps", "Deployment.apps"),
+            (
+                "ClusterRole.rbac.autorization.k8s.io",
+                "ClusterRole.rbac.authorization.k8s.io",
+            ),
+            ("ClusterIssuers.cert-manager.io", "ClusterIssuer.cert-manager.io"),
+        ] {
+            let message = error_of(&format!("[{{names: [a], deniedKinds: [{kind}]}}]"));
+            assert!(
+                message.contains(&format!(
+                    "{kind:?} is not a kind of its API group: did you mean {meant}"
+                )),
+                "{message}"
+            );
+        }
         for valid in [
             "ConfigMap",
+            "IssuerOfLater.cert-manager.io",
+            "Reservation.scheduling.k8s.io",
+            "ResourceClass.resource.k8s.io",
             "*",
             "*.apps",
             "[A-C]*",
@@ -452,7 +502,7 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             let text = format!(
                 "{{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, projects: [{{names: [a], kinds: ['{valid}']}}]}}"
             );
-            assert!(policy(&text, "policy.yaml").is_ok(), "{valid}");
+            assert!(Policy::parse(&text, "policy.yaml").is_ok(), "{valid}");
         }
     }
 
@@ -468,6 +518,9 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
         );
         let text = "{apiVersion: argocd-ocm-cmp.github.io/v1alpha1, kind: Policy, \
                     projects: [{names: ['team-?', team-aa]}, {names: ['team-*', team-bb]}, {names: ['*']}]}";
-        assert!(policy(text, "policy.yaml").is_ok(), "each of these has projects left");
+        assert!(
+            Policy::parse(text, "policy.yaml").is_ok(),
+            "each of these has projects left"
+        );
     }
 }

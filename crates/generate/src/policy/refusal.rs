@@ -1,15 +1,13 @@
 //! Messages of refusals: what a project may not deliver, and which change of the policy would allow it.
 
-use super::pattern::{Pattern, Patterns};
+use super::pattern::Patterns;
 use super::{CONFIG_MAP, MOUNTED, Rules};
 use manifest::yaml::resolve::is_text;
 use std::borrow::Cow;
 
-/// All violations of one object.
 #[derive(Debug)]
 pub(super) struct ObjectViolations<'p> {
     rules: Rules<'p>,
-    /// The violations.
     refused: Vec<String>,
     /// The changes to the policy that would allow the object.
     changes: Vec<String>,
@@ -24,35 +22,25 @@ impl<'p> ObjectViolations<'p> {
         }
     }
 
+    /// Adds a violation, and the change that would allow the object.
+    pub(super) fn add(&mut self, refused: &str, change: String) {
+        self.refused.push(refused.to_owned());
+        self.changes.push(change);
+    }
+
     /// Refuses a kind that is denied or not allowed.
     pub(super) fn kind(&mut self, kind: &str) {
         self.refused.push("no objects of this kind".to_owned());
         let entry = self.rules.entry;
         for denied in entry.denied_kinds.iter().flat_map(|denied| &denied.0) {
             if denied.matches(kind) {
-                self.changes.push(format!(
-                    "remove {} from {}",
-                    quoted(denied),
-                    self.rules.field("deniedKinds")
-                ));
+                let (denied, list) = (&denied.text, self.rules.field("deniedKinds"));
+                self.changes.push(format!("remove `{denied}` from {list}"));
             }
         }
         if entry.kinds.as_ref().is_some_and(|kinds| !kinds.matches(kind)) {
             self.name_kind(kind);
         }
-    }
-
-    /// Refuses a namespaced object without a namespace. No change of the policy is needed.
-    pub(super) fn lacks_namespace(&mut self) {
-        self.refused.push("nothing without a namespace".to_owned());
-        self.changes.push("set its metadata.namespace".to_owned());
-    }
-
-    /// Refuses a cluster-scoped object.
-    pub(super) fn cluster_scoped(&mut self) {
-        self.refused.push("no cluster-scoped objects".to_owned());
-        self.changes
-            .push(format!("set `{}: true`", self.rules.path("clusterScoped")));
     }
 
     /// Refuses a custom resource that may be cluster-scoped, whatever the folder declares.
@@ -64,29 +52,9 @@ impl<'p> ObjectViolations<'p> {
         self.name_kind(kind);
     }
 
-    /// Refuses a field that the kind does not have. No change of the policy is needed.
-    pub(super) fn unknown_field(&mut self, kind: &str, field: &str) {
-        let field = item(field);
-        self.refused.push(format!("no {} with the field {field}", item(kind)));
-        self.changes.push(format!("remove {field}"));
-    }
-
-    /// Refuses a kind in lower case, as which OCM's agent finds any kind with the same letters. No change of the policy is needed.
-    pub(super) fn lower_case(&mut self, kind: &str) {
-        self.refused
-            .push("no kinds in lower case, which OCM's agent finds by any case".to_owned());
-        self.changes.push(format!("write {} as its CRD does", item(kind)));
-    }
-
     pub(super) fn namespace(&mut self, namespace: &str, allowed: &Patterns) {
-        self.refused
-            .push(format!("nothing in namespace {}, only in {allowed}", item(namespace)));
-        self.changes.push(self.rules.addition(namespace, "namespaces"));
-    }
-
-    pub(super) fn secret(&mut self) {
-        self.refused.push("no plain Secrets".to_owned());
-        self.changes.push(format!("set `{}: true`", self.rules.path("secrets")));
+        let what = format!("nothing in namespace {}, only in {allowed}", item(namespace));
+        self.add(&what, self.rules.addition(namespace, "namespaces"));
     }
 
     /// Returns the refusal in one line; `None` without violations.
@@ -121,6 +89,11 @@ impl Rules<'_> {
 
     fn field(&self, field: &str) -> String {
         format!("`{}`", self.path(field))
+    }
+
+    /// Returns the change that sets a permission.
+    pub(super) fn permission(&self, field: &str) -> String {
+        format!("set `{}: true`", self.path(field))
     }
 
     fn addition(&self, text: &str, field: &str) -> String {
@@ -164,12 +137,8 @@ pub(super) fn of_placement(rules: Rules<'_>, placement: &str, limit: &str, has_l
     )
 }
 
-fn quoted(pattern: &Pattern) -> String {
-    format!("`{}`", pattern.text)
-}
-
 /// Returns a text as an item of a YAML list: quoted if YAML would read it differently, and with unprintable characters escaped.
-fn item(text: &str) -> Cow<'_, str> {
+pub(super) fn item(text: &str) -> Cow<'_, str> {
     let is_name = |char: char| char.is_ascii_alphanumeric() || "-._/".contains(char);
     let is_plain =
         text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_name) && is_text(text);

@@ -4,48 +4,25 @@ use super::Env;
 use super::sources::Sources;
 use super::table::{self, Setting};
 use super::values::expanded;
-use crate::source::{Edit, KustomizeSettings, check_patches};
+use crate::source::{Edit, FolderKind, KustomizeSettings, check_patches};
+use std::str::FromStr as _;
 
-/// The name of the setting for common labels.
 pub(crate) const COMMON_LABELS: &str = table::KUSTOMIZE_COMMON_LABELS.name;
 
 /// Returns the settings of kustomizations, with the edits in the order of Argo CD.
 pub(super) fn settings(sources: &mut Sources<'_>, env: &Env) -> KustomizeSettings {
-    let given = [
-        &table::KUSTOMIZE_NAME_PREFIX,
-        &table::KUSTOMIZE_NAME_SUFFIX,
-        &table::KUSTOMIZE_IMAGES,
-        &table::KUSTOMIZE_REPLICAS,
-        &table::KUSTOMIZE_COMMON_LABELS,
-        &table::KUSTOMIZE_FORCE_COMMON_LABELS,
-        &table::KUSTOMIZE_LABEL_WITHOUT_SELECTOR,
-        &table::KUSTOMIZE_LABEL_INCLUDE_TEMPLATES,
-        &table::KUSTOMIZE_COMMON_ANNOTATIONS,
-        &table::KUSTOMIZE_FORCE_COMMON_ANNOTATIONS,
-        &table::KUSTOMIZE_COMMON_ANNOTATIONS_ENVSUBST,
-        &table::KUSTOMIZE_NAMESPACE,
-        &table::KUSTOMIZE_PATCHES,
-        &table::KUSTOMIZE_COMPONENTS,
-        &table::KUSTOMIZE_IGNORE_MISSING_COMPONENTS,
-        &table::KUSTOMIZE_KUBE_VERSION,
-        &table::KUSTOMIZE_API_VERSIONS,
-    ];
     let options = sources.any_text(&table::KUSTOMIZE_OPTIONS).unwrap_or_default();
     KustomizeSettings {
-        given: sources.origin_in_application(&given),
+        given: sources.origin_for_folders(FolderKind::Kustomize),
         options: options.split_whitespace().map(str::to_owned).collect(),
         edits: edits(sources, env),
         patches: sources.read_optional(&table::KUSTOMIZE_PATCHES, |text| {
             check_patches(text).map(|()| text.to_owned())
         }),
-        components: sources.list(&table::KUSTOMIZE_COMPONENTS, false, |path| {
-            Ok::<_, String>(path.to_owned())
-        }),
+        components: sources.list(&table::KUSTOMIZE_COMPONENTS, false, String::from_str),
         ignore_missing_components: sources.flag(&table::KUSTOMIZE_IGNORE_MISSING_COMPONENTS),
         kube_version: sources.any_text(&table::KUSTOMIZE_KUBE_VERSION),
-        api_versions: sources.list(&table::KUSTOMIZE_API_VERSIONS, true, |version| {
-            Ok::<_, String>(version.to_owned())
-        }),
+        api_versions: sources.list(&table::KUSTOMIZE_API_VERSIONS, true, String::from_str),
     }
 }
 
@@ -61,11 +38,16 @@ fn edits(sources: &mut Sources<'_>, env: &Env) -> Vec<Edit> {
             });
         }
     };
-    let text = |sources: &mut Sources<'_>, setting| sources.any_text(setting).into_iter().collect();
-    let prefix = text(sources, &table::KUSTOMIZE_NAME_PREFIX);
-    edit(&table::KUSTOMIZE_NAME_PREFIX, &["set", "nameprefix"], prefix);
-    let suffix = text(sources, &table::KUSTOMIZE_NAME_SUFFIX);
-    edit(&table::KUSTOMIZE_NAME_SUFFIX, &["set", "namesuffix"], suffix);
+    for (setting, field) in [
+        (&table::KUSTOMIZE_NAME_PREFIX, "nameprefix"),
+        (&table::KUSTOMIZE_NAME_SUFFIX, "namesuffix"),
+    ] {
+        edit(
+            setting,
+            &["set", field],
+            sources.any_text(setting).into_iter().collect(),
+        );
+    }
     let images = sources.list(&table::KUSTOMIZE_IMAGES, true, |image| {
         Ok::<_, String>(expanded(image, env))
     });
@@ -98,14 +80,18 @@ fn edits(sources: &mut Sources<'_>, env: &Env) -> Vec<Edit> {
     let annotations = pairs(sources, &table::KUSTOMIZE_COMMON_ANNOTATIONS, expands.then_some(env));
     edit(&table::KUSTOMIZE_COMMON_ANNOTATIONS, &command, annotations);
 
-    let namespace = text(sources, &table::KUSTOMIZE_NAMESPACE);
-    edit(&table::KUSTOMIZE_NAMESPACE, &["set", "namespace"], namespace);
+    let namespace = sources.any_text(&table::KUSTOMIZE_NAMESPACE);
+    edit(
+        &table::KUSTOMIZE_NAMESPACE,
+        &["set", "namespace"],
+        namespace.into_iter().collect(),
+    );
     edits
 }
 
 fn replicas(sources: &mut Sources<'_>) -> Vec<String> {
     let setting = &table::KUSTOMIZE_REPLICAS;
-    let counts = sources.map(setting, true, |name| Ok::<_, String>(name.to_owned()));
+    let counts = sources.map(setting, true, String::from_str);
     let origin = sources.origin(setting).unwrap_or_default();
     let mut replicas = Vec::new();
     for (name, count) in counts {
@@ -121,7 +107,7 @@ fn replicas(sources: &mut Sources<'_>) -> Vec<String> {
 
 /// Returns the entries of a map as kustomize's arguments; with `env`, variables in the values are replaced.
 fn pairs(sources: &mut Sources<'_>, setting: &Setting, env: Option<&Env>) -> Vec<String> {
-    let values = sources.map(setting, false, |key| Ok::<_, String>(key.to_owned()));
+    let values = sources.map(setting, false, String::from_str);
     let values = values.into_iter().map(|(key, value)| match env {
         Some(env) => format!("{key}:{}", expanded(&value, env)),
         None => format!("{key}:{value}"),

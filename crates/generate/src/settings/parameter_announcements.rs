@@ -32,7 +32,7 @@ pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
     let kind = kind.unwrap_or_else(|| FolderKind::detect(folder, &selection));
     let parameters = SETTINGS
         .iter()
-        .filter(|setting| setting.parameter && has_meaning(setting, kind));
+        .filter(|setting| setting.parameter && setting.folder_kind().is_none_or(|only| only == kind));
     let announced = parameters.map(|setting| announcement(setting, &mut sources)).collect();
     let mut out = String::new();
     json::write(&Value::List(announced), &mut out).map_err(|error| {
@@ -42,15 +42,6 @@ pub fn announcements(folder: &Path, env: &Env) -> Result<String, Problems> {
     })?;
     out.push('\n');
     Ok(out)
-}
-
-fn has_meaning(setting: &Setting, kind: FolderKind) -> bool {
-    match setting.name {
-        "recurse" | "include" | "exclude" => kind == FolderKind::Directory,
-        name if name.starts_with("helm-") => kind == FolderKind::Helm,
-        name if name.starts_with("kustomize-") => kind == FolderKind::Kustomize,
-        _ => true,
-    }
 }
 
 /// The field that holds a parameter's value; Argo CD's UI reads no other.
@@ -96,7 +87,7 @@ fn announcement(setting: &Setting, sources: &mut Sources<'_>) -> Value<'static> 
         }
         Shape::Map => {
             let commas = setting.name == table::OVERLAYS.name;
-            let given = sources.map(setting, commas, |key| Ok::<_, String>(key.to_owned()));
+            let given = sources.map(setting, commas, String::from_str);
             let given = given
                 .into_iter()
                 .map(|(key, value)| (key.into(), Value::from_text(value)));

@@ -1,13 +1,12 @@
 //! Property tests of plugin parameters and environment variables, which the author of an Application controls.
 
-use super::Arguments;
-use super::{Env, Setting, Settings, announcements, table};
+use super::{Arguments, Env, Setting, Settings, announcements};
 use crate::generate;
 use crate::manifestwork::ManifestWork;
 use manifest::yaml;
 use proptest::collection::{btree_map, vec};
-use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
-use proptest::sample::{select, subsequence};
+use proptest::prelude::{BoxedStrategy, Strategy, prop_oneof};
+use proptest::sample::select;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -173,100 +172,6 @@ fn random_settings_give_works_for_each_target_or_plain_errors() {
                 assert_eq!(works, expected);
             }
         }
-    });
-}
-
-#[test]
-fn the_order_of_parameters_does_not_matter() {
-    let inputs = || {
-        let names: Vec<&str> = settings_of_applications().iter().map(|setting| setting.name).collect();
-        let some = subsequence(names, 0..6);
-        let parameters = some.prop_flat_map(|names| {
-            let parameters: Vec<_> = names
-                .into_iter()
-                .map(|name| {
-                    parameter().prop_map(move |mut parameter| {
-                        parameter["name"] = name.into();
-                        parameter
-                    })
-                })
-                .collect();
-            parameters
-        });
-        parameters.prop_flat_map(|list| (Just(list.clone()), Just(list).prop_shuffle()))
-    };
-    let folder = guestbook();
-    holds(1200, inputs, |(one, other)| {
-        let [one, other] = [one, other].map(|parameters| {
-            let given = FlagValues {
-                parameters: json!(parameters).to_string(),
-                variables: Vec::new(),
-            };
-            given.resolve(&folder).map(|settings| format!("{settings:?}"))
-        });
-        // Of several malformed parameters, only the first is reported.
-        let what = |message: String| {
-            let start = "error: ARGOCD_APP_PARAMETERS is not a list of plugin parameters";
-            if message.starts_with(start) {
-                start.to_owned()
-            } else {
-                message
-            }
-        };
-        assert_eq!(one.map_err(what), other.map_err(what));
-    });
-}
-
-#[test]
-fn every_form_of_a_setting_has_the_same_result() {
-    let cluster = "[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?";
-    let inputs = move || {
-        (
-            vec(cluster, 1..5),
-            any::<bool>(),
-            any::<bool>(),
-            vec("[a-z*?]{1,8}", 0..3),
-            0..3_u8,
-        )
-    };
-    let folder = guestbook();
-    holds(800, inputs, |(clusters, recurse, allow_secrets, include, form)| {
-        let list = |name: &str, list: &[String]| match form {
-            0 => json!({"name": name, "array": list}),
-            // Globs contain commas.
-            _ if name == "include" => json!({"name": name, "array": list, "string": ""}),
-            1 => json!({"name": name, "string": list.join(",")}),
-            _ => json!({"name": name, "string": format!(" {} ,", list.join(" , "))}),
-        };
-        let flag = |name: &str, flag: bool| json!({"name": name, "string": flag.to_string()});
-        let parameters = json!([
-            list("clusters", &clusters),
-            list("include", &include),
-            flag(table::RECURSE.name, recurse),
-            flag(table::ALLOW_SECRETS.name, allow_secrets),
-        ]);
-        let given = FlagValues {
-            parameters: parameters.to_string(),
-            variables: vec![("ARGOCD_ENV_RECURSE".to_owned(), "neither".to_owned())],
-        };
-        let settings = given.resolve(&folder).unwrap_or_else(|message| panic!("{message}"));
-        let mut expected: Vec<String> = Vec::new();
-        for cluster in clusters {
-            if !expected.contains(&cluster) {
-                expected.push(cluster);
-            }
-        }
-        let found: Vec<String> = settings.target.clusters().iter().map(ToString::to_string).collect();
-        assert_eq!(found, expected);
-        assert_eq!(
-            (settings.source.selection.recurse, settings.allow_secrets),
-            (recurse, allow_secrets)
-        );
-        assert_eq!(settings.source.selection.include.len(), include.len());
-        assert_eq!(
-            (settings.name.to_string().as_str(), settings.namespace.as_deref()),
-            ("guestbook", Some("shop"))
-        );
     });
 }
 

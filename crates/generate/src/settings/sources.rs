@@ -6,9 +6,11 @@ use super::table::{SETTINGS, Setting, ValueType};
 use super::values;
 use super::{Env, FlagValues};
 use crate::similar::similar;
+use crate::source::FolderKind;
 use manifest::problem::Problems;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::str::FromStr as _;
 
 /// A plugin parameter as Argo CD passes it; the Application determines which of the three fields is set.
 #[derive(Debug, serde::Deserialize)]
@@ -30,7 +32,6 @@ pub(super) struct Sources<'a> {
 /// The kinds of sources, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SourceKind {
-    /// A flag.
     Flag,
     /// A plugin parameter of the Application.
     Parameter,
@@ -38,11 +39,9 @@ pub(super) enum SourceKind {
     PluginEnv,
     /// A variable of the sidecar, which is the same for all Applications.
     Env,
-    /// The default.
     Default,
 }
 
-/// The value given for a setting.
 struct GivenValue {
     kind: SourceKind,
     /// The name of the source, for messages.
@@ -55,9 +54,6 @@ struct GivenValue {
 
 impl<'a> Sources<'a> {
     /// Collects the given values, and parses the plugin parameters.
-    ///
-    /// # Errors
-    /// Returns an error if the plugin parameters are malformed.
     pub(super) fn new(flags: &'a FlagValues, env: &'a Env) -> Result<Self, Problems> {
         // Unset without a plugin section, `null` without parameters: both mean none.
         let text = env.get("ARGOCD_APP_PARAMETERS").map_or("", |text| text.trim());
@@ -77,15 +73,15 @@ impl<'a> Sources<'a> {
             problems: Vec::new(),
         };
         for parameter in given.unwrap_or_default() {
-            let known = |setting: &&&Setting| setting.parameter && setting.name == parameter.name;
-            if SETTINGS.iter().any(|setting| known(&setting)) {
-                sources.parameters.insert(parameter.name.clone(), parameter);
+            let names = SETTINGS.iter().filter(|setting| setting.parameter);
+            let names: Vec<_> = names.map(|setting| setting.name).collect();
+            if names.contains(&parameter.name.as_str()) {
+                let name = parameter.name.clone();
+                if sources.parameters.insert(name.clone(), parameter).is_some() {
+                    let line = format!("parameter {name} is given twice: keep one");
+                    sources.problems.push(line);
+                }
             } else {
-                let names: Vec<_> = SETTINGS
-                    .iter()
-                    .filter(|setting| setting.parameter)
-                    .map(|setting| setting.name)
-                    .collect();
                 let meant = similar(&parameter.name, names.iter().copied())
                     .map_or_else(String::new, |meant| format!("did you mean {meant}? "));
                 sources.problems.push(format!(
@@ -112,19 +108,27 @@ impl<'a> Sources<'a> {
 
     /// Returns the name of the source of a setting; `None` if the setting is unset.
     pub(super) fn origin(&mut self, setting: &Setting) -> Option<String> {
-        let given = self.first_given(setting);
-        (!given.texts.is_empty()).then_some(given.origin)
+        self.first_given(setting).map(|given| given.origin)
     }
 
-    /// Returns the name of the source of the first of these settings that the Application sets, or the command line.
-    pub(super) fn origin_in_application(&mut self, settings: &[&Setting]) -> Option<String> {
-        let mut given = settings.iter().map(|setting| self.first_given(setting));
+    /// Returns the name of the source of the first setting of a group that the Application sets, or the command line.
+    pub(super) fn origin_of_group(&mut self, is_in_group: impl Fn(&Setting) -> bool) -> Option<String> {
+        let group = SETTINGS
+            .iter()
+            .filter(|setting| setting.parameter && is_in_group(setting));
+        let mut given = group.filter_map(|setting| self.first_given(setting));
         let given = given.find(|given| given.kind < SourceKind::Env);
         given.map(|given| given.origin)
     }
 
+    /// Returns the name of the source of the first setting that applies only to folders of this type.
+    pub(super) fn origin_for_folders(&mut self, kind: FolderKind) -> Option<String> {
+        self.origin_of_group(|setting| setting.folder_kind() == Some(kind))
+    }
+
     pub(super) fn kind(&mut self, setting: &Setting) -> SourceKind {
-        self.first_given(setting).kind
+        self.first_given(setting)
+            .map_or(SourceKind::Default, |given| given.kind)
     }
 
     /// Returns the name of the source that sets a setting to an empty text.
@@ -138,29 +142,24 @@ impl<'a> Sources<'a> {
         Some(format!("env {variable}"))
     }
 
-    /// Returns the texts of a setting, unparsed.
     pub(super) fn texts(&mut self, setting: &Setting) -> Vec<String> {
-        self.first_given(setting).texts
+        self.first_given(setting).map_or_else(Vec::new, |given| given.texts)
     }
 
     /// Returns the shapes in which the Application wrote a parameter, without empty ones.
     pub(super) fn shapes(&self, setting: &Setting) -> Vec<Shape> {
-        let parameter = self.parameters.get(setting.name);
-        let written = parameter.map(|parameter| {
-            [
-                (
-                    parameter.string.as_ref().is_some_and(|text| !text.trim().is_empty()),
-                    Shape::Text,
-                ),
-                (
-                    parameter.array.as_ref().is_some_and(|list| !list.is_empty()),
-                    Shape::List,
-                ),
-                (parameter.map.as_ref().is_some_and(|map| !map.is_empty()), Shape::Map),
-            ]
-        });
-        let written = written.into_iter().flatten().filter(|(written, _)| *written);
-        written.map(|(_, shape)| shape).collect()
+        let Some(PluginParameter { string, array, map, .. }) = self.parameters.get(setting.name) else {
+            return Vec::new();
+        };
+        let text = string.as_ref().filter(|text| !text.trim().is_empty());
+        let list = array.as_ref().filter(|list| !list.is_empty());
+        let map = map.as_ref().filter(|map| !map.is_empty());
+        let shapes = [
+            text.map(|_| Shape::Text),
+            list.map(|_| Shape::List),
+            map.map(|_| Shape::Map),
+        ];
+        shapes.into_iter().flatten().collect()
     }
 
     pub(super) fn read_optional<T, E: Display>(
@@ -173,7 +172,7 @@ impl<'a> Sources<'a> {
 
     /// Returns a setting with one arbitrary text.
     pub(super) fn any_text(&mut self, setting: &Setting) -> Option<String> {
-        self.read_optional(setting, |text| Ok::<_, String>(text.to_owned()))
+        self.read_optional(setting, String::from_str)
     }
 
     /// Returns a setting with one value, or the default that the table has for it.
@@ -203,8 +202,10 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Vec<T> {
-        let GivenValue { origin, texts, .. } = self.first_given(setting);
         let mut values = Vec::new();
+        let Some(GivenValue { origin, texts, .. }) = self.first_given(setting) else {
+            return values;
+        };
         for part in texts.iter().flat_map(|text| parts(text, commas)) {
             match parse(part) {
                 Ok(value) => values.push(value),
@@ -222,10 +223,13 @@ impl<'a> Sources<'a> {
         commas: bool,
         parse_key: impl Fn(&str) -> Result<K, E>,
     ) -> BTreeMap<K, String> {
-        let GivenValue {
-            origin, texts, entries, ..
-        } = self.first_given(setting);
         let mut values = BTreeMap::new();
+        let Some(GivenValue {
+            origin, texts, entries, ..
+        }) = self.first_given(setting)
+        else {
+            return values;
+        };
         let texts = texts.iter().flat_map(|text| {
             if entries {
                 vec![text.as_str()]
@@ -252,7 +256,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Returns the texts from the source that wins, and its name.
-    fn first_given(&mut self, setting: &Setting) -> GivenValue {
+    fn first_given(&mut self, setting: &Setting) -> Option<GivenValue> {
         let given = |kind: SourceKind, origin: String, texts: Vec<String>| -> Option<GivenValue> {
             let texts: Vec<String> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
             (!texts.is_empty()).then_some(GivenValue {
@@ -263,8 +267,9 @@ impl<'a> Sources<'a> {
             })
         };
         let flags = self.flags.get(setting).to_vec();
-        if let Some(given) = given(SourceKind::Flag, format!("--{}", setting.name), flags) {
-            return given;
+        let flag = given(SourceKind::Flag, format!("--{}", setting.name), flags);
+        if flag.is_some() {
+            return flag;
         }
         if let Some(parameter) = self.parameters.get(setting.name) {
             let origin = format!("parameter {}", setting.name);
@@ -281,26 +286,18 @@ impl<'a> Sources<'a> {
             texts.extend(parameter.array.iter().flatten().cloned());
             texts.extend(parameter.string.clone());
             if let Some(given) = given(SourceKind::Parameter, origin, texts) {
-                return GivenValue { entries, ..given };
+                return Some(GivenValue { entries, ..given });
             }
         }
-        for variable in setting.variables() {
+        setting.variables().find_map(|variable| {
             // The name without the prefix that argocd-cmp-server adds.
             let (kind, origin) = match variable.strip_prefix("ARGOCD_ENV_") {
                 Some(name) => (SourceKind::PluginEnv, format!("plugin env {name}")),
                 None => (SourceKind::Env, format!("env {variable}")),
             };
             let value = self.env.get(&*variable).cloned();
-            if let Some(given) = given(kind, origin, value.into_iter().collect()) {
-                return given;
-            }
-        }
-        GivenValue {
-            kind: SourceKind::Default,
-            origin: String::new(),
-            texts: Vec::new(),
-            entries: false,
-        }
+            given(kind, origin, value.into_iter().collect())
+        })
     }
 }
 

@@ -4,71 +4,99 @@ use super::Env;
 use super::table::SETTINGS;
 use crate::similar::similar;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The prefixes of environment variables that are meant for this program. Argo CD adds the first to the plugin environment variables
 /// of an Application.
 const PREFIXES: [&str; 2] = ["ARGOCD_ENV_", "ARGOCD_OCM_CMP_"];
 
-/// Returns a warning for each environment variable that is no setting, but nearly has the name of one. Others are not ours to
-/// question: value files and charts may use any name.
-pub(super) fn misspelled_variables(env: &Env) -> Vec<String> {
+/// The environment variables that are no setting, but nearly have the name of one. Others are not ours to question: value files and
+/// charts may use any name, and the kubelet names variables after Services.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Misspelled {
+    /// A line for each plugin environment variable of the Application, which is ignored.
+    pub(super) warnings: Vec<String>,
+    /// A line for each variable of the sidecar: most restrict the plugin, which must not be lifted by a typing error.
+    pub(super) problems: Vec<String>,
+}
+
+/// Finds misspelled variables, in the order of their names.
+pub(super) fn misspelled_variables(env: &Env) -> Misspelled {
     let known: Vec<Cow<'static, str>> = SETTINGS.iter().flat_map(|setting| setting.variables()).collect();
-    let warning = |name: &String| {
-        let prefix = PREFIXES.into_iter().find(|prefix| name.starts_with(prefix))?;
-        if known.iter().any(|text| text == name) {
-            return None;
-        }
-        let short = name.strip_prefix(prefix)?;
-        let meant = similar(short, known.iter().filter_map(|name| name.strip_prefix(prefix)))?;
-        // An Application sets the name without the prefix.
-        let [name, meant] = match prefix {
-            "ARGOCD_ENV_" => [format!("plugin env {short}"), meant.to_owned()],
-            _ => [format!("env {name}"), format!("{prefix}{meant}")],
+    let mut found = Misspelled::default();
+    let names: BTreeSet<&String> = env.keys().collect();
+    for name in names
+        .into_iter()
+        .filter(|name| !known.contains(&Cow::Borrowed(name.as_str())))
+    {
+        let Some((prefix, short)) = PREFIXES
+            .into_iter()
+            .find_map(|prefix| Some((prefix, name.strip_prefix(prefix)?)))
+        else {
+            continue;
         };
-        Some(format!(
-            "{name} is not a setting, and is ignored: did you mean {meant}?"
-        ))
-    };
-    let mut warnings: Vec<String> = env.keys().filter_map(warning).collect();
-    warnings.sort_unstable();
-    warnings
+        let with_prefix = || known.iter().filter_map(|name| name.strip_prefix(prefix));
+        if prefix == PREFIXES[0] {
+            // An Application sets the name without the prefix.
+            found
+                .warnings
+                .extend(similar(short, with_prefix()).map(|meant| {
+                    format!("plugin env {short} is not a setting, and is ignored: did you mean {meant}?")
+                }));
+        } else {
+            let is_start = |meant: &&str| meant.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
+            let meant = similar(short, with_prefix()).or_else(|| with_prefix().find(is_start));
+            found
+                .problems
+                .extend(meant.map(|meant| format!("env {name} is not a setting: did you mean {prefix}{meant}?")));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn warnings(names: &[&str]) -> Vec<String> {
-        let env: Env = names
-            .iter()
-            .map(|name| ((*name).to_owned(), "true".to_owned()))
-            .collect();
-        misspelled_variables(&env)
+    fn misspelled(names: &[&str]) -> Misspelled {
+        let env = names.iter().map(|name| ((*name).to_owned(), "true".to_owned()));
+        misspelled_variables(&env.collect())
     }
 
     #[test]
     fn names_the_setting_that_a_misspelled_variable_means() {
         assert_eq!(
-            warnings(&["ARGOCD_ENV_CREATE_NAMESPACES", "ARGOCD_OCM_CMP_WORKSIZE"]),
-            [
-                "env ARGOCD_OCM_CMP_WORKSIZE is not a setting, and is ignored: did you mean ARGOCD_OCM_CMP_WORK_SIZE?",
-                "plugin env CREATE_NAMESPACES is not a setting, and is ignored: did you mean CREATE_NAMESPACE?",
-            ]
+            misspelled(&[
+                "ARGOCD_ENV_CREATE_NAMESPACES",
+                "ARGOCD_OCM_CMP_WORKSIZE",
+                "ARGOCD_OCM_CMP_POLICY"
+            ]),
+            Misspelled {
+                warnings: vec![
+                    "plugin env CREATE_NAMESPACES is not a setting, and is ignored: did you mean CREATE_NAMESPACE?"
+                        .to_owned()
+                ],
+                problems: vec![
+                    "env ARGOCD_OCM_CMP_POLICY is not a setting: did you mean ARGOCD_OCM_CMP_POLICY_FILE?".to_owned(),
+                    "env ARGOCD_OCM_CMP_WORKSIZE is not a setting: did you mean ARGOCD_OCM_CMP_WORK_SIZE?".to_owned(),
+                ],
+            }
         );
     }
 
     #[test]
     fn settings_and_unrelated_variables_are_silent() {
-        let none: [String; 0] = [];
         assert_eq!(
-            warnings(&[
+            misspelled(&[
                 "ARGOCD_ENV_CREATE_NAMESPACE",
                 "ARGOCD_ENV_TARGET_CLUSTER",
                 "ARGOCD_ENV_NAMES",
                 "ARGOCD_ENV_REGION",
+                "ARGOCD_OCM_CMP_CONTROLLER_SERVICE_HOST",
+                "ARGOCD_OCM_CMP_LOG_LEVEL",
                 "HOME"
             ]),
-            none
+            Misspelled::default()
         );
     }
 }

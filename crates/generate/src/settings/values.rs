@@ -10,11 +10,17 @@ use ocm::names;
 
 /// Parses a kind and its resource name.
 pub(super) fn plural(text: &str) -> Result<(GroupKind, String), String> {
-    match text.split_once('=') {
-        Some((kind, plural)) if names::is_dns_subdomain(plural) => Ok((kind.parse()?, plural.to_owned())),
-        _ => Err(format!(
-            "{text:?} is not a plural: write it like Mouse.example.com=mice"
+    let (kind, plural) = text
+        .split_once('=')
+        .filter(|(_, plural)| names::is_dns_subdomain(plural))
+        .ok_or_else(|| format!("{text:?} is not a plural: write it like Mouse.example.com=mice"))?;
+    let kind: GroupKind = kind.parse()?;
+    match kind.built_in() {
+        Some(built_in) if built_in.plural != plural => Err(format!(
+            "the resource name of {kind} is {}, because it is a kind of Kubernetes: leave {text} out",
+            built_in.plural
         )),
+        _ => Ok((kind, plural.to_owned())),
     }
 }
 
@@ -23,6 +29,15 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
         "true" => Ok(true),
         "false" => Ok(false),
         _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+/// Parses `allow` or `refuse`; true for the second.
+pub(super) fn refuses(mode: &str) -> Result<bool, String> {
+    match mode {
+        "allow" => Ok(false),
+        "refuse" => Ok(true),
+        _ => Err(format!("{mode:?} is not a mode: use allow or refuse")),
     }
 }
 

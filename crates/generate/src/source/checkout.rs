@@ -18,15 +18,11 @@ pub(super) struct CheckoutCopy {
     pub(super) scratch: Scratch,
     /// The folder of the source in the copy.
     pub(super) folder: PathBuf,
-    /// The copy.
     pub(super) repository: Repository,
 }
 
 impl CheckoutCopy {
     /// Copies the repository; `folder` is the folder of the source in it.
-    ///
-    /// # Errors
-    /// Returns an error if there is no space for it.
     pub(super) fn new(folder: &Path, repository: &Repository) -> Result<Self, Problems> {
         let scratch = Scratch::new(&env::temp_dir()).map_err(|error| not_copied(&error))?;
         let root = scratch.path().join("checkout");

@@ -34,9 +34,6 @@ impl CompletedCharts {
 
     /// Returns the copy with the missing dependencies of the chart in this folder; `None` if it can have none: all are in repositories,
     /// and none is allowed.
-    ///
-    /// # Errors
-    /// Returns an error if the lock file is out of sync, or with each dependency that cannot be added.
     pub(super) fn get(
         &self,
         chart: &Path,
@@ -57,7 +54,6 @@ impl CompletedCharts {
     }
 }
 
-/// A dependency of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Dependency {
     name: String,

@@ -6,7 +6,7 @@
 
 use super::Source;
 use super::remote::Remotes;
-use super::tool::{ToolAccess, ToolError};
+use super::tool::{ToolAccess, ToolError, no_temporary_folder};
 use crate::confine::Scratch;
 use crate::fetched::{ARCHIVE, ARCHIVE_ADDRESS, RemoteContent, SERVER_ANSWERS, SUBMODULES, create_stand_ins};
 use manifest::problem::{Problems, plain};
@@ -15,7 +15,6 @@ use manifest::yaml;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// The maximum number of requests of a source, and so of attempts to render it.
@@ -35,16 +34,6 @@ const GIT_OPTIONS: [&str; 10] = [
     "protocol.ssh.allow=always",
 ];
 
-/// The answer of a server to the request of a file.
-enum FileAnswer {
-    /// The file has manifests, which kustomize gets.
-    Provided,
-    /// It is something else, such as the page of a repository.
-    NoManifests,
-    /// The server has no such file, with the message.
-    Refused(String),
-}
-
 /// The fetched content for a kustomization.
 pub(super) struct Fetched {
     /// A private folder.
@@ -62,12 +51,7 @@ impl Fetched {
             create_stand_ins(&scratch.folder("bin")?, &env::current_exe()?)?;
             Ok(scratch)
         };
-        let scratch = create().map_err(|error: io::Error| {
-            Problems::one(format!(
-                "kustomize needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
-                plain(&error)
-            ))
-        })?;
+        let scratch = create().map_err(|error| no_temporary_folder("kustomize", &error))?;
         let files = BTreeMap::new();
         Ok(Self { scratch, files })
     }
@@ -83,9 +67,6 @@ impl Fetched {
     }
 
     /// Fetches what kustomize lacked according to its error message. Returns false if it lacked nothing.
-    ///
-    /// # Errors
-    /// Returns an error if the address is not allowed, or cannot be fetched.
     pub(super) fn provide(&mut self, error: &ToolError, source: &Source) -> Result<bool, Problems> {
         let request = error.request();
         if request.is_none() && error.contains(SUBMODULES) {
@@ -104,9 +85,9 @@ impl Fetched {
             }
             if let Some(repository) = repository {
                 match self.provide_file(&file, &repository, source)? {
-                    FileAnswer::Provided => return Ok(true),
-                    FileAnswer::NoManifests => {}
-                    FileAnswer::Refused(line) => refusal = Some(line),
+                    Ok(true) => return Ok(true),
+                    Ok(false) => {}
+                    Err(line) => refusal = Some(line),
                 }
             } else if request.is_none() && !error.contains(&format!("accumulating resources from '{file}'")) {
                 return Err(Problems::one(format!(
@@ -126,23 +107,24 @@ impl Fetched {
     }
 
     /// Fetches a file with manifests. kustomize gets it as a kustomization in a folder of its repository, because it has no network to
-    /// read a file.
+    /// read a file. Returns false if it is something else, such as the page of a repository, or the message of a server that does not
+    /// have it.
     fn provide_file(
         &mut self,
         file: &str,
         repository: &RemoteContent,
         source: &Source,
-    ) -> Result<FileAnswer, Problems> {
+    ) -> Result<Result<bool, String>, Problems> {
         let Some(path) = below(file, repository).filter(|_| !file.contains('?')) else {
-            return Ok(FileAnswer::NoManifests);
+            return Ok(Ok(false));
         };
         let content = match source.tools.try_download(file, &source.remotes)? {
             Ok(content) => content,
-            Err(error) if error.contains(SERVER_ANSWERS) => return Ok(FileAnswer::Refused(error.line())),
+            Err(error) if error.contains(SERVER_ANSWERS) => return Ok(Err(error.line())),
             Err(error) => return Err(Problems::one(error.line())),
         };
         if !is_list_of_manifests(&content) {
-            return Ok(FileAnswer::NoManifests);
+            return Ok(Ok(false));
         }
         let folder = repository.folder(&self.content()).join(path);
         fs::create_dir_all(&folder)
@@ -150,7 +132,7 @@ impl Fetched {
             .and_then(|()| fs::write(folder.join("content.yaml"), content))
             .map_err(|error| Problems::one(format!("{file} cannot be stored: {}", plain(&error))))?;
         self.files.insert(file.to_owned(), repository.clone());
-        Ok(FileAnswer::Provided)
+        Ok(Ok(true))
     }
 
     fn fetch(&self, request: &RemoteContent, source: &Source) -> Result<(), Problems> {
@@ -197,9 +179,7 @@ fn not_fetched(request: &RemoteContent, why: &str) -> Problems {
     Problems::one(format!("{} cannot be fetched: {why}", request.address()))
 }
 
-/// A packaged chart.
 pub(super) struct Chart {
-    /// The name of the file.
     pub(super) file: String,
     pub(super) archive: Vec<u8>,
 }

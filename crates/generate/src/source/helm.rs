@@ -5,6 +5,7 @@ use super::tool::{ToolAccess, ToolError};
 use super::value_files::ValueFiles;
 use super::{Manifests, Source, rendered, strvals};
 use manifest::problem::Problems;
+use ocm::names::is_dns_subdomain;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -80,9 +81,6 @@ pub(crate) const SKIP_SCHEMA_VALIDATION: &str = "--skip-schema-validation";
 
 /// Returns the arguments of `helm` as Argo CD passes them, except for the name of the release: after `--name-template` it would
 /// be a template. Argo CD has no value files per cluster; here such a file comes last, before the single values.
-///
-/// # Errors
-/// Returns an error with every argument that Helm would interpret differently than intended.
 fn arguments(helm: &HelmSettings, files: &ValueFiles<'_>, of_cluster: Option<&str>) -> Result<Vec<String>, Problems> {
     let mut arguments = vec!["template".to_owned(), helm.release_name.clone(), ".".to_owned()];
     let mut problems = Vec::new();
@@ -151,14 +149,7 @@ fn arguments(helm: &HelmSettings, files: &ValueFiles<'_>, of_cluster: Option<&st
 
 /// Returns true if Helm accepts the name of a release: mirrors Helm's rule.
 fn is_release_name(name: &str) -> bool {
-    let is_letter_or_digit = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= 53
-        && name.split('.').all(|part| {
-            let part = part.as_bytes();
-            part.iter().all(|byte| is_letter_or_digit(byte) || *byte == b'-')
-                && part.first().is_some_and(is_letter_or_digit)
-                && part.last().is_some_and(is_letter_or_digit)
-        })
+    name.len() <= 53 && is_dns_subdomain(name)
 }
 
 /// Returns true if the text is a single argument without special meaning, such as a version.

@@ -50,10 +50,6 @@ impl KustomizeSettings {
         !self.edits.is_empty() || self.patches.is_some() || !self.components.is_empty()
     }
 
-    /// Returns the arguments of `kustomize build`.
-    ///
-    /// # Errors
-    /// Returns an error for a text that is no version.
     fn build_arguments(&self) -> Result<Vec<String>, Problems> {
         let mut arguments = vec!["build".to_owned(), ".".to_owned()];
         arguments.extend(self.options.iter().cloned());
@@ -79,9 +75,6 @@ impl KustomizeSettings {
 }
 
 /// Renders the kustomization at `below` in `folder` with `kustomize build`.
-///
-/// # Errors
-/// Returns an error if the kustomization needs an address that is not allowed, or with the message of kustomize.
 pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
     let repository = Repository::locate(folder, &source.path);
     let folder = folder.join(below);
@@ -92,17 +85,11 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
     };
     let arguments = source.kustomize.build_arguments()?;
     let written = if source.kustomize.changes_the_kustomization() {
-        let copy = Copy::new(&folder, &repository)?;
-        copy.edit(&mut run)?;
-        run.kustomize(
-            "kustomize build",
-            &arguments,
-            &copy.0.folder,
-            copy.0.repository.root(),
-            false,
-        )?
+        let copy = copy(&folder, &repository)?;
+        run.edit(&copy)?;
+        run.kustomize("kustomize build", &arguments, &copy.folder, &copy.repository, false)?
     } else {
-        run.kustomize("kustomize build", &arguments, &folder, repository.root(), false)?
+        run.kustomize("kustomize build", &arguments, &folder, &repository, false)?
     };
     let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
     let mut manifests = rendered(texts, written.manifests.len(), source)?;
@@ -121,18 +108,23 @@ struct KustomizeRun<'s> {
 }
 
 impl KustomizeRun<'_> {
-    /// Runs kustomize in a folder of the checkout `root`, and fetches what it lacks. `name` is the name in messages.
+    /// Runs kustomize in a folder of the repository, and fetches what it lacks. `name` is the name in messages.
     fn kustomize(
         &mut self,
         name: &str,
         arguments: &[String],
         folder: &Path,
-        root: &Path,
+        repository: &Repository,
         writes: bool,
     ) -> Result<ToolOutput, Problems> {
         let source = self.source;
         loop {
-            let access = ToolAccess::kustomize(root, &source.remotes, &source.kustomize.options, &self.fetched);
+            let access = ToolAccess::kustomize(
+                repository.root(),
+                &source.remotes,
+                &source.kustomize.options,
+                &self.fetched,
+            );
             let access = if writes { access.with_writes() } else { access };
             match source.tools.run("kustomize", arguments, folder, None, &access)? {
                 Ok(written) => return Ok(written),
@@ -146,56 +138,18 @@ impl KustomizeRun<'_> {
             }
         }
     }
-}
 
-/// A copy of the checkout, whose kustomization can be changed.
-struct Copy(CheckoutCopy);
-
-impl Copy {
-    fn new(folder: &Path, repository: &Repository) -> Result<Self, Problems> {
-        let path = match repository.follow(folder) {
-            Ok(LinkTarget::Folder(found)) => found,
-            Ok(_) => return Err(Problems::one("the folder of the kustomization cannot be read")),
-            Err(why) => return Err(Problems::one(format!("the folder of the kustomization: {why}"))),
-        };
-        let copy = CheckoutCopy::new(&path, repository)?;
-        for name in KUSTOMIZATION_FILES {
-            match repository.follow(&path.join(name)) {
-                Ok(LinkTarget::File(found)) if !found.starts_with(&path) => {
-                    return Err(Problems::one(format!(
-                        "{name}: it is a link out of the folder, which kustomize does not follow: copy the file"
-                    )));
-                }
-                // kustomize writes into the file, also through a link: it must be one of this copy.
-                Ok(LinkTarget::File(found)) => fs::remove_file(copy.folder.join(name))
-                    .and_then(|()| fs::copy(found, copy.folder.join(name)))
-                    .map(drop)
-                    .map_err(|error| checkout::not_copied(&error))?,
-                Ok(_) => {}
-                Err(why) => return Err(Problems::one(format!("{name}: {why}"))),
-            }
-        }
-        Ok(Self(copy))
-    }
-
-    /// Changes the kustomization by the settings.
-    fn edit(&self, run: &mut KustomizeRun<'_>) -> Result<(), Problems> {
-        let settings = &run.source.kustomize;
+    /// Changes the kustomization of a copy by the settings.
+    fn edit(&mut self, copy: &CheckoutCopy) -> Result<(), Problems> {
+        let settings = &self.source.kustomize;
         for edit in &settings.edits {
-            run.kustomize(
-                edit.setting,
-                &edit.arguments,
-                &self.0.folder,
-                self.0.repository.root(),
-                true,
-            )?;
+            self.kustomize(edit.setting, &edit.arguments, &copy.folder, &copy.repository, true)?;
         }
         if let Some(patches) = &settings.patches {
-            self.add_patches(patches)
-                .map_err(|why| Problems::one(format!("kustomize-patches: {why}")))?;
+            add_patches(&copy.folder, patches).map_err(|why| Problems::one(format!("kustomize-patches: {why}")))?;
         }
         let is_kustomization = |component: &str| {
-            let folder = self.0.folder.join(component);
+            let folder = copy.folder.join(component);
             KUSTOMIZATION_FILES.iter().any(|name| folder.join(name).is_file())
         };
         let mut components = settings.components.clone();
@@ -203,45 +157,63 @@ impl Copy {
         if !components.is_empty() {
             let command = ["edit", "add", "component", "--"].map(str::to_owned);
             let arguments = [&command[..], &components].concat();
-            run.kustomize(
-                "kustomize-components",
-                &arguments,
-                &self.0.folder,
-                self.0.repository.root(),
-                true,
-            )?;
+            self.kustomize("kustomize-components", &arguments, &copy.folder, &copy.repository, true)?;
         }
         Ok(())
     }
+}
 
-    /// Adds patches to the kustomization, for which kustomize has no command.
-    fn add_patches(&self, patches: &str) -> Result<(), String> {
-        let file = KUSTOMIZATION_FILES.map(|name| self.0.folder.join(name));
-        let file = file.iter().find(|file| file.is_file());
-        let file = file.ok_or("the folder has no kustomization.yaml")?;
-        let text = read_limited(file, TEXT_SIZE)?;
-        let document = yaml::documents(&text).next().transpose();
-        let document = document.map_err(|error| format!("the kustomization: {error}"))?;
-        let Some(Value::Map(mut fields)) = document.map(|document| document.value) else {
-            return Err("the kustomization is no mapping: correct it".to_owned());
-        };
-        let mut all = match fields.remove("patches") {
-            Some(Value::List(patches)) => patches,
-            None | Some(Value::Null) => Vec::new(),
-            Some(_) => return Err("the field patches of the kustomization is no list: correct it".to_owned()),
-        };
-        all.extend(parse_patches(patches)?);
-        fields.insert("patches", Value::List(all));
-        let mut text = String::new();
-        json::write_map(&fields, &mut text).map_err(|error| error.to_string())?;
-        fs::write(file, text).map_err(|error| plain(&error))
+/// Copies the checkout, so that its kustomization can be changed.
+fn copy(folder: &Path, repository: &Repository) -> Result<CheckoutCopy, Problems> {
+    let path = match repository.follow(folder) {
+        Ok(LinkTarget::Folder(found)) => found,
+        Ok(_) => return Err(Problems::one("the folder of the kustomization cannot be read")),
+        Err(why) => return Err(Problems::one(format!("the folder of the kustomization: {why}"))),
+    };
+    let copy = CheckoutCopy::new(&path, repository)?;
+    for name in KUSTOMIZATION_FILES {
+        match repository.follow(&path.join(name)) {
+            Ok(LinkTarget::File(found)) if !found.starts_with(&path) => {
+                return Err(Problems::one(format!(
+                    "{name}: it is a link out of the folder, which kustomize does not follow: copy the file"
+                )));
+            }
+            // kustomize writes into the file, also through a link: it must be one of this copy.
+            Ok(LinkTarget::File(found)) => fs::remove_file(copy.folder.join(name))
+                .and_then(|()| fs::copy(found, copy.folder.join(name)))
+                .map(drop)
+                .map_err(|error| checkout::not_copied(&error))?,
+            Ok(_) => {}
+            Err(why) => return Err(Problems::one(format!("{name}: {why}"))),
+        }
     }
+    Ok(copy)
+}
+
+/// Adds patches to the kustomization in a folder, for which kustomize has no command.
+fn add_patches(folder: &Path, patches: &str) -> Result<(), String> {
+    let file = KUSTOMIZATION_FILES.map(|name| folder.join(name));
+    let file = file.iter().find(|file| file.is_file());
+    let file = file.ok_or("the folder has no kustomization.yaml")?;
+    let text = read_limited(file, TEXT_SIZE)?;
+    let document = yaml::documents(&text).next().transpose();
+    let document = document.map_err(|error| format!("the kustomization: {error}"))?;
+    let Some(Value::Map(mut fields)) = document.map(|document| document.value) else {
+        return Err("the kustomization is no mapping: correct it".to_owned());
+    };
+    let mut all = match fields.remove("patches") {
+        Some(Value::List(patches)) => patches,
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => return Err("the field patches of the kustomization is no list: correct it".to_owned()),
+    };
+    all.extend(parse_patches(patches)?);
+    fields.insert("patches", Value::List(all));
+    let mut text = String::new();
+    json::write_map(&fields, &mut text).map_err(|error| error.to_string())?;
+    fs::write(file, text).map_err(|error| plain(&error))
 }
 
 /// Checks the patches of a setting.
-///
-/// # Errors
-/// Returns an error if they are no list of mappings.
 pub(crate) fn check_patches(text: &str) -> Result<(), String> {
     parse_patches(text).map(drop)
 }

@@ -13,7 +13,6 @@ pub(super) struct Pipe {
     from: Option<File>,
     /// The maximum number of bytes to read.
     limit: usize,
-    /// The bytes read.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -42,9 +41,6 @@ impl Pipe {
 }
 
 /// Reads until all pipes are closed or reach their limits. Returns true if that was in time.
-///
-/// # Errors
-/// Returns an error if a pipe cannot be read.
 #[expect(clippy::disallowed_methods, reason = "the run time of another program is measured")]
 pub(super) fn read_all(pipes: &mut [Pipe], time: Duration) -> io::Result<bool> {
     let start = Instant::now();

@@ -71,11 +71,8 @@ const VOCABULARY: &str = include_str!("tool_words.txt");
 /// The functions of templates whose literal arguments are messages or names of templates.
 const PUBLIC_FUNCTIONS: [&str; 6] = ["block", "define", "fail", "include", "required", "template"];
 
-/// The inputs of a tool.
 pub(super) struct Inputs {
-    /// The folder that it renders.
     pub(super) folder: PathBuf,
-    /// The root of the repository.
     pub(super) repository: PathBuf,
     /// Its arguments, among them value files and parameters.
     pub(super) arguments: Vec<OsString>,
@@ -90,7 +87,8 @@ pub(super) fn without_secrets(message: &str, inputs: &Inputs) -> String {
     }
     let message = &*shortened(message, MAX_MESSAGE);
     let mut texts = Texts::default();
-    if texts.read_inputs(inputs).is_err() {
+    texts.read_inputs(inputs);
+    if texts.is_too_large() {
         return TOO_LARGE.to_owned();
     }
     if !texts.has_secrets {
@@ -128,11 +126,8 @@ struct Texts {
     size: usize,
 }
 
-/// The source has more text than can be searched.
-struct TooLarge;
-
 impl Texts {
-    fn read_inputs(&mut self, inputs: &Inputs) -> Result<(), TooLarge> {
+    fn read_inputs(&mut self, inputs: &Inputs) {
         self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
         let mut files = HashSet::new();
         let mut folders = vec![inputs.folder.clone()];
@@ -144,20 +139,20 @@ impl Texts {
             .ok()
             .filter(|root| root.parent().is_some());
         let Some(repository) = repository.or_else(|| inputs.folder.canonicalize().ok()) else {
-            return Ok(());
+            return;
         };
         for argument in &inputs.arguments {
             let text = argument.to_string_lossy();
             let value = text.split_once('=').map(|(_, value)| value);
             let path = inputs.folder.join(value.unwrap_or(&text));
             if path.is_file() && is_inside(&path, &repository) {
-                self.file(&path, &mut files, &mut folders)?;
+                self.file(&path, &mut files, &mut folders);
             } else if let Some(value) = value {
-                self.add_lines(value, false)?;
+                self.add_lines(value, false);
             }
         }
         if let Some(input) = &inputs.input {
-            self.add_file_text("values.yaml", input)?;
+            self.add_file_text("values.yaml", input);
         }
         while let Some(folder) = folders.pop() {
             if !is_inside(&folder, &repository) {
@@ -166,31 +161,28 @@ impl Texts {
             let entries = WalkDir::new(folder).into_iter();
             for entry in entries.filter_entry(|entry| entry.file_name() != ".git").flatten() {
                 if entry.file_type().is_file() || entry.path_is_symlink() && entry.path().is_file() {
-                    self.file(entry.path(), &mut files, &mut folders)?;
+                    self.file(entry.path(), &mut files, &mut folders);
                 }
             }
         }
-        Ok(())
     }
 
     /// Reads a file once, and notes the folders that it names if it is a kustomization.
-    fn file(&mut self, path: &Path, files: &mut HashSet<PathBuf>, folders: &mut Vec<PathBuf>) -> Result<(), TooLarge> {
-        let Ok(path) = path.canonicalize() else { return Ok(()) };
-        if !files.insert(path.clone()) {
-            return Ok(());
+    fn file(&mut self, path: &Path, files: &mut HashSet<PathBuf>, folders: &mut Vec<PathBuf>) {
+        let Ok(path) = path.canonicalize() else { return };
+        if self.is_too_large() || !files.insert(path.clone()) {
+            return;
         }
         for part in &path {
             self.add_public(&part.to_string_lossy());
         }
-        let Ok(mut file) = File::open(&path) else { return Ok(()) };
+        let Ok(mut file) = File::open(&path) else { return };
         let name = path.to_string_lossy();
         if name.ends_with(".tgz") {
             return self.archive(&mut file, ARCHIVES);
         }
-        let Some(text) = self.content(&mut file)? else {
-            return Ok(());
-        };
-        self.add_file_text(&name, &text)?;
+        let Some(text) = self.content(&mut file) else { return };
+        self.add_file_text(&name, &text);
         if KUSTOMIZATION_FILES.iter().any(|file| path.ends_with(file)) {
             let folder = path.parent().unwrap_or(Path::new("/"));
             for word in text.split([' ', '\n', '\r', ',', '[', ']', '"', '\'', '=']) {
@@ -203,59 +195,62 @@ impl Texts {
                 }
             }
         }
-        Ok(())
     }
 
     /// Reads the texts of a packaged chart, and of `depth` levels of charts in it. It does not read the archive as Helm does: texts are
     /// what is between NUL bytes, which pad the headers and the ends of files. So no form of an archive hides a file. Helm reports an
     /// archive that is not one.
-    fn archive(&mut self, packed: &mut dyn Read, depth: u8) -> Result<(), TooLarge> {
+    fn archive(&mut self, packed: &mut dyn Read, depth: u8) {
         let mut bytes = Vec::new();
-        let rest = (MAX_SIZE - self.size) as u64;
         // An error, as at the end of an archive within another, leaves what was read before it.
-        let _ = MultiGzDecoder::new(packed).take(rest + 1).read_to_end(&mut bytes);
-        self.count(bytes.len())?;
+        let _ = MultiGzDecoder::new(packed).take(self.rest()).read_to_end(&mut bytes);
+        self.size += bytes.len();
         if depth > 0 {
             for at in memmem::find_iter(&bytes, GZIP) {
-                self.archive(&mut &bytes[at..], depth - 1)?;
+                self.archive(&mut &bytes[at..], depth - 1);
             }
+        }
+        if self.is_too_large() {
+            return;
         }
         for text in bytes.split(|byte| *byte == 0) {
             let text = String::from_utf8_lossy(text);
             if text.contains('\n') {
                 self.has_secrets |= mentions_secrets(&text);
-                self.document(&text, true)?;
-                self.document(&text, false)?;
+                self.document(&text, true);
+                self.document(&text, false);
             }
         }
-        Ok(())
     }
 
-    /// Returns the text of a file; `None` for a binary file.
-    fn content(&mut self, file: &mut impl Read) -> Result<Option<String>, TooLarge> {
+    /// Returns the text of a file; `None` for a binary file, or for one that is too large.
+    fn content(&mut self, file: &mut impl Read) -> Option<String> {
         let mut bytes = Vec::new();
-        let rest = (MAX_SIZE - self.size) as u64;
-        let read: io::Result<usize> = file.take(rest + 1).read_to_end(&mut bytes);
+        let read: io::Result<usize> = file.take(self.rest()).read_to_end(&mut bytes);
         if read.is_err() || memchr::memchr(0, &bytes).is_some() {
-            return Ok(None);
+            return None;
         }
-        self.count(bytes.len())?;
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        self.size += bytes.len();
+        (!self.is_too_large()).then(|| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), TooLarge> {
-        self.size += bytes;
-        if self.size > MAX_SIZE { Err(TooLarge) } else { Ok(()) }
+    /// Returns the number of bytes to read: one more than are searched.
+    fn rest(&self) -> u64 {
+        (MAX_SIZE + 1).saturating_sub(self.size) as u64
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.size > MAX_SIZE
     }
 
     /// Adds the values in the text of a file.
-    fn add_file_text(&mut self, path: &str, text: &str) -> Result<(), TooLarge> {
+    fn add_file_text(&mut self, path: &str, text: &str) {
         let name = path.rsplit('/').next().unwrap_or(path);
         if matches!(name, "Chart.yaml" | "Chart.lock" | "values.schema.json") || is_documentation(name) {
             if name == "Chart.yaml" {
                 self.add_names(text);
             }
-            return Ok(());
+            return;
         }
         self.has_secrets |= mentions_secrets(text);
         let is_template = path.contains("templates/");
@@ -267,7 +262,7 @@ impl Texts {
         let is_kustomization = KUSTOMIZATION_FILES.contains(&name);
         if !(is_template || is_kustomization || is_yaml && is_manifest(text)) {
             if !is_yaml {
-                self.add(text)?;
+                self.add(text);
             }
             return self.document(text, false);
         }
@@ -276,24 +271,22 @@ impl Texts {
             let end = memmem::find(rest.as_bytes(), b"\n---").map_or(rest.len(), |at| at + 1);
             let (document, after) = rest.split_at(end);
             if is_kustomization || document.contains("Secret") || (is_template && !is_manifest(document)) {
-                self.document(document, is_template)?;
+                self.document(document, is_template);
             } else {
                 self.add_names(document);
             }
             rest = after;
         }
-        Ok(())
     }
 
-    fn document(&mut self, text: &str, is_template: bool) -> Result<(), TooLarge> {
+    fn document(&mut self, text: &str, is_template: bool) {
         self.add_names(text);
-        self.add_lines(text, is_template)?;
+        self.add_lines(text, is_template);
         if !is_template {
             for document in yaml::documents(text).map_while(Result::ok) {
-                self.add_value(&document.value)?;
+                self.add_value(&document.value);
             }
         }
-        Ok(())
     }
 
     /// Adds the keys of all lines, and the values of keys that are names.
@@ -313,27 +306,26 @@ impl Texts {
     }
 
     /// Adds the values of each line. The text need not be YAML, and may be a template.
-    fn add_lines(&mut self, text: &str, is_template: bool) -> Result<(), TooLarge> {
+    fn add_lines(&mut self, text: &str, is_template: bool) {
         for line in text.lines() {
             let mut rest = line;
             while is_template && let Some((before, after)) = rest.split_once("{{") {
-                self.add_line(before)?;
+                self.add_line(before);
                 let (action, after) = after.split_once("}}").unwrap_or((after, ""));
-                self.add_literals(action)?;
+                self.add_literals(action);
                 rest = after;
             }
-            self.add_line(rest)?;
+            self.add_line(rest);
         }
-        Ok(())
     }
 
-    fn add_line(&mut self, line: &str) -> Result<(), TooLarge> {
+    fn add_line(&mut self, line: &str) {
         let line = line.trim();
         if line.starts_with('#') {
-            return Ok(());
+            return;
         }
         let value = match key_and_value(line) {
-            Some((key, _)) if PUBLIC_KEYS.contains(&key) => return Ok(()),
+            Some((key, _)) if PUBLIC_KEYS.contains(&key) => return,
             Some((_, value)) => value,
             None => line.trim_start_matches("- "),
         };
@@ -341,26 +333,25 @@ impl Texts {
             .into_iter()
             .flatten()
         {
-            self.add(value)?;
+            self.add(value);
             if let Some((_, value)) = value.split_once('=') {
-                self.add(value)?;
+                self.add(value);
             }
         }
         // The entries of a mapping or list on one line, and the parts of text that look like a password.
         for part in value.split(['{', '}', '[', ']', ',', '"', '\'']) {
             let part = part.split_once(": ").map_or(part, |(_, value)| value);
-            self.add(part)?;
+            self.add(part);
         }
         for word in value.split([' ', ',', ';', '=', ':', '@', '/', '"', '\'']) {
             if is_random(word) {
-                self.add(word)?;
+                self.add(word);
             }
         }
-        Ok(())
     }
 
     /// Adds the literals in an action of a template.
-    fn add_literals(&mut self, action: &str) -> Result<(), TooLarge> {
+    fn add_literals(&mut self, action: &str) {
         let has = |function: &str| {
             action
                 .split(|char: char| !char.is_alphanumeric())
@@ -370,51 +361,51 @@ impl Texts {
             for name in action.split(['"', '`']).skip(1).step_by(2) {
                 self.add_public(name);
             }
-            return Ok(());
+            return;
         }
         action
             .split(['"', '`', '\''])
             .skip(1)
             .step_by(2)
-            .try_for_each(|literal| self.add(literal))
+            .for_each(|literal| self.add(literal));
     }
 
-    fn add_value(&mut self, value: &Value<'_>) -> Result<(), TooLarge> {
+    fn add_value(&mut self, value: &Value<'_>) {
         match value {
-            Value::Null | Value::Bool(_) => Ok(()),
+            Value::Null | Value::Bool(_) => {}
             Value::Int(number) => self.add(&number.to_string()),
             Value::Float(number) => self.add(&number.to_string()),
             Value::String(text) => {
-                self.add(text)?;
-                let lines = text.lines().count() > 1;
-                if lines { self.add_lines(text, false) } else { Ok(()) }
+                self.add(text);
+                if text.lines().count() > 1 {
+                    self.add_lines(text, false);
+                }
             }
-            Value::List(items) => items.iter().try_for_each(|item| self.add_value(item)),
+            Value::List(items) => items.iter().for_each(|item| self.add_value(item)),
             Value::Map(fields) => fields
                 .iter()
                 .filter(|(key, _)| !PUBLIC_KEYS.contains(key))
-                .try_for_each(|(_, value)| self.add_value(value)),
+                .for_each(|(_, value)| self.add_value(value)),
         }
     }
 
     /// Adds a value, and the text that it encodes.
-    fn add(&mut self, value: &str) -> Result<(), TooLarge> {
+    fn add(&mut self, value: &str) {
         let value = value.trim().trim_matches(['"', '\'']);
-        if value.len() < MIN_LENGTH || self.values.contains(value) {
-            return Ok(());
+        if value.len() < MIN_LENGTH || self.is_too_large() || self.values.contains(value) {
+            return;
         }
-        self.count(value.len())?;
+        self.size += value.len();
         self.values.insert(value.to_owned());
         let decoded = BASE64
             .decode(value)
             .ok()
             .and_then(|bytes| String::from_utf8(bytes).ok());
-        match decoded {
-            Some(text) if !text.contains(|char: char| char.is_control() && !char.is_whitespace()) => {
-                self.add(&text)?;
-                self.add_lines(&text, false)
-            }
-            _ => Ok(()),
+        if let Some(text) = decoded
+            && !text.contains(|char: char| char.is_control() && !char.is_whitespace())
+        {
+            self.add(&text);
+            self.add_lines(&text, false);
         }
     }
 
@@ -549,7 +540,6 @@ impl Skeleton {
             .collect()
     }
 
-    /// Returns the ranges of parts of the forms.
     fn find_parts(&self, forms: &HashSet<String>) -> Vec<Range<usize>> {
         let mut parts: HashMap<&[u8], Vec<usize>> = HashMap::new();
         for length in [MIN_START, MIN_PART] {
@@ -671,7 +661,7 @@ mod tests {
     fn texts(file: &str, text: &str) -> Texts {
         let mut texts = Texts::default();
         texts.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
-        assert!(texts.add_file_text(file, text).is_ok());
+        texts.add_file_text(file, text);
         texts
     }
 
@@ -723,6 +713,20 @@ mod tests {
     }
 
     #[test]
+    fn reads_no_more_than_can_be_searched() {
+        let mut texts = Texts {
+            size: MAX_SIZE - 6,
+            ..Texts::default()
+        };
+        assert_eq!(texts.content(&mut &b"secret"[..]).as_deref(), Some("secret"));
+        assert!(!texts.is_too_large());
+        assert_eq!(texts.content(&mut &b"secret"[..]), None);
+        assert!(texts.is_too_large());
+        texts.add("password");
+        assert!(texts.values.is_empty());
+    }
+
+    #[test]
     fn keeps_names_keys_and_words_of_the_tools() {
         let texts = texts(
             "templates/secret.yaml",
@@ -736,7 +740,7 @@ mod tests {
     fn keeps_a_name_that_begins_like_a_value() {
         let mut texts = texts("values.yaml", "secret: shop-api-controller-x\nother: shop-api\n");
         let chart = "dependencies:\n- name: shop-api-server\n  version: 1.0.0\n";
-        assert!(texts.add_file_text("Chart.yaml", chart).is_ok());
+        texts.add_file_text("Chart.yaml", chart);
         assert_eq!(
             hidden(&texts, "missing: shop-api-server, shop-api-contro, shop-api"),
             "missing: shop-api-server, [hidden], [hidden]"

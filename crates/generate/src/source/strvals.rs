@@ -10,9 +10,6 @@ const INDICES: usize = 30;
 const INDEX: usize = 65_536;
 
 /// Checks that Helm reads a key as one key.
-///
-/// # Errors
-/// Returns an error with the reason if Helm would end the key early, or extend it into the value.
 pub(super) fn check_key(key: &str) -> Result<(), String> {
     let mut chars = key.chars();
     let (mut indices, mut after_index) = (0, false);

@@ -7,9 +7,10 @@ use super::pipes::{Pipe, read_all};
 use super::redact::{self, Inputs};
 use super::remote::Remotes;
 use crate::confine::{AllowedPaths, Confinement, Isolation, ResourceLimits, Scratch, Slot, kill_group};
-use crate::env::Env;
 use crate::fetched::{DOWNLOAD, FOLDER, RemoteContent};
+use crate::settings::Env;
 use manifest::problem::{Problems, plain};
+use manifest::text::shortened;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -104,7 +105,6 @@ const NETWORK_CONFIGURATION_PATHS: [&str; 14] = [
     "/etc/ssh",
 ];
 
-/// The harmless devices.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 
 /// The files and folders of a home directory that Git and the download read.
@@ -125,7 +125,6 @@ const FILE_SIZE: u64 = 1 << 30;
 /// The folder of kustomize's plugins in a home directory.
 const PLUGINS: &str = ".config/kustomize";
 
-/// The access that a tool needs.
 #[expect(clippy::struct_excessive_bools, reason = "each is another permission")]
 pub(super) struct ToolAccess<'a> {
     /// The repository, or the folder for fetched content.
@@ -257,17 +256,23 @@ impl ToolOutput {
     }
 }
 
-/// The failure of a tool. What the tool lacked is read from its error output, because its message may hide values with the same text.
+/// The error output of a tool that has ended. What the tool lacked is read from its text, because its lines may hide values with the same
+/// text.
 pub(super) struct ToolError {
-    error_output: ErrorOutput,
+    text: String,
+    /// The inputs of the tool, whose values of Secrets are hidden, if it reads manifests.
+    inputs: Option<Inputs>,
+    folder: PathBuf,
+    /// The folder of its temporary files.
+    scratch: PathBuf,
     status: ExitStatus,
 }
 
 impl ToolError {
     /// Returns the error message, in one line. It reads the source to hide values of Secrets, so ask for it only to show it.
     pub(super) fn line(&self) -> String {
-        let lines = self.error_output.lines();
-        let complaints: Vec<_> = lines.into_iter().filter(|line| !line.starts_with(WARNING)).collect();
+        let lines = self.lines().into_iter();
+        let complaints: Vec<_> = lines.filter(|line| !line.starts_with(WARNING)).collect();
         if complaints.is_empty() {
             format!("it ended with {}", self.status)
         } else {
@@ -275,39 +280,6 @@ impl ToolError {
         }
     }
 
-    /// Returns the content that it lacked, according to a program in the place of Git or Helm.
-    pub(super) fn request(&self) -> Option<RemoteContent> {
-        RemoteContent::last_in(&self.error_output.text)
-    }
-
-    /// Returns the address that it could not read.
-    pub(super) fn file(&self) -> Option<String> {
-        unread_address(&self.error_output.text)
-    }
-
-    /// Returns the dependencies of a chart that are missing in its folder `charts`.
-    pub(super) fn missing_dependencies(&self) -> Vec<String> {
-        missing_dependencies(&self.error_output.text)
-    }
-
-    /// Returns true if the tool printed this text.
-    pub(super) fn contains(&self, text: &str) -> bool {
-        self.error_output.text.contains(text)
-    }
-}
-
-/// The error output of a tool.
-struct ErrorOutput {
-    text: String,
-    /// The inputs of the tool, whose values of Secrets are hidden, if it reads manifests.
-    inputs: Option<Inputs>,
-    /// The folder in which it ran.
-    folder: PathBuf,
-    /// The folder of its temporary files.
-    scratch: PathBuf,
-}
-
-impl ErrorOutput {
     /// Returns the lines without the values of Secrets, and without the names of temporary folders.
     fn lines(&self) -> Vec<String> {
         let text = without_dump(&self.text);
@@ -316,6 +288,26 @@ impl ErrorOutput {
             None => text.to_owned(),
         };
         plain_lines(&text.replace(&*self.scratch.to_string_lossy(), "TMPDIR"), &self.folder)
+    }
+
+    /// Returns the content that it lacked, according to a program in the place of Git or Helm.
+    pub(super) fn request(&self) -> Option<RemoteContent> {
+        RemoteContent::last_in(&self.text)
+    }
+
+    /// Returns the address that it could not read.
+    pub(super) fn file(&self) -> Option<String> {
+        unread_address(&self.text)
+    }
+
+    /// Returns the dependencies of a chart that are missing in its folder `charts`.
+    pub(super) fn missing_dependencies(&self) -> Vec<String> {
+        missing_dependencies(&self.text)
+    }
+
+    /// Returns true if the tool printed this text.
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.text.contains(text)
     }
 }
 
@@ -348,9 +340,6 @@ impl Tools {
     }
 
     /// Returns the content of an address, which this program reads in another process. It follows redirects to allowed addresses.
-    ///
-    /// # Errors
-    /// Returns an error if the address, or one that it leads to, is not allowed or cannot be read.
     pub(super) fn download(&self, url: &str, remotes: &Remotes) -> Result<Vec<u8>, Problems> {
         self.try_download(url, remotes)?
             .map_err(|error| Problems::one(error.line()))
@@ -381,12 +370,7 @@ impl Tools {
     ) -> Result<Result<ToolOutput, ToolError>, Problems> {
         let failed =
             |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
-        let no_folder = |error: io::Error| {
-            Problems::one(format!(
-                "{name} needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
-                plain(&error)
-            ))
-        };
+        let no_folder = |error| no_temporary_folder(name, &error);
         let parent = env::temp_dir();
         let _slot = Slot::acquire(&parent).map_err(no_folder)?;
         let scratch = Scratch::new(&parent).map_err(no_folder)?;
@@ -395,7 +379,7 @@ impl Tools {
             Some(launcher) => {
                 let root = scratch.folder("root").map_err(|error| failed("started", &error))?;
                 let confinement = self.confinement(program, access, &temporary, root);
-                let command = confinement.command(launcher, program);
+                let command = confinement.command(launcher, Some(program));
                 (command.map_err(|error| failed("started", &error))?, Some(confinement))
             }
             None => (Command::new(program), None),
@@ -440,13 +424,14 @@ impl Tools {
             arguments: arguments.iter().map(|argument| argument.as_ref().to_owned()).collect(),
             input: input.map(str::to_owned),
         };
-        let error_output = ErrorOutput {
+        let error = ToolError {
             text: String::from_utf8_lossy(&complaints).into_owned(),
             inputs: access.reads_manifests.then(inputs),
             folder: folder.to_owned(),
             scratch: scratch.path().to_owned(),
+            status,
         };
-        self.outcome(name, status, manifests, error_output)
+        self.outcome(name, manifests, error)
     }
 
     /// Returns the output of a tool that has ended, or its error message. Output that is too large counts as success: the tool may have
@@ -454,23 +439,22 @@ impl Tools {
     fn outcome(
         &self,
         name: &str,
-        status: ExitStatus,
         manifests: Vec<u8>,
-        error_output: ErrorOutput,
+        error: ToolError,
     ) -> Result<Result<ToolOutput, ToolError>, Problems> {
         let is_too_large = self.max_size.is_some_and(|max| manifests.len() as u64 > max);
-        if !status.success() && !is_too_large {
+        if !error.status.success() && !is_too_large {
             if let Some(memory) = self.memory
-                && is_out_of_memory(&error_output.text)
+                && is_out_of_memory(&error.text)
             {
                 return Err(Problems::one(format!(
                     "{name} needs more than {memory} bytes of memory: make the source simpler, or ask an administrator to raise \
                      --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)"
                 )));
             }
-            return Ok(Err(ToolError { error_output, status }));
+            return Ok(Err(error));
         }
-        let lines = error_output.lines().into_iter();
+        let lines = error.lines().into_iter();
         let (warnings, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(WARNING));
         let warnings = warnings.into_iter().map(|line| line.replacen(WARNING, "", 1));
         Ok(Ok(ToolOutput {
@@ -526,14 +510,14 @@ impl Tools {
             .map(|(_, value)| value.as_str())
     }
 
+    fn program_folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.get_variable("PATH").into_iter().flat_map(env::split_paths)
+    }
+
     /// Returns the confinement of `program`: it may write to `temporary`; `root` is for the supervisor.
     fn confinement(&self, program: &Path, access: &ToolAccess<'_>, temporary: &Path, root: PathBuf) -> Confinement {
         let mut run: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
-        let folders: Vec<PathBuf> = self
-            .get_variable("PATH")
-            .into_iter()
-            .flat_map(env::split_paths)
-            .collect();
+        let folders: Vec<PathBuf> = self.program_folders().collect();
         // A folder of programs may contain links to the actual programs; kustomize starts the other two.
         let programs = folders
             .iter()
@@ -587,15 +571,21 @@ impl Tools {
     }
 
     fn find(&self, name: &str) -> Result<PathBuf, Problems> {
-        let path = self.env.iter().find(|(variable, _)| variable == "PATH");
-        let folders = path.map(|(_, folders)| env::split_paths(folders)).into_iter().flatten();
-        let mut programs = folders.map(|folder| folder.join(name));
+        let mut programs = self.program_folders().map(|folder| folder.join(name));
         programs.find(|program| program.is_file()).ok_or_else(|| {
             Problems::one(format!(
                 "{name} is not on the PATH, but renders this folder: install {name}; in the sidecar, deploy_cmp.yaml provides it"
             ))
         })
     }
+}
+
+/// Returns the problem of a tool without a temporary folder.
+pub(super) fn no_temporary_folder(name: &str, error: &io::Error) -> Problems {
+    Problems::one(format!(
+        "{name} needs a temporary folder, which cannot be created in TMPDIR or /tmp: {}: mount a writable volume there",
+        plain(error)
+    ))
 }
 
 /// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, and
@@ -609,13 +599,7 @@ fn plain_lines(error_output: &str, folder: &Path) -> Vec<String> {
         relative.push("..");
     }
     error_output = in_order(error_output.lines().collect()).join("\n");
-    if error_output.len() > MAX_ERROR_LENGTH {
-        let end = (0..=MAX_ERROR_LENGTH)
-            .rev()
-            .find(|&end| error_output.is_char_boundary(end));
-        error_output.truncate(end.unwrap_or(0));
-        error_output.push('…');
-    }
+    let error_output = shortened(&error_output, MAX_ERROR_LENGTH);
     let lines = error_output.lines().map(str::trim).filter(|line| !line.is_empty());
     // Users of Argo CD cannot pass this flag.
     let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));

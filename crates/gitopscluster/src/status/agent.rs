@@ -1,16 +1,15 @@
 //! The argocd-agent part of the status of a GitOpsCluster: the readiness of the hub, and the health of the clusters' agents.
 
-use super::condition::{ConditionStatus, StatusCondition, first_few};
+use super::condition::{ConditionStatus, Outcome, StatusCondition, first_few, worst};
 use argocd_agent::reconcile::AddonStatus;
 use argocd_agent::rollout;
 use argocd_agent::rollout::Progress;
 use argocd_agent::state;
 use argocd_agent::state::{AgentStatus, State};
-use argocd_agent::{DiscoveryError, Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
+use argocd_agent::{Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
 use assignment::{GitOpsClusterRef, certificates::last_expiry};
 use hub_state::cache::Cache;
-use hub_state::model::{Availability, Kind, TlsSecret};
-use hub_state::model::{DesiredAgent, have_same_version};
+use hub_state::model::{Availability, DesiredAgent, Kind, have_same_version};
 use hub_state::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
@@ -18,7 +17,7 @@ use ocm::argocd_agent as names;
 use pki::Certificate;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The maximum number of clusters in the list of the status.
@@ -33,12 +32,13 @@ struct Member<'i> {
 }
 
 /// The argocd-agent part of the status.
+#[derive(Default)]
 pub(super) struct Agents {
     pub(super) conditions: Vec<StatusCondition>,
     /// Additional fields of the status.
-    pub(super) fields: Map<String, Value>,
+    pub(super) fields: Value,
     /// Additional counts of `status.clusters`.
-    pub(super) counts: Map<String, Value>,
+    pub(super) counts: Value,
 }
 
 /// Returns the status of the agents that a GitOpsCluster asks for.
@@ -49,47 +49,35 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
     let ready = argocd_agent::reconcile::addon_status(gitops, desired, context);
-    let prerequisites = Prerequisites::evaluate(gitops, desired, &server, &clusters, &ready, context);
-    let mut conditions = if gitops.object.spec.is_pull_integration {
-        prerequisites.of_pull()
-    } else {
-        prerequisites.of_acm()
-    };
-    conditions.push(connected(&members));
-    conditions.push(up_to_date(ready.progress, &members));
+    let mut conditions = prerequisites(gitops, desired, server.as_ref(), &clusters, &ready, context);
+    conditions.push(connected(&members).named("AgentsConnected"));
+    conditions.push(up_to_date(ready.progress, &members).named("AgentsUpToDate"));
     conditions.extend(version_mismatch(cache, desired, context));
     let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
-    let counts = [
-        ("installed", count(|member| member.status.is_installed)),
-        ("connected", count(|member| member.status.state == State::Connected)),
-        ("degraded", count(|member| member.status.state == State::Degraded)),
-    ];
     let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::to_json).collect();
     let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
-    let fields = [
-        ("server", json!(server)),
-        ("certificates", json!(certificates(cache))),
-        ("clusterStates", json!(listed)),
-        ("clusterStatesCut", json!(members.len().saturating_sub(MAX_LISTED))),
-    ];
     Agents {
         conditions,
-        fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
-        counts: counts
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), json!(value)))
-            .collect(),
+        fields: json!({
+            "server": server,
+            "certificates": certificates(cache),
+            "clusterStates": listed,
+            "clusterStatesCut": members.len().saturating_sub(MAX_LISTED),
+        }),
+        counts: json!({
+            "installed": count(|member| member.status.is_installed),
+            "connected": count(|member| member.status.state == State::Connected),
+            "degraded": count(|member| member.status.state == State::Degraded),
+        }),
     }
 }
 
-/// Returns the names and expiry times of the certificates on the hub.
 fn certificates(cache: &Cache) -> Vec<Value> {
     let all = cache.certificates_until();
     all.map(|(name, until)| json!({"name": name, "notAfter": format_time(until)}))
         .collect()
 }
 
-/// Returns a cluster and the health of its agent.
 fn member<'i>(cache: &'i Cache, cluster: &'i str) -> Member<'i> {
     let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
     let is_silent = cache.availability(cluster) == Availability::Unknown;
@@ -114,7 +102,10 @@ impl Member<'_> {
 }
 
 /// Returns the condition that is True if the agents of all reachable clusters are connected.
-fn connected(members: &[Member<'_>]) -> StatusCondition {
+fn connected(members: &[Member<'_>]) -> Outcome {
+    if members.is_empty() {
+        return Outcome::new(ConditionStatus::Unknown, "NoClusters", "no cluster has an agent");
+    }
     let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
         let those = members.iter().filter(|member| is(member.status.state));
         those.map(|member| member.name.to_owned()).collect()
@@ -123,47 +114,24 @@ fn connected(members: &[Member<'_>]) -> StatusCondition {
     let coming = of(&|state| matches!(state, State::Pending | State::Installing));
     let silent = of(&|state| state == State::Unreachable);
     let connected = of(&|state| state == State::Connected).len();
-    let (is, reason, what) = match (&unwell[..], &coming[..]) {
-        ([], []) if members.is_empty() => (
-            ConditionStatus::Unknown,
-            "NoClusters",
-            "no cluster has an agent".to_owned(),
-        ),
-        ([], []) => (ConditionStatus::True, "Success", String::new()),
-        ([], coming) => (
-            ConditionStatus::Unknown,
-            "InProgress",
-            format!("pending: {}", first_few(coming)),
-        ),
-        (unwell, _) => (
-            ConditionStatus::False,
-            "NotConnected",
-            format!("not connected: {}", first_few(unwell)),
-        ),
-    };
-    let mut message = if members.is_empty() {
-        what
+    let all = format!("{connected} of {} agents are connected", members.len());
+    let (is, reason, mut message) = if !unwell.is_empty() {
+        let what = format!("not connected: {}", first_few(&unwell));
+        (ConditionStatus::False, "NotConnected", format!("{all}, {what}"))
+    } else if !coming.is_empty() {
+        let what = format!("pending: {}", first_few(&coming));
+        (ConditionStatus::Unknown, "InProgress", format!("{all}, {what}"))
     } else {
-        let all = format!("{connected} of {} agents are connected", members.len());
-        [all, what]
-            .into_iter()
-            .filter(|it| !it.is_empty())
-            .collect::<Vec<_>>()
-            .join(", ")
+        (ConditionStatus::True, "Success", all)
     };
     if !silent.is_empty() {
         message = format!("{message}; unreachable: {}", first_few(&silent));
     }
-    StatusCondition {
-        kind: "AgentsConnected",
-        is,
-        reason: [reason; 2],
-        message,
-    }
+    Outcome::new(is, reason, message)
 }
 
 /// Returns the condition that is True if all reachable clusters have the desired version.
-fn up_to_date(progress: Progress, members: &[Member<'_>]) -> StatusCondition {
+fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Outcome {
     let Progress { state, message } = progress;
     let (is, reason) = match state {
         _ if members.is_empty() => (ConditionStatus::Unknown, "NoClusters"),
@@ -171,12 +139,7 @@ fn up_to_date(progress: Progress, members: &[Member<'_>]) -> StatusCondition {
         rollout::State::InProgress => (ConditionStatus::Unknown, "InProgress"),
         rollout::State::Stopped => (ConditionStatus::False, "RolloutStopped"),
     };
-    StatusCondition {
-        kind: "AgentsUpToDate",
-        is,
-        reason: [reason; 2],
-        message,
-    }
+    Outcome::new(is, reason, message)
 }
 
 /// Returns the condition that names different versions of the principal and the agents; `None` if they agree or are not known.
@@ -187,144 +150,116 @@ fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>
     }
     let principal = argocd_agent::reconcile::principal_image(cache)?;
     let agent = argocd_agent::reconcile::agent_image(cache, desired, context)?;
-    (have_same_version(&agent, principal) == Some(false)).then(|| StatusCondition {
-        kind: "AgentVersionMatches",
-        is: ConditionStatus::False,
-        reason: ["VersionMismatch"; 2],
-        message: format!(
+    (have_same_version(&agent, principal) == Some(false)).then(|| {
+        let message = format!(
             "agents have {agent}, and the principal has {principal}, which rejects agents of another version: remove the image from \
              spec.agent.images and from --agent-image, or set the same version"
-        ),
+        );
+        Outcome::new(ConditionStatus::False, "VersionMismatch", message).named("AgentVersionMatches")
     })
 }
 
-/// The message of a prerequisite that is ready, or the status and the reason why it is not.
-type Prerequisite = Result<String, (ConditionStatus, String)>;
-
-/// The prerequisites of agents.
-struct Prerequisites {
-    server: Prerequisite,
-    token_key: Prerequisite,
-    authority: Prerequisite,
-    principal: Prerequisite,
-    proxy: Prerequisite,
-    template: Prerequisite,
-    config: Prerequisite,
-    management: Prerequisite,
-    works: Prerequisite,
-    argocd: Prerequisite,
+fn failed(message: impl Into<String>) -> Outcome {
+    Outcome::failure("ArgoCDAgentFailed", message)
 }
 
-impl Prerequisites {
-    fn evaluate(
-        gitops: GitOpsClusterRef<'_>,
-        desired: &DesiredAgent,
-        server: &Result<Server, DiscoveryError>,
-        clusters: &BTreeSet<&str>,
-        ready: &AddonStatus,
-        context: &Context<'_>,
-    ) -> Self {
-        let (now, settings) = (context.now, context.settings);
-        let (cache, object_ref) = (gitops.cache, gitops.object_ref);
-        let secret = |name| {
-            cache
-                .object(Kind::TokenKey, &ObjectRef::new(cache.argocd(), name))
-                .is_some()
-        };
-        let coming = |what: &str| Err((ConditionStatus::Unknown, format!("{what} does not exist yet")));
-        let exists_or_missing = |exists, what: &str| {
-            if exists {
-                Ok(format!("{what} exists"))
-            } else {
-                coming(what)
-            }
-        };
-        let applied = |name: &str| {
-            let is_applied = |cluster: &&&str| {
-                let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
-                work.is_some_and(|it| {
-                    it.owner().as_ref() == Some(object_ref)
-                        && state::condition(&it.object, "Applied")["status"] == "True"
-                })
-            };
-            let applied = clusters.iter().filter(is_applied).count();
-            let message = format!("{applied} of {} clusters have applied the ManifestWork", clusters.len());
-            if applied < clusters.len() {
-                Err((ConditionStatus::Unknown, message))
-            } else {
-                Ok(message)
-            }
-        };
-        Self {
-            server: match server {
-                Ok(Server { address, port }) => Ok(format!("agents connect to {address}:{port}")),
-                Err(why) => Err((ConditionStatus::False, why.to_string())),
-            },
-            token_key: exists_or_missing(secret(names::JWT_SECRET), "the token key"),
-            authority: not_late(cache, names::CA_SECRET, now).and_then(|()| authority(cache)),
-            principal: leaf(cache, names::PRINCIPAL_TLS, now),
-            proxy: leaf(cache, names::RESOURCE_PROXY_TLS, now),
-            template: if is_unattended(desired, settings) {
-                let why = if desired.operator {
-                    WITHOUT_OURS_BESIDE_AN_OPERATOR
-                } else {
-                    WITHOUT_OURS
-                };
-                Err((ConditionStatus::False, why.to_owned()))
-            } else {
-                exists_or_missing(ready.template, "the AddOnTemplate")
-            },
-            config: exists_or_missing(ready.config, "the AddOnDeploymentConfig"),
-            management: match &ready.management {
-                Ok(true) => Ok("OCM installs the add-on on the selected clusters".to_owned()),
-                Ok(false) => coming("the ClusterManagementAddOn"),
-                Err(clusters) => Err((
-                    ConditionStatus::False,
-                    format!(
-                        "no GitOpsCluster selects {}, which have the add-on: select them, or delete their \
-                         ManagedClusterAddOn {}",
-                        first_few(clusters),
-                        names::ADDON
-                    ),
-                )),
-            },
-            works: applied(names::CA_WORK),
-            argocd: if desired.is_operated() {
-                applied(&names::argocd_work(&object_ref.namespace, &object_ref.name))
-            } else {
-                Ok("the add-on includes Argo CD".to_owned())
-            },
+fn coming(message: impl Into<String>) -> Outcome {
+    Outcome::progress("Reconciling", message)
+}
+
+/// Returns the conditions of the prerequisites of agents, as the peer groups them whose API the GitOpsCluster uses.
+fn prerequisites(
+    gitops: GitOpsClusterRef<'_>,
+    desired: &DesiredAgent,
+    server: Result<&Server, &String>,
+    clusters: &BTreeSet<&str>,
+    ready: &AddonStatus,
+    context: &Context<'_>,
+) -> Vec<StatusCondition> {
+    let (cache, object_ref, now) = (gitops.cache, gitops.object_ref, context.now);
+    let missing = |what: &str| coming(format!("{what} does not exist yet"));
+    let exists_or_missing = |exists, what: &str| {
+        if exists {
+            Outcome::success(format!("{what} exists"))
+        } else {
+            missing(what)
         }
+    };
+    let applied = |name: &str| {
+        let is_applied = |cluster: &&&str| {
+            let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
+            work.is_some_and(|it| {
+                it.owner().as_ref() == Some(object_ref) && state::condition(&it.object, "Applied")["status"] == "True"
+            })
+        };
+        let applied = clusters.iter().filter(is_applied).count();
+        let message = format!("{applied} of {} clusters have applied the ManifestWork", clusters.len());
+        if applied < clusters.len() {
+            coming(message)
+        } else {
+            Outcome::success(message)
+        }
+    };
+    let server = match server {
+        Ok(Server { address, port }) => Outcome::success(format!("agents connect to {address}:{port}")),
+        Err(why) => Outcome {
+            reason: ["ArgoCDAgentFailed", "ServerNotDiscovered"],
+            ..failed(why)
+        },
+    };
+    let token_key = exists_or_missing(cache.objects(Kind::TokenKey).next().is_some(), "the token key");
+    let authority = late(cache, names::CA_SECRET, now).unwrap_or_else(|| authority(cache));
+    let [principal, proxy] = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| leaf(cache, name, now));
+    let template = if is_unattended(desired, context.settings) {
+        failed(if desired.operator {
+            WITHOUT_OURS_BESIDE_AN_OPERATOR
+        } else {
+            WITHOUT_OURS
+        })
+    } else {
+        exists_or_missing(ready.template, "the AddOnTemplate")
+    };
+    let config = exists_or_missing(ready.config, "the AddOnDeploymentConfig");
+    let management = match &ready.management {
+        Ok(true) => Outcome::success("OCM installs the add-on on the selected clusters"),
+        Ok(false) => missing("the ClusterManagementAddOn"),
+        Err(clusters) => failed(format!(
+            "no GitOpsCluster selects {}, which have the add-on: select them, or delete their ManagedClusterAddOn {}",
+            first_few(clusters),
+            names::ADDON
+        )),
+    };
+    let works = applied(names::CA_WORK);
+    let argocd = if desired.is_operated() {
+        applied(&names::argocd_work(&object_ref.namespace, &object_ref.name))
+    } else {
+        Outcome::success("the add-on includes Argo CD")
+    };
+    if !gitops.object.spec.is_pull_integration {
+        return vec![
+            joined([server, token_key]).named("ArgoCDAgentPrereqsReady"),
+            joined([authority, principal, proxy]).named("CertificatesReady"),
+            template.named("AddOnTemplateReady"),
+            config.named("AddOnDeploymentConfigsReady"),
+            management.named("ManagedClusterAddOnsReady"),
+            joined([works, argocd]).named("ManifestWorksApplied"),
+        ];
     }
-
-    fn of_pull(self) -> Vec<StatusCondition> {
-        let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
-        let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
-        vec![
-            condition("RBACReady", Ok(rights.to_owned())),
-            condition("ServerDiscovered", self.server),
-            condition("JWTSecretReady", self.token_key),
-            condition("CACertificateReady", self.authority),
-            condition("PrincipalCertificateReady", self.principal),
-            condition("ResourceProxyCertificateReady", self.proxy),
-            condition("PlacementTolerationConfigured", Ok(tolerations.to_owned())),
-            condition("AddOnTemplateReady", self.template),
-            condition("AddonConfigured", worst([self.config, self.management])),
-            condition("ManifestWorkCreated", self.works),
-            condition("ArgoCDCRDelivered", self.argocd),
-        ]
-    }
-
-    fn of_acm(self) -> Vec<StatusCondition> {
-        vec![
-            condition("ArgoCDAgentPrereqsReady", worst([self.server, self.token_key])),
-            condition("CertificatesReady", worst([self.authority, self.principal, self.proxy])),
-            condition("AddOnTemplateReady", self.template),
-            condition("AddOnDeploymentConfigsReady", self.config),
-            condition("ManagedClusterAddOnsReady", self.management),
-            condition("ManifestWorksApplied", worst([self.works, self.argocd])),
-        ]
-    }
+    let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
+    let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
+    vec![
+        Outcome::success(rights).named("RBACReady"),
+        server.named("ServerDiscovered"),
+        token_key.named("JWTSecretReady"),
+        authority.named("CACertificateReady"),
+        principal.named("PrincipalCertificateReady"),
+        proxy.named("ResourceProxyCertificateReady"),
+        Outcome::success(tolerations).named("PlacementTolerationConfigured"),
+        template.named("AddOnTemplateReady"),
+        joined([config, management]).named("AddonConfigured"),
+        works.named("ManifestWorkCreated"),
+        argocd.named("ArgoCDCRDelivered"),
+    ]
 }
 
 /// Returns true if no image of this program is set, so that agents are not restarted when their certificates are renewed.
@@ -332,36 +267,12 @@ fn is_unattended(desired: &DesiredAgent, settings: &Settings) -> bool {
     desired.brings_argocd() && desired.images.or(&settings.images).ours.is_none()
 }
 
-/// Returns the first prerequisite with the worst status, or the joined messages if all prerequisites are ready.
-fn worst<const N: usize>(prerequisites: [Prerequisite; N]) -> Prerequisite {
-    let is = |is: ConditionStatus| move |prerequisite: &&Prerequisite| matches!(prerequisite, Err((other, _)) if *other == is);
-    let bad = [ConditionStatus::False, ConditionStatus::Unknown]
-        .into_iter()
-        .find_map(|it| prerequisites.iter().find(is(it)));
-    if let Some(bad) = bad {
-        return bad.clone();
-    }
-    let all: Vec<_> = prerequisites.into_iter().flatten().collect();
-    Ok(all.join("; "))
-}
-
-fn condition(kind: &'static str, prerequisite: Prerequisite) -> StatusCondition {
-    let (is, reason, message) = match prerequisite {
-        Ok(message) => (ConditionStatus::True, ["Success"; 2], message),
-        Err((ConditionStatus::False, message)) if kind == "ServerDiscovered" => (
-            ConditionStatus::False,
-            ["ArgoCDAgentFailed", "ServerNotDiscovered"],
-            message,
-        ),
-        Err((ConditionStatus::False, message)) => (ConditionStatus::False, ["ArgoCDAgentFailed", "Failed"], message),
-        Err((is, message)) => (is, ["Reconciling", "InProgress"], message),
-    };
-    StatusCondition {
-        kind,
-        is,
-        reason,
-        message,
-    }
+/// Returns the first outcome with the worst status, or the joined messages if all are ready.
+fn joined<const N: usize>(outcomes: [Outcome; N]) -> Outcome {
+    worst(outcomes.iter()).cloned().unwrap_or_else(|| {
+        let all = outcomes.map(|outcome| outcome.message);
+        Outcome::success(all.join("; "))
+    })
 }
 
 /// Returns the certificate in a Secret of Argo CD's namespace if its owner has to renew it.
@@ -369,18 +280,13 @@ fn renewed_by_its_owner<'i>(cache: &'i Cache, name: &str) -> Option<&'i Certific
     argocd_agent::reconcile::renewed_by_its_owner(cache.certificate(names::CA_SECRET), cache.certificate(name)?)
 }
 
-/// Returns the reason why a certificate that this controller does not renew is not ready: little of its lifetime is left.
-fn not_late(cache: &Cache, name: &str, now: Timestamp) -> Result<(), (ConditionStatus, String)> {
-    let Some(late) = renewed_by_its_owner(cache, name).filter(|it| it.renews_at() <= now) else {
-        return Ok(());
-    };
+/// Returns the outcome of a certificate that this controller does not renew, if little of its lifetime is left.
+fn late(cache: &Cache, name: &str, now: Timestamp) -> Option<Outcome> {
+    let late = renewed_by_its_owner(cache, name).filter(|it| it.renews_at() <= now)?;
     let (argocd, common_name, end) = (cache.argocd(), &late.common_name, format_time(late.not_after));
-    Err((
-        ConditionStatus::False,
-        format!(
-            "the certificate {common_name} in Secret {argocd}/{name} is valid until {end}, and this controller does not renew it: replace it"
-        ),
-    ))
+    Some(failed(format!(
+        "the certificate {common_name} in Secret {argocd}/{name} is valid until {end}, and this controller does not renew it: replace it"
+    )))
 }
 
 /// Returns when the next certificate that its owner has to renew is late.
@@ -392,57 +298,43 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
         .min()
 }
 
-fn authority(cache: &Cache) -> Prerequisite {
+fn authority(cache: &Cache) -> Outcome {
     let argocd = cache.argocd();
     let name = names::CA_SECRET;
     let Some(ca) = cache.certificate(name) else {
-        return Err((
-            ConditionStatus::Unknown,
-            format!(
-                "Secret {argocd}/{name} of type kubernetes.io/tls does not exist yet: delete a Secret of another type \
-                 if it has this name"
-            ),
+        return coming(format!(
+            "Secret {argocd}/{name} of type kubernetes.io/tls does not exist yet: delete a Secret of another type \
+             if it has this name"
         ));
     };
-    match ca.leaf() {
-        None => Err((
-            ConditionStatus::False,
-            format!(
-                "Secret {argocd}/{name} has no certificate that matches its key: correct it, or delete it to replace \
-                 the CA of all agents"
-            ),
-        )),
-        Some(signer) => Ok(match (&ca.next, ca.certificates.len()) {
-            (Some(_), _) => format!(
-                "{} signs; the next CA is being distributed to the clusters",
-                signer.common_name
-            ),
-            (None, 1) => format!("{} signs", signer.common_name),
-            (None, _) => format!(
-                "{} signs; the certificates of the previous CA are being replaced",
-                signer.common_name
-            ),
-        }),
-    }
+    let Some(signer) = ca.leaf() else {
+        return failed(format!(
+            "Secret {argocd}/{name} has no certificate that matches its key: correct it, or delete it to replace \
+             the CA of all agents"
+        ));
+    };
+    let state = match (&ca.next, ca.certificates.len()) {
+        (Some(_), _) => "; the next CA is being distributed to the clusters",
+        (None, 1) => "",
+        (None, _) => "; the certificates of the previous CA are being replaced",
+    };
+    Outcome::success(format!("{} signs{state}", signer.common_name))
 }
 
-fn leaf(cache: &Cache, name: &str, now: Timestamp) -> Prerequisite {
-    not_late(cache, name, now)?;
-    let issued_by = |leaf: &TlsSecret| {
-        let ca = cache.certificate(names::CA_SECRET)?;
-        let leaf = leaf.leaf()?;
-        ca.certificates.iter().find(|it| leaf.is_issued_by(it))
-    };
-    match cache.certificate(name) {
-        None => Err((
-            ConditionStatus::Unknown,
-            "the certificate does not exist yet".to_owned(),
-        )),
-        Some(leaf) => Ok(match issued_by(leaf) {
-            Some(authority) => format!("issued by {}", authority.common_name),
-            None => "issued externally; not renewed by this controller".to_owned(),
-        }),
+fn leaf(cache: &Cache, name: &str, now: Timestamp) -> Outcome {
+    if let Some(late) = late(cache, name, now) {
+        return late;
     }
+    let Some(certificate) = cache.certificate(name) else {
+        return coming("the certificate does not exist yet");
+    };
+    let authorities = cache.certificate(names::CA_SECRET).map(|ca| &ca.certificates[..]);
+    let mut authorities = authorities.unwrap_or_default().iter();
+    let is_issuer = |it: &&Certificate| certificate.leaf().is_some_and(|leaf| leaf.is_issued_by(it));
+    Outcome::success(match authorities.find(is_issuer) {
+        Some(authority) => format!("issued by {}", authority.common_name),
+        None => "issued externally; not renewed by this controller".to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -7,20 +7,68 @@ use std::fmt::Write as _;
 /// The maximum number of clusters that a message names.
 const MAX_NAMED: usize = 3;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The status of a condition, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConditionStatus {
-    True,
     False,
     Unknown,
+    True,
 }
 
 /// A condition without its transition time.
 pub(super) struct StatusCondition {
     pub(super) kind: &'static str,
+    pub(super) outcome: Outcome,
+}
+
+/// The status of a condition, with its reason and message.
+#[derive(Clone)]
+pub(super) struct Outcome {
     pub(super) is: ConditionStatus,
     /// The reasons of Red Hat ACM and of argocd-pull-integration.
     pub(super) reason: [&'static str; 2],
     pub(super) message: String,
+}
+
+impl Outcome {
+    /// Returns an outcome that has the same reason in both APIs.
+    pub(super) fn new(is: ConditionStatus, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            is,
+            reason: [reason; 2],
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn success(message: impl Into<String>) -> Self {
+        Self::new(ConditionStatus::True, "Success", message)
+    }
+
+    /// Returns the outcome of what fails, with the reason of Red Hat ACM.
+    pub(super) fn failure(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason: [reason, "Failed"],
+            ..Self::new(ConditionStatus::False, reason, message)
+        }
+    }
+
+    /// Returns the outcome of what is not decided yet, with the reason of Red Hat ACM.
+    pub(super) fn progress(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason: [reason, "InProgress"],
+            ..Self::new(ConditionStatus::Unknown, reason, message)
+        }
+    }
+
+    pub(super) fn named(self, kind: &'static str) -> StatusCondition {
+        StatusCondition { kind, outcome: self }
+    }
+}
+
+/// Returns the first of the outcomes with the worst status, unless all are True.
+pub(super) fn worst<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> Option<&'o Outcome> {
+    let bad = outcomes.filter(|outcome| outcome.is != ConditionStatus::True);
+    bad.min_by_key(|outcome| outcome.is)
 }
 
 /// Returns a condition of the current status.
@@ -31,7 +79,8 @@ pub(super) fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Val
 
 impl StatusCondition {
     pub(super) fn to_json(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
-        let status = match self.is {
+        let Outcome { is, reason, message } = &self.outcome;
+        let status = match is {
             ConditionStatus::True => "True",
             ConditionStatus::False => "False",
             ConditionStatus::Unknown => "Unknown",
@@ -41,8 +90,8 @@ impl StatusCondition {
         json!({
             "type": self.kind,
             "status": status,
-            "reason": self.reason[dialect],
-            "message": self.message,
+            "reason": reason[dialect],
+            "message": message,
             "observedGeneration": it.generation,
             "lastTransitionTime": since.unwrap_or(now),
         })

@@ -21,27 +21,14 @@ pub const LABELS: [&str; 5] = [
 /// The annotations that the controller owns.
 pub const ANNOTATIONS: [&str; 3] = [names::HUB_NAMESPACE, names::HUB_NAME, names::SET];
 
-/// Returns the fingerprint of a work.
+/// Returns the fingerprint of a work. Nothing is copied, because each reconcile of each Application computes it.
 #[must_use]
 pub fn fingerprint(work: &impl Json) -> Fingerprint {
     let [labels, annotations] = ["labels", "annotations"].map(|map| work.field("metadata")?.field(map));
-    fingerprint_of(
-        |name| labels?.field(name),
-        |name| annotations?.field(name),
-        work.field("spec"),
-    )
-}
-
-/// Returns the fingerprint of a work's parts. Nothing is copied, because each reconcile of each Application computes it.
-#[must_use]
-pub fn fingerprint_of<'v, V: Json + 'v>(
-    label: impl Fn(&str) -> Option<&'v V>,
-    annotation: impl Fn(&str) -> Option<&'v V>,
-    spec: Option<&'v V>,
-) -> Fingerprint {
+    let spec = work.field("spec");
     let whole = (
-        LABELS.map(|name| label(name).map(Written::whole)),
-        ANNOTATIONS.map(|name| annotation(name).map(Written::whole)),
+        LABELS.map(|name| labels?.field(name).map(Written::whole)),
+        ANNOTATIONS.map(|name| annotations?.field(name).map(Written::whole)),
         spec.and_then(|spec| at(spec, "/workload/manifests"))
             .map(Written::whole),
         spec.and_then(|spec| spec.field("manifestConfigs"))

@@ -21,8 +21,7 @@ pub fn authorities() -> &'static [Value; 2] {
 pub fn authority(name: &str, not_after: Timestamp) -> Value {
     let recipe = Recipe::Authority {
         common_name: name.to_owned(),
-        not_before: now(),
-        not_after,
+        validity: now()..not_after,
     };
     let made = pki::make(&recipe, None).expect("an authority");
     let data: BTreeMap<_, _> = made

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
-use super::number::{self, Number};
+use super::Fault;
 use super::parse::{Properties, Sink, Stop};
 use super::resolve::{self, Scalar, ScalarStyle};
 use crate::value::{Map, Value};
@@ -91,26 +90,14 @@ impl<'a> Sink<'a> for Builder<'a> {
         let scalar = resolve::scalar(text, style, properties.tag).map_err(|message| Fault::new(at, message))?;
         if at_key {
             let is_text = matches!(scalar, Scalar::Text(_));
-            let text = match scalar {
-                Scalar::Text(text) => text,
-                Scalar::Bool(value) => Cow::Borrowed(number::bool_key_text(value)),
-                Scalar::Number(Number::Int(value)) => Cow::Owned(value.to_string()),
-                Scalar::Number(Number::Float(value)) => Cow::Owned(number::key_text(value)),
-                Scalar::Null | Scalar::Number(Number::Large(_)) => return Err(Stop::NeedsGraph),
-            };
+            let text = scalar.into_key().ok_or(Stop::NeedsGraph)?;
             if let Some(Open::Map { key, text_only, .. }) = self.open.last_mut() {
                 *key = Some(text);
                 *text_only &= is_text;
             }
             return Ok(());
         }
-        let value = match scalar {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(value) => Value::Bool(value),
-            Scalar::Number(number) => number::through_json(number).ok_or(Stop::NeedsGraph)?,
-            Scalar::Text(text) => Value::String(text),
-        };
-        self.add(value);
+        self.add(scalar.into_value().ok_or(Stop::NeedsGraph)?);
         Ok(())
     }
 

@@ -1,12 +1,11 @@
 //! Decodes the nodes of a document to its value, as go-yaml v2 decodes them and sigs.k8s.io/yaml converts them to JSON.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::fault::Fault;
+use super::Fault;
 use super::graph::{Graph, GraphNode};
 use super::json::DEPTH;
-use super::number::{self, Number};
+use super::number::Number;
 use super::resolve::Scalar;
 use super::scan::TOO_DEEP;
 use crate::value::{Map, Value};
@@ -18,19 +17,8 @@ struct Decoded<'a> {
     flaw: Option<Fault>,
 }
 
-/// A key before its conversion to a string: equal keys have equal types.
-#[derive(Clone, Debug)]
-enum DecodedKey<'a> {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Large(u64),
-    Float(f64),
-    Text(Cow<'a, str>),
-}
-
-/// A key, its position, and its value.
-type DecodedEntry<'a> = (DecodedKey<'a>, usize, Decoded<'a>);
+/// A key before its conversion to a string, because equal keys have equal types; its position, and its value.
+type DecodedEntry<'a> = (Scalar<'a>, usize, Decoded<'a>);
 
 pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
     let mut decoder = Decoder {
@@ -47,7 +35,6 @@ pub(super) fn decode<'a>(graph: &Graph<'a>) -> Result<Value<'a>, Fault> {
     }
 }
 
-/// The depth of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Depth {
     /// The depth in lists and mappings of the result.
@@ -143,8 +130,8 @@ impl<'a> Decoder<'_, 'a> {
                         "a list or mapping cannot be a key (an unquoted template \"{{ }}\" reads as one)",
                     ));
                 }
-                (_, GraphNode::Scalar { value, .. }) => key_of(value),
-                _ => DecodedKey::Null,
+                (_, GraphNode::Scalar { value, .. }) => value.clone(),
+                _ => Scalar::Null,
             };
             let value = self.node(pair[1], level)?;
             entries.push((key, *key_at, value));
@@ -219,30 +206,14 @@ fn allowed_share(decodes: u32) -> f64 {
 }
 
 fn scalar<'a>(scalar: &Scalar<'a>, at: usize) -> Decoded<'a> {
-    let mut flaw = None;
-    let value = match scalar {
-        Scalar::Null => Value::Null,
-        Scalar::Bool(value) => Value::Bool(*value),
-        Scalar::Text(text) => Value::String(text.clone()),
-        Scalar::Number(number) => number::through_json(*number).unwrap_or_else(|| {
-            flaw = Some(Fault::new(
-                at,
-                "infinity and \"not a number\" are not allowed in a manifest",
-            ));
-            Value::Null
-        }),
-    };
-    Decoded { value, flaw }
-}
-
-fn key_of<'a>(scalar: &Scalar<'a>) -> DecodedKey<'a> {
-    match scalar {
-        Scalar::Null => DecodedKey::Null,
-        Scalar::Bool(value) => DecodedKey::Bool(*value),
-        Scalar::Number(Number::Int(value)) => DecodedKey::Int(*value),
-        Scalar::Number(Number::Large(value)) => DecodedKey::Large(*value),
-        Scalar::Number(Number::Float(value)) => DecodedKey::Float(*value),
-        Scalar::Text(text) => DecodedKey::Text(text.clone()),
+    let value = scalar.clone().into_value();
+    let flaw = value.is_none().then(|| {
+        let message = "infinity and \"not a number\" are not allowed in a manifest";
+        Fault::new(at, message)
+    });
+    Decoded {
+        value: value.unwrap_or(Value::Null),
+        flaw,
     }
 }
 
@@ -260,20 +231,15 @@ fn finish(mut entries: Vec<DecodedEntry<'_>>) -> Decoded<'_> {
     let mut texts = Vec::with_capacity(entries.len());
     let mut positions = Vec::with_capacity(entries.len());
     for (key, at, decoded) in entries {
-        let text = match key {
-            DecodedKey::Text(text) => text,
-            DecodedKey::Bool(value) => Cow::Borrowed(number::bool_key_text(value)),
-            DecodedKey::Int(value) => Cow::Owned(value.to_string()),
-            DecodedKey::Float(value) => Cow::Owned(number::key_text(value)),
-            DecodedKey::Null | DecodedKey::Large(_) => {
-                let message = if matches!(key, DecodedKey::Null) {
-                    "null cannot be a key"
-                } else {
-                    "this key is too large a number"
-                };
-                flaw.get_or_insert(Fault::new(at, message));
-                continue;
-            }
+        let is_null = key == Scalar::Null;
+        let Some(text) = key.into_key() else {
+            let message = if is_null {
+                "null cannot be a key"
+            } else {
+                "this key is too large a number"
+            };
+            flaw.get_or_insert(Fault::new(at, message));
+            continue;
         };
         flaw = flaw.or(decoded.flaw);
         positions.push((text.clone(), at));
@@ -291,32 +257,35 @@ fn finish(mut entries: Vec<DecodedEntry<'_>>) -> Decoded<'_> {
     }
 }
 
-fn compare(a: &DecodedKey<'_>, b: &DecodedKey<'_>) -> Ordering {
-    fn rank(key: &DecodedKey<'_>) -> u8 {
+fn compare(a: &Scalar<'_>, b: &Scalar<'_>) -> Ordering {
+    use Number::{Float, Int, Large};
+    fn rank(key: &Scalar<'_>) -> u8 {
         match key {
-            DecodedKey::Null => 0,
-            DecodedKey::Bool(_) => 1,
-            DecodedKey::Int(_) => 2,
-            DecodedKey::Large(_) => 3,
-            DecodedKey::Float(_) => 4,
-            DecodedKey::Text(_) => 5,
+            Scalar::Null => 0,
+            Scalar::Bool(_) => 1,
+            Scalar::Number(Int(_)) => 2,
+            Scalar::Number(Large(_)) => 3,
+            Scalar::Number(Float(_)) => 4,
+            Scalar::Text(_) => 5,
         }
     }
     match (a, b) {
-        (DecodedKey::Bool(a), DecodedKey::Bool(b)) => a.cmp(b),
-        (DecodedKey::Int(a), DecodedKey::Int(b)) => a.cmp(b),
-        (DecodedKey::Large(a), DecodedKey::Large(b)) => a.cmp(b),
+        (Scalar::Bool(a), Scalar::Bool(b)) => a.cmp(b),
+        (Scalar::Number(Int(a)), Scalar::Number(Int(b))) => a.cmp(b),
+        (Scalar::Number(Large(a)), Scalar::Number(Large(b))) => a.cmp(b),
         // Adding zero makes negative and positive zero equal.
-        (DecodedKey::Float(a), DecodedKey::Float(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
-        (DecodedKey::Text(a), DecodedKey::Text(b)) => a.cmp(b),
+        (Scalar::Number(Float(a)), Scalar::Number(Float(b))) => (a + 0.0).total_cmp(&(b + 0.0)),
+        (Scalar::Text(a), Scalar::Text(b)) => a.cmp(b),
         _ => rank(a).cmp(&rank(b)),
     }
 }
 
-fn is_same(a: &DecodedKey<'_>, b: &DecodedKey<'_>) -> bool {
+fn is_same(a: &Scalar<'_>, b: &Scalar<'_>) -> bool {
     match (a, b) {
         // For Go, NaN is not equal even to itself as a key.
-        (DecodedKey::Float(a), DecodedKey::Float(b)) => a.partial_cmp(b) == Some(Ordering::Equal),
+        (Scalar::Number(Number::Float(a)), Scalar::Number(Number::Float(b))) => {
+            a.partial_cmp(b) == Some(Ordering::Equal)
+        }
         _ => compare(a, b) == Ordering::Equal,
     }
 }

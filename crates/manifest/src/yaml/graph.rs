@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use super::fault::Fault;
+use super::Fault;
 use super::parse::{Properties, Sink, Stop};
 use super::resolve::{self, Scalar, ScalarStyle, Tag};
 

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
+use super::Fault;
 use crate::value::{Map, Value};
 
 /// The maximum nesting depth of lists and objects; Go's limit.
 pub(super) const DEPTH: usize = 10_000;
 
-/// A reader at a position in JSON text.
 #[derive(Debug)]
 pub(super) struct JsonReader<'a> {
     text: &'a str,
@@ -26,7 +25,6 @@ pub(super) enum Next<'a> {
     Value(usize, Value<'a>),
     /// The end: only white space was left.
     End,
-    /// A syntax error.
     Syntax(Fault),
     /// Valid JSON with a number out of range.
     Range(Fault),
@@ -110,69 +108,64 @@ impl<'a> JsonReader<'a> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
-        self.check_depth(depth)?;
-        self.at += 1;
         let base = self.entries.len();
-        self.skip_space();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(Value::Map(Map::default()));
-        }
-        loop {
-            self.skip_space();
-            if self.peek() != Some(b'"') {
-                return self.fail("a key in double quotes is missing in a JSON object");
+        self.collection(depth, b'}', "a \",\" or \"}\" is missing in a JSON object", |reader| {
+            if reader.peek() != Some(b'"') {
+                return reader.fail("a key in double quotes is missing in a JSON object");
             }
-            let key = self.string()?;
-            self.skip_space();
-            if self.peek() != Some(b':') {
-                return self.fail("a \":\" is missing after the key of a JSON object");
+            let key = reader.string()?;
+            reader.skip_space();
+            if reader.peek() != Some(b':') {
+                return reader.fail("a \":\" is missing after the key of a JSON object");
             }
-            self.at += 1;
-            self.skip_space();
-            let value = self.read_value(depth)?;
-            self.entries.push((key, value));
-            self.skip_space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => break,
-                _ => return self.fail("a \",\" or \"}\" is missing in a JSON object"),
-            }
-        }
-        self.at += 1;
+            reader.at += 1;
+            reader.skip_space();
+            let value = reader.read_value(depth)?;
+            reader.entries.push((key, value));
+            Ok(())
+        })?;
         Ok(Value::Map(Map::from_entries(self.entries.drain(base..).collect())))
     }
 
     fn array(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
-        self.check_depth(depth)?;
-        self.at += 1;
         let base = self.items.len();
-        self.skip_space();
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            return Ok(Value::List(Vec::new()));
-        }
-        loop {
-            self.skip_space();
-            let value = self.read_value(depth)?;
-            self.items.push(value);
-            self.skip_space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => break,
-                _ => return self.fail("a \",\" or \"]\" is missing in a JSON list"),
-            }
-        }
-        self.at += 1;
+        self.collection(depth, b']', "a \",\" or \"]\" is missing in a JSON list", |reader| {
+            let value = reader.read_value(depth)?;
+            reader.items.push(value);
+            Ok(())
+        })?;
         Ok(Value::List(self.items.drain(base..).collect()))
     }
 
-    fn check_depth(&self, depth: usize) -> Result<(), Fault> {
+    /// Reads the entries between two brackets.
+    fn collection(
+        &mut self,
+        depth: usize,
+        close: u8,
+        not_continued: &'static str,
+        mut read_entry: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         if depth > DEPTH {
-            self.fail("lists and mappings are nested more than 10000 deep")
-        } else {
-            Ok(())
+            return self.fail("lists and mappings are nested more than 10000 deep");
         }
+        self.at += 1;
+        self.skip_space();
+        if self.peek() == Some(close) {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.skip_space();
+            read_entry(self)?;
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(byte) if byte == close => break,
+                _ => return self.fail(not_continued),
+            }
+        }
+        self.at += 1;
+        Ok(())
     }
 
     fn number(&mut self) -> Result<Value<'a>, Fault> {

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::json;
 use crate::value::Value;
 
-/// A number written in YAML.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     /// A number that fits `i64`.
@@ -127,20 +127,12 @@ pub(super) fn through_json<'a>(number: Number) -> Option<Value<'a>> {
         Number::Float(value) if value.fract() != 0.0 || value.abs() >= 1e21 => Some(Value::Float(value)),
         #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
         Number::Float(value) if value.abs() <= EXACT => Some(Value::Int(value as i64)),
-        Number::Float(value) => Some(whole_digits(value).parse().map_or(Value::Float(value), Value::Int)),
+        Number::Float(value) => {
+            let mut digits = String::new();
+            json::write_float(value, &mut digits);
+            Some(digits.parse().map_or(Value::Float(value), Value::Int))
+        }
     }
-}
-
-/// Returns the shortest digits of a whole number, padded with zeros.
-fn whole_digits(value: f64) -> String {
-    let (negative, digits, exponent) = shortest(ryu::Buffer::new().format_finite(value));
-    let length = usize::try_from(exponent).unwrap_or_default();
-    format!("{}{digits:0<length$}", if negative { "-" } else { "" })
-}
-
-/// Returns the text of a boolean mapping key.
-pub(super) fn bool_key_text(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
 }
 
 /// Returns the text of a float mapping key, as sigs.k8s.io/yaml prints it: `%g` after rounding to 32 bits.
@@ -148,45 +140,11 @@ pub(super) fn key_text(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "Go does so too")]
     let value = value as f32;
     if value.is_nan() {
-        return ".nan".to_owned();
+        ".nan".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { ".inf" } else { "-.inf" }.to_owned()
+    } else {
+        // For `%g` with the shortest digits, Go's strconv assumes a precision of 6.
+        json::format_like_go(value, -4..6, 2)
     }
-    if value.is_infinite() {
-        return if value > 0.0 { ".inf" } else { "-.inf" }.to_owned();
-    }
-    let (negative, digits, point) = shortest(ryu::Buffer::new().format_finite(value));
-    let sign = if negative { "-" } else { "" };
-    let exponent = if digits == "0" { 0 } else { point - 1 };
-    // For `%g` with the shortest digits, Go's strconv assumes a precision of 6.
-    if !(-4..6).contains(&exponent) {
-        let (first, rest) = digits.split_at(1);
-        let dot = if rest.is_empty() { "" } else { "." };
-        let exponent_sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{sign}{first}{dot}{rest}e{exponent_sign}{:02}", exponent.abs());
-    }
-    match usize::try_from(point) {
-        Ok(point) if point >= digits.len() => format!("{sign}{digits:0<point$}"),
-        Ok(point) if point > 0 => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
-        _ => format!(
-            "{sign}0.{}{digits}",
-            "0".repeat(usize::try_from(-point).unwrap_or_default())
-        ),
-    }
-}
-
-/// Parses the output of `ryu`: the sign, the digits without surrounding zeros, and the position of the point relative to the
-/// first digit (`0.5` → 0, `5` → 1, `500` → 3).
-fn shortest(text: &str) -> (bool, String, i32) {
-    let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{whole}{fraction}");
-    let digits = all.trim_start_matches('0');
-    let leading = all.len() - digits.len();
-    let digits = digits.trim_end_matches('0');
-    if digits.is_empty() {
-        return (negative, "0".to_owned(), 1);
-    }
-    let point = i32::try_from(whole.len()).unwrap_or_default() - i32::try_from(leading).unwrap_or_default() + exponent;
-    (negative, digits.to_owned(), point)
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
+use super::Fault;
 use super::json::DEPTH;
 use super::resolve::{ScalarStyle, Tag};
 use super::scan::{Scanner, TOO_DEEP};
@@ -59,32 +59,24 @@ pub(super) fn document<'a>(scanner: Scanner<'a>, sink: &mut impl Sink<'a>) -> Re
         return Ok(None);
     }
     let start = parser.scanner.position();
-    parser.node(IN_LIST, 0)?;
+    parser.node(Context::List, 0)?;
     parser.scanner.peek()?;
     Ok(Some(start))
 }
 
-/// The collections that are allowed at a position.
-#[derive(Clone, Copy, Debug)]
-struct AllowedCollections {
-    /// Indented lists and mappings.
-    block: bool,
-    /// A list that is not indented further than its key.
-    indentless: bool,
-}
+/// A method that parses the entries of a collection at a depth.
+type ParseEntries<P> = fn(&mut P, usize) -> Result<(), Stop>;
 
-const FLOW: AllowedCollections = AllowedCollections {
-    block: false,
-    indentless: false,
-};
-const IN_LIST: AllowedCollections = AllowedCollections {
-    block: true,
-    indentless: false,
-};
-const IN_MAP: AllowedCollections = AllowedCollections {
-    block: true,
-    indentless: true,
-};
+/// The place of a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Context {
+    /// Inside brackets.
+    Flow,
+    /// In a list with dashes, or the root.
+    List,
+    /// In an indented mapping, whose lists need no further indentation.
+    Map,
+}
 
 struct YamlParser<'s, 'a, S> {
     scanner: Scanner<'a>,
@@ -186,12 +178,12 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
         }
     }
 
-    fn node(&mut self, context: AllowedCollections, depth: usize) -> Result<(), Stop> {
+    fn node(&mut self, context: Context, depth: usize) -> Result<(), Stop> {
         let mut properties = None;
         if matches!(self.scanner.peek()?, TokenKind::Anchor(_) | TokenKind::Tag(..)) {
             properties = self.properties()?;
         }
-        let notation = match self.scanner.peek()? {
+        let (is_map, entries): (bool, ParseEntries<Self>) = match self.scanner.peek()? {
             TokenKind::Scalar(..) => {
                 let Token {
                     at,
@@ -207,11 +199,11 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
                 let at = self.scanner.take().at;
                 return self.sink.alias(at, name);
             }
-            TokenKind::FlowList => CollectionNotation::FlowList,
-            TokenKind::FlowMap => CollectionNotation::FlowMap,
-            TokenKind::Dash if context.indentless => CollectionNotation::IndentlessList,
-            TokenKind::BlockList if context.block => CollectionNotation::BlockList,
-            TokenKind::BlockMap if context.block => CollectionNotation::BlockMap,
+            TokenKind::FlowList => (false, Self::flow_list),
+            TokenKind::FlowMap => (true, Self::flow_map),
+            TokenKind::Dash if context == Context::Map => (false, Self::indentless_list),
+            TokenKind::BlockList if context != Context::Flow => (false, Self::block_list),
+            TokenKind::BlockMap if context != Context::Flow => (true, Self::block_map),
             _ => match properties {
                 None => return self.fault("a value is missing or cannot start like this"),
                 Some(properties) => {
@@ -220,32 +212,36 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
                 }
             },
         };
-        self.collection(notation, properties.and_then(|properties| properties.anchor), depth + 1)
-    }
-
-    fn collection(&mut self, found: CollectionNotation, anchor: Option<&'a str>, depth: usize) -> Result<(), Stop> {
-        if depth > DEPTH {
+        if depth == DEPTH {
             return self.fault(TOO_DEEP);
         }
         let at = self.scanner.position();
-        if !matches!(found, CollectionNotation::IndentlessList) {
-            self.scanner.take();
+        let anchor = properties.and_then(|properties| properties.anchor);
+        if is_map {
+            self.sink.open_map(at, anchor)?;
+        } else {
+            self.sink.open_list(at, anchor)?;
         }
-        match found {
-            CollectionNotation::FlowMap | CollectionNotation::BlockMap => self.sink.open_map(at, anchor)?,
-            _ => self.sink.open_list(at, anchor)?,
-        }
-        match found {
-            CollectionNotation::FlowList => self.flow_list(depth)?,
-            CollectionNotation::FlowMap => self.flow_map(depth)?,
-            CollectionNotation::IndentlessList => self.indentless_list(depth)?,
-            CollectionNotation::BlockList => self.block_list(depth)?,
-            CollectionNotation::BlockMap => self.block_map(depth)?,
-        }
+        entries(self, depth + 1)?;
         self.sink.close()
     }
 
+    /// Parses a node, unless the next token shows that it is missing.
+    fn node_unless(
+        &mut self,
+        is_missing: impl Fn(&TokenKind<'a>) -> bool,
+        context: Context,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        if is_missing(self.scanner.peek()?) {
+            self.empty()
+        } else {
+            self.node(context, depth)
+        }
+    }
+
     fn block_list(&mut self, depth: usize) -> Result<(), Stop> {
+        self.scanner.take();
         loop {
             match self.scanner.peek()? {
                 TokenKind::Dash => {}
@@ -253,27 +249,25 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
                 _ => return self.fault("this is indented like a list entry but does not start with \"- \""),
             }
             self.scanner.take();
-            match self.scanner.peek()? {
-                TokenKind::Dash | TokenKind::BlockEnd => self.empty()?,
-                _ => self.node(IN_LIST, depth)?,
-            }
+            let is_missing = |kind: &_| matches!(kind, TokenKind::Dash | TokenKind::BlockEnd);
+            self.node_unless(is_missing, Context::List, depth)?;
         }
         self.scanner.take();
         Ok(())
     }
 
+    /// Parses a list that is not indented further than its key; its first token is a dash.
     fn indentless_list(&mut self, depth: usize) -> Result<(), Stop> {
         while matches!(self.scanner.peek()?, TokenKind::Dash) {
             self.scanner.take();
-            match self.scanner.peek()? {
-                TokenKind::Dash | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty()?,
-                _ => self.node(IN_LIST, depth)?,
-            }
+            let is_missing = |kind: &_| matches!(kind, TokenKind::Dash) || ends_entry(kind);
+            self.node_unless(is_missing, Context::List, depth)?;
         }
         Ok(())
     }
 
     fn block_map(&mut self, depth: usize) -> Result<(), Stop> {
+        self.scanner.take();
         loop {
             match self.scanner.peek()? {
                 TokenKind::Key => {}
@@ -281,18 +275,12 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
                 _ => return self.fault("a key is expected here: check the indentation and the quotes"),
             }
             self.scanner.take();
-            match self.scanner.peek()? {
-                TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty()?,
-                _ => self.node(IN_MAP, depth)?,
-            }
-            if !matches!(self.scanner.peek()?, TokenKind::Value) {
+            self.node_unless(ends_entry, Context::Map, depth)?;
+            if matches!(self.scanner.peek()?, TokenKind::Value) {
+                self.scanner.take();
+                self.node_unless(ends_entry, Context::Map, depth)?;
+            } else {
                 self.empty()?;
-                continue;
-            }
-            self.scanner.take();
-            match self.scanner.peek()? {
-                TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => self.empty()?,
-                _ => self.node(IN_MAP, depth)?,
             }
         }
         self.scanner.take();
@@ -300,19 +288,17 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
     }
 
     fn flow_list(&mut self, depth: usize) -> Result<(), Stop> {
+        self.scanner.take();
         let mut is_first = true;
         while !matches!(self.scanner.peek()?, TokenKind::FlowListEnd) {
             if !is_first {
-                if !matches!(self.scanner.peek()?, TokenKind::Comma) {
-                    return self.fault("a \",\" or \"]\" is missing");
-                }
-                self.scanner.take();
+                self.comma("a \",\" or \"]\" is missing")?;
             }
             is_first = false;
             match self.scanner.peek()? {
                 TokenKind::Key => self.flow_pair(depth)?,
                 TokenKind::FlowListEnd => break,
-                _ => self.node(FLOW, depth)?,
+                _ => self.node(Context::Flow, depth)?,
             }
         }
         self.scanner.take();
@@ -332,7 +318,7 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
                 self.scanner.take();
                 self.empty()?;
             }
-            _ => self.node(FLOW, depth + 1)?,
+            _ => self.node(Context::Flow, depth + 1)?,
         }
         self.flow_value(depth + 1, |kind| {
             matches!(kind, TokenKind::Comma | TokenKind::FlowListEnd)
@@ -341,30 +327,35 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
     }
 
     fn flow_map(&mut self, depth: usize) -> Result<(), Stop> {
+        self.scanner.take();
         let mut is_first = true;
         while !matches!(self.scanner.peek()?, TokenKind::FlowMapEnd) {
             if !is_first {
-                if !matches!(self.scanner.peek()?, TokenKind::Comma) {
-                    return self.fault("a \",\" or \"}\" is missing");
-                }
-                self.scanner.take();
+                self.comma("a \",\" or \"}\" is missing")?;
             }
             is_first = false;
             match self.scanner.peek()? {
                 TokenKind::Key => {
                     self.scanner.take();
-                    match self.scanner.peek()? {
-                        TokenKind::Value | TokenKind::Comma | TokenKind::FlowMapEnd => self.empty()?,
-                        _ => self.node(FLOW, depth)?,
-                    }
-                    self.flow_value(depth, |kind| matches!(kind, TokenKind::Comma | TokenKind::FlowMapEnd))?;
+                    let is_end = |kind: &_| matches!(kind, TokenKind::Comma | TokenKind::FlowMapEnd);
+                    let is_missing = |kind: &_| matches!(kind, TokenKind::Value) || is_end(kind);
+                    self.node_unless(is_missing, Context::Flow, depth)?;
+                    self.flow_value(depth, is_end)?;
                 }
                 TokenKind::FlowMapEnd => break,
                 _ => {
-                    self.node(FLOW, depth)?;
+                    self.node(Context::Flow, depth)?;
                     self.empty()?;
                 }
             }
+        }
+        self.scanner.take();
+        Ok(())
+    }
+
+    fn comma(&mut self, missing: &'static str) -> Result<(), Stop> {
+        if !matches!(self.scanner.peek()?, TokenKind::Comma) {
+            return self.fault(missing);
         }
         self.scanner.take();
         Ok(())
@@ -376,20 +367,11 @@ impl<'a, S: Sink<'a>> YamlParser<'_, 'a, S> {
             return self.empty();
         }
         self.scanner.take();
-        if is_end(self.scanner.peek()?) {
-            self.empty()
-        } else {
-            self.node(FLOW, depth)
-        }
+        self.node_unless(is_end, Context::Flow, depth)
     }
 }
 
-/// The notations of a list or mapping.
-#[derive(Clone, Copy, Debug)]
-enum CollectionNotation {
-    FlowList,
-    FlowMap,
-    IndentlessList,
-    BlockList,
-    BlockMap,
+/// Returns true for a token before which the key or the value of an indented mapping is missing.
+fn ends_entry(kind: &TokenKind<'_>) -> bool {
+    matches!(kind, TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd)
 }

@@ -19,7 +19,6 @@ use testing::{holds, hostile_json, hostile_text, is_plain_line, mutated};
 // Property tests run on a stack that is large enough for the deepest document.
 const _: () = assert!(testing::STACK >= super::STACK);
 
-/// Returns the files that are changed.
 fn files() -> Vec<Vec<u8>> {
     static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

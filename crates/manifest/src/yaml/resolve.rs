@@ -1,6 +1,7 @@
 //! Resolves scalars by the rules of YAML 1.1, as far as go-yaml v2 follows them.
 
 use super::number::{self, Number};
+use crate::value::Value;
 use base64::alphabet;
 use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
@@ -44,16 +45,7 @@ impl Tag {
     }
 }
 
-/// The resolved value of a scalar; `Text` is the scalar itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Plain {
-    Null,
-    Bool(bool),
-    Number(Number),
-    Text,
-}
-
-/// The resolved value of a scalar with its tag.
+/// The resolved value of a scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar<'a> {
     Null,
@@ -62,33 +54,58 @@ pub(super) enum Scalar<'a> {
     Text(Cow<'a, str>),
 }
 
+impl<'a> Scalar<'a> {
+    /// Returns the value in a manifest; `None` for NaN and the infinities.
+    pub(super) fn into_value(self) -> Option<Value<'a>> {
+        match self {
+            Self::Null => Some(Value::Null),
+            Self::Bool(value) => Some(Value::Bool(value)),
+            Self::Number(number) => number::through_json(number),
+            Self::Text(text) => Some(Value::String(text)),
+        }
+    }
+
+    /// Returns the text of a key; `None` for null and too large a number, which cannot be keys.
+    pub(super) fn into_key(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Bool(value) => Some(if value { "true" } else { "false" }.into()),
+            Self::Number(Number::Int(value)) => Some(value.to_string().into()),
+            Self::Number(Number::Float(value)) => Some(number::key_text(value).into()),
+            Self::Null | Self::Number(Number::Large(_)) => None,
+        }
+    }
+}
+
 /// Returns true if the text, written without quotes and tag, is read as a string. The context may still require quotes.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
-    plain(text) == Plain::Text
+    plain(text).is_none()
 }
 
-/// Resolves a scalar without quotes or tag.
-pub(crate) fn plain(text: &str) -> Plain {
+/// Resolves a scalar without quotes or tag; `None` for a text.
+fn plain(text: &str) -> Option<Scalar<'static>> {
     let number = match text.as_bytes().first() {
-        None => return Plain::Null,
+        None => return Some(Scalar::Null),
         Some(b'0'..=b'9') => number::parse(text),
         Some(b'+' | b'-') => special_float(text).or_else(|| number::parse(text)),
         Some(b'.') => special_float(text).or_else(|| number::parse_fraction(text)),
         Some(b'~' | b'n' | b'N' | b'y' | b'Y' | b't' | b'T' | b'f' | b'F' | b'o' | b'O') if text.len() <= 5 => {
             return word(text);
         }
-        Some(_) => return Plain::Text,
+        Some(_) => None,
     };
-    number.map_or(Plain::Text, Plain::Number)
+    number.map(Scalar::Number)
 }
 
-fn word(text: &str) -> Plain {
+fn word(text: &str) -> Option<Scalar<'static>> {
     match text {
-        "~" | "null" | "Null" | "NULL" => Plain::Null,
-        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => Plain::Bool(true),
-        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => Plain::Bool(false),
-        _ => Plain::Text,
+        "~" | "null" | "Null" | "NULL" => Some(Scalar::Null),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "true" | "True" | "TRUE" => Some(Scalar::Bool(true)),
+        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" | "false" | "False" | "FALSE" => {
+            Some(Scalar::Bool(false))
+        }
+        _ => None,
     }
 }
 
@@ -105,15 +122,12 @@ fn special_float(text: &str) -> Option<Number> {
 /// Resolves a scalar. A type tag applies even to a quoted text; it is an error if the text does not match the type.
 pub(super) fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<Tag>) -> Result<Scalar<'_>, &'static str> {
     let Some(tag) = tag else {
-        if style != ScalarStyle::Plain {
-            return Ok(Scalar::Text(text));
-        }
-        return Ok(match plain(&text) {
-            Plain::Null => Scalar::Null,
-            Plain::Bool(value) => Scalar::Bool(value),
-            Plain::Number(value) => Scalar::Number(value),
-            Plain::Text => Scalar::Text(text),
-        });
+        let plain = if style == ScalarStyle::Plain {
+            plain(&text)
+        } else {
+            None
+        };
+        return Ok(plain.unwrap_or(Scalar::Text(text)));
     };
     match (tag, plain(&text)) {
         (Tag::Text | Tag::NonSpecific | Tag::Merge, _) => Ok(Scalar::Text(text)),
@@ -124,15 +138,15 @@ pub(super) fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<Tag>) -
             .map_err(|_| "the text after \"!!binary\" is not base64"),
         (Tag::Timestamp, _) if is_timestamp(&text) => Ok(Scalar::Text(text)),
         (Tag::Timestamp, _) => Err("the text after \"!!timestamp\" is not a date"),
-        (Tag::Null, Plain::Null) => Ok(Scalar::Null),
+        (Tag::Null, Some(scalar @ Scalar::Null))
+        | (Tag::Bool, Some(scalar @ Scalar::Bool(_)))
+        | (Tag::Int, Some(scalar @ Scalar::Number(Number::Int(_) | Number::Large(_))))
+        | (Tag::Float, Some(scalar @ Scalar::Number(Number::Float(_)))) => Ok(scalar),
         (Tag::Null, _) => Err("the text after \"!!null\" is not null"),
-        (Tag::Bool, Plain::Bool(value)) => Ok(Scalar::Bool(value)),
         (Tag::Bool, _) => Err("the text after \"!!bool\" is not true or false"),
-        (Tag::Int, Plain::Number(number @ (Number::Int(_) | Number::Large(_))))
-        | (Tag::Float, Plain::Number(number @ Number::Float(_))) => Ok(Scalar::Number(number)),
         (Tag::Int, _) => Err("the text after \"!!int\" is not a whole number"),
         #[expect(clippy::cast_precision_loss, reason = "the tag requests a float")]
-        (Tag::Float, Plain::Number(Number::Int(value))) => Ok(Scalar::Number(Number::Float(value as f64))),
+        (Tag::Float, Some(Scalar::Number(Number::Int(value)))) => Ok(Scalar::Number(Number::Float(value as f64))),
         (Tag::Float, _) => Err("the text after \"!!float\" is not a number"),
     }
 }

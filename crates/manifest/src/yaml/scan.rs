@@ -12,13 +12,12 @@ mod quoted;
 
 use std::collections::VecDeque;
 
-use super::fault::Fault;
+use super::Fault;
 use super::json::DEPTH;
 use super::resolve::ScalarStyle;
 use super::token::{Token, TokenKind};
 use key::KeyLevel;
 
-/// A scanner that reads a text token by token.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate state")]
 pub(super) struct Scanner<'a> {
@@ -73,7 +72,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the next token without taking it.
     #[inline]
     pub(super) fn peek(&mut self) -> Result<&TokenKind<'a>, Fault> {
         if self.queue.front().is_none_or(|token| token.key_level > 0) {
@@ -406,11 +404,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
+const TAB: &str = "a tab is used where only spaces may be used for indentation";
+
 pub(super) const TOO_DEEP: &str = "lists and mappings are nested more than 10000 deep";
 
 fn cannot_start(byte: u8) -> &'static str {
     match byte {
-        b'\t' => "a tab is used where only spaces may be used for indentation",
+        b'\t' => TAB,
         b'@' => "a text that starts with \"@\" must be quoted",
         b'%' => "a text that starts with \"%\" must be quoted",
         b'`' => "a text that starts with \"`\" must be quoted",

@@ -1,6 +1,6 @@
 //! Splits a YAML stream into documents, as apimachinery's `YAMLReader` does before parsing.
 
-use super::fault::Fault;
+use super::Fault;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 

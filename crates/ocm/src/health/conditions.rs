@@ -60,6 +60,11 @@ impl<'m> ReportedConditions<'m> {
         Self { all, fault }
     }
 
+    /// Returns true if the condition of this type has this status.
+    pub(super) fn has(&self, kind: &str, status: &str) -> bool {
+        self.get(kind).is_some_and(|condition| condition.is(status))
+    }
+
     /// Returns the condition of this type, the last of several.
     pub(super) fn get(&self, kind: &str) -> Option<ReportedCondition<'m>> {
         let entry = self.all.iter().rev().find(|(known, _)| *known == kind);

@@ -1,6 +1,6 @@
 //! Property tests for the health of works, whose status the agent of a managed cluster writes.
 
-use super::{Clock, evaluate, health_timeline};
+use super::{Clock, HealthStatus, evaluate, health_timeline};
 use jiff::Timestamp;
 use manifest::yaml;
 use testing::holds;
@@ -11,7 +11,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn health_timeline_is_ordered_and_exact() {
+fn health_timeline_is_ordered_and_exact_with_a_reason() {
     holds(800, texts, |text| {
         let timeline = yaml::json(&text).map(|work| health_timeline(&work, now()));
         let Ok(Ok(timeline)) = timeline else {
@@ -23,6 +23,7 @@ fn health_timeline_is_ordered_and_exact() {
                 .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1)
         );
         for (at, status) in timeline {
+            assert!(status.health == HealthStatus::Healthy || !status.summary().is_empty());
             assert_eq!(evaluate(&text, &Clock::at(at)), Ok(status));
         }
     });

@@ -27,16 +27,8 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         clock,
     };
     let (health, message) = set.health();
-    WorkStatus {
-        kind: SET_KIND,
-        namespace: text_of(set.metadata, "namespace").to_owned(),
-        name: text_of(set.metadata, "name").to_owned(),
-        health,
-        message,
-        objects: Vec::new(),
-        as_a_whole: true,
-        overdue: None,
-    }
+    let [namespace, name] = ["namespace", "name"].map(|key| text_of(set.metadata, key));
+    WorkStatus::whole(SET_KIND, namespace, name, health, message)
 }
 
 struct EvaluatedSet<'m, 'a> {

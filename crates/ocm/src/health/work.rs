@@ -33,7 +33,8 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let nothing = Map::default();
     let part = |key| map(fields, key).unwrap_or(&nothing);
     let (metadata, spec, status) = (part("metadata"), part("spec"), part("status"));
-    let cluster = cluster(text_of(metadata, "namespace"));
+    let [namespace, name] = ["namespace", "name"].map(|key| text_of(metadata, key));
+    let cluster = cluster(namespace);
     let manifests = map(status, "resourceStatus").map_or((&[][..], None), |of| list(of, "manifests"));
     let mut work = EvaluatedWork {
         spec,
@@ -54,17 +55,10 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
             (Some(fault), HealthStatus::Waiting) => (HealthStatus::Unknown, unreadable(fault)),
             _ => (health, message),
         };
+        let objects = manifests_of(spec).map(|object| without_status(object, health, &message));
         WorkStatus {
-            kind: works::KIND,
-            namespace: text_of(metadata, "namespace").to_owned(),
-            name: text_of(metadata, "name").to_owned(),
-            objects: manifests_of(spec)
-                .map(|object| without_status(object, health, &message))
-                .collect(),
-            health,
-            message,
-            as_a_whole: true,
-            overdue: None,
+            objects: objects.collect(),
+            ..WorkStatus::whole(works::KIND, namespace, name, health, message.clone())
         }
     };
 
@@ -78,11 +72,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     work.is_complete = is_behind && has_run(&work, manifests);
     let applied = applied.filter(|applied| applied.is("True") || applied.is("False"));
     let Some(applied) = applied.filter(|_| !is_behind || work.is_complete) else {
-        let complete = work
-            .conditions
-            .get("Complete")
-            .is_some_and(|complete| complete.is("True"));
-        let why = if complete {
+        let why = if work.conditions.has("Complete", "True") {
             ", which it does not do while the work is complete"
         } else {
             ""
@@ -106,14 +96,9 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let fault = fault.map(|fault| unreadable(&fault));
     let (health, message) = work.overall_health(&objects, applied, fault, without_rules > 0);
     WorkStatus {
-        kind: works::KIND,
-        namespace: text_of(metadata, "namespace").to_owned(),
-        name: text_of(metadata, "name").to_owned(),
-        health,
-        message,
         objects,
         as_a_whole: false,
-        overdue: None,
+        ..WorkStatus::whole(works::KIND, namespace, name, health, message)
     }
 }
 
@@ -129,11 +114,7 @@ fn removal(cluster: &str, conditions: &ReportedConditions<'_>, manifests: &[Valu
 
 fn left(manifests: &[Value<'_>]) -> String {
     const MAX_LISTED: usize = 3;
-    let is_left = |manifest: &Map<'_>| {
-        ReportedConditions::read_conditions(manifest)
-            .get("Available")
-            .is_some_and(|condition| condition.is("True"))
-    };
+    let is_left = |manifest: &Map<'_>| ReportedConditions::read_conditions(manifest).has("Available", "True");
     let names: Vec<String> = manifests
         .iter()
         .enumerate()
@@ -250,8 +231,7 @@ fn has_run(work: &EvaluatedWork<'_, '_>, manifests: &[Value<'_>]) -> bool {
     let mut done = HashMap::new();
     for (at, manifest) in manifests.iter().enumerate() {
         if let Some(manifest) = manifest.as_map() {
-            let complete = ReportedConditions::read_conditions(manifest).get("Complete");
-            let is_done = complete.is_some_and(|complete| complete.is("True"));
+            let is_done = ReportedConditions::read_conditions(manifest).has("Complete", "True");
             done.insert(named(at, manifest).short_name(), is_done);
         }
     }
@@ -307,13 +287,10 @@ impl EvaluatedWork<'_, '_> {
         let fields = manifest.as_map().unwrap_or(&nothing);
         let conditions = ReportedConditions::read_conditions(fields);
         let mut object = named(at, fields);
-        let known = |kind| {
-            let condition = conditions.get(kind)?;
-            match condition.status {
-                "True" => Some(true),
-                "False" => Some(false),
-                _ => None,
-            }
+        let known = |kind| match conditions.get(kind)?.status {
+            "True" => Some(true),
+            "False" => Some(false),
+            _ => None,
         };
         (object.applied, object.available) = (known("Applied"), known("Available"));
         let (health, message) = self.health(fields, &conditions, without_rules)?;
@@ -357,7 +334,7 @@ impl EvaluatedWork<'_, '_> {
         let values = values(manifest);
         let configured = self.configured(manifest);
         // The agent ignores a complete object, which may even be deleted: its other conditions are outdated.
-        if conditions.get("Complete").is_some_and(|complete| complete.is("True")) {
+        if conditions.has("Complete", "True") {
             let verdict = configured.verdicts.map(|verdicts| verdicts.evaluate(&values));
             return match (verdict, broken) {
                 (Some((HealthStatus::Degraded, message)), _) => degraded(message),

@@ -4,16 +4,47 @@ use super::*;
 use serde_json::Value;
 use std::fs;
 
-/// Verifies a certificate for that purpose against the bundle, by OpenSSL.
-fn verified(bundle: &[u8], certificate: &[u8], purpose: &str) -> Result<Vec<u8>, String> {
+/// Verifies a certificate with these options against the bundle, by OpenSSL.
+fn verify(bundle: &[u8], certificate: &[u8], options: &str) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bundle");
     fs::write(&file, bundle).unwrap();
-    let arguments = format!(
-        "verify -x509_strict -no_check_time -purpose {purpose} -CAfile {}",
-        file.display()
-    );
+    let arguments = format!("verify -x509_strict {options} -CAfile {}", file.display());
     try_openssl(&arguments, certificate)
+}
+
+fn verified(bundle: &[u8], certificate: &[u8], purpose: &str) -> Result<Vec<u8>, String> {
+    verify(bundle, certificate, &format!("-no_check_time -purpose {purpose}"))
+}
+
+#[test]
+fn certificate_is_valid_for_its_names_its_time_and_its_ca_only() {
+    let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
+    let made = make(&server(), Some(&data_of(&AUTHORITY))).unwrap();
+    for (option, days, refusal) in [
+        ("-verify_hostname principal.argocd.svc", 1, None),
+        ("-verify_hostname hub.example.com", 1, None),
+        ("-verify_ip 10.0.0.1", 1, None),
+        ("-verify_ip ::1", 30, None),
+        ("-verify_hostname example.org", 1, Some("hostname mismatch")),
+        ("-verify_ip 10.0.0.2", 1, Some("IP address mismatch")),
+        ("-verify_ip ::1", 0, Some("not yet valid")),
+        ("-verify_ip ::1", 32, Some("expired")),
+    ] {
+        let options = format!("-purpose sslserver -attime {} {option}", at(days).as_second());
+        match (verify(bundle, part(&made, TLS_CERTIFICATE), &options), refusal) {
+            (Ok(_), None) => {}
+            (Err(error), Some(refusal)) => assert!(error.contains(refusal), "{options}: {error}"),
+            (verified, _) => panic!("{options}: {verified:?}"),
+        }
+    }
+    // Another CA with the same name.
+    let other = new_authority();
+    let made = make(&server(), Some(&data_of(&other))).unwrap();
+    let certificate = part(&made, TLS_CERTIFICATE);
+    verified(bundle, certificate, "sslserver").unwrap_err();
+    assert!(!only(certificate).is_issued_by(&only(bundle)));
+    assert!(only(certificate).is_issued_by(&only(part(&other, TLS_CERTIFICATE))));
 }
 
 #[test]
@@ -54,10 +85,9 @@ fn issued_certificates_conform_to_rfc_5280() {
         read.names,
         names(&["principal.argocd.svc", "*.example.com", "10.0.0.1", "::1"])
     );
-    assert_ne!(
-        read.serial,
-        only(part(&make(&server(), Some(&data)).unwrap(), TLS_CERTIFICATE)).serial
-    );
+    let serial = |pem| openssl("x509 -noout -serial", pem);
+    let other = make(&server(), Some(&data)).unwrap();
+    assert_ne!(serial(certificate), serial(part(&other, TLS_CERTIFICATE)));
     verified(bundle, certificate, "sslserver").unwrap();
     verified(bundle, certificate, "sslclient").unwrap();
 }
@@ -78,8 +108,7 @@ fn signs_with_cas_that_others_created() {
         let recipe = Recipe::Server {
             common_name: "principal".into(),
             names: names(&["principal"]),
-            not_before: now,
-            not_after: at(100_000),
+            validity: now..at(100_000),
             authority: authority(),
         };
         let made = make(&recipe, Some(&data)).unwrap();
@@ -104,34 +133,37 @@ fn signs_with_cas_that_others_created() {
 
 #[test]
 fn signed_request_is_a_client_certificate_without_its_extensions() {
-    let key = openssl("genpkey -algorithm ED25519", b"");
-    let extensions =
-        "-addext basicConstraints=critical,CA:true -addext subjectAltName=DNS:hub -addext extendedKeyUsage=serverAuth";
-    let csr = request(&key, &format!("{AGENT} {extensions}"));
-    let made = make(&sign(csr), Some(&data_of(&AUTHORITY))).unwrap();
-    let certificate = only(part(&made, "certificate"));
-    assert_eq!(&*certificate.common_name, "cluster1");
-    assert_eq!(
-        *certificate.organizations,
-        [
-            "system:open-cluster-management:cluster1".into(),
-            "system:authenticated".into()
-        ]
-    );
-    assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
-    assert!(certificate.names.is_empty() && certificate.has_key(&key_of(&key).unwrap()));
-    let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
-    verified(bundle, part(&made, "certificate"), "sslclient").unwrap();
-    assert!(verified(bundle, part(&made, "certificate"), "sslserver").is_err());
+    for options in [
+        "EC -pkeyopt ec_paramgen_curve:P-256",
+        "RSA -pkeyopt rsa_keygen_bits:2048",
+        "ED25519",
+    ] {
+        let key = openssl(&format!("genpkey -algorithm {options}"), b"");
+        let extensions = "-addext basicConstraints=critical,CA:true -addext subjectAltName=DNS:hub -addext extendedKeyUsage=serverAuth";
+        let csr = request(&key, &format!("{AGENT} {extensions}"));
+        let made = make(&sign(csr), Some(&data_of(&AUTHORITY))).unwrap();
+        let certificate = only(part(&made, "certificate"));
+        assert_eq!(&*certificate.common_name, "cluster1");
+        assert_eq!(
+            *certificate.organizations,
+            [
+                "system:open-cluster-management:cluster1".into(),
+                "system:authenticated".into()
+            ]
+        );
+        assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
+        assert!(certificate.names.is_empty() && certificate.has_key(&key_of(&key).unwrap()));
+        let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
+        verified(bundle, part(&made, "certificate"), "sslclient").unwrap();
+        assert!(verified(bundle, part(&made, "certificate"), "sslserver").is_err());
+    }
 }
 
 #[test]
 fn client_config_has_certificate_key_and_ca() {
     let recipe = Recipe::Client {
         common_name: "cluster1".into(),
-        organizations: vec!["one".into(), "two".into()],
-        not_before: at(1),
-        not_after: at(31),
+        validity: at(1)..at(31),
         authority: authority(),
     };
     let made = make(&recipe, Some(&data_of(&AUTHORITY))).unwrap();
@@ -142,7 +174,6 @@ fn client_config_has_certificate_key_and_ca() {
     assert_eq!(decoded("caData"), part(&AUTHORITY, TLS_CERTIFICATE));
     let certificate = only(&decoded("certData"));
     assert!(certificate.has_key(&key_of(&decoded("keyData")).unwrap()) && certificate.is_client);
-    assert_eq!(*certificate.organizations, ["one".into(), "two".into()]);
     verified(&decoded("caData"), &decoded("certData"), "sslclient").unwrap();
 }
 
@@ -167,8 +198,7 @@ fn rotation_trusts_old_certificates_until_the_old_ca_is_dropped() {
 
     let recipe = Recipe::NextAuthority {
         common_name: authority_name(at(292)),
-        not_before: at(292),
-        not_after: at(657),
+        validity: at(292)..at(657),
         authority: authority(),
     };
     let announced = written(first.clone(), &make(&recipe, Some(&data(&first))).unwrap());
@@ -258,18 +288,11 @@ fn error_names_the_invalid_part() {
     assert_eq!(no_key.err().unwrap().to_string(), "tls.key: missing");
     assert_eq!(make(&server(), None), Err(Error::NoAuthority));
 
-    let Recipe::Server {
-        common_name, authority, ..
-    } = server()
-    else {
-        unreachable!("server() returns Recipe::Server");
-    };
     let with = |name: &str, from, to| Recipe::Server {
-        common_name: common_name.clone(),
+        common_name: "principal".into(),
         names: names(&[name]),
-        not_before: at(from),
-        not_after: at(to),
-        authority: authority.clone(),
+        validity: at(from)..at(to),
+        authority: authority(),
     };
     let data = data_of(&AUTHORITY);
     assert_eq!(

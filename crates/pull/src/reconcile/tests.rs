@@ -3,22 +3,17 @@
 use super::*;
 use hub_state::annotations::REFRESH;
 use hub_state::cache::{Change, ReconcileRequest, Refusal};
-use hub_state::model::{AppProject, Availability, Cluster, ClusterHold, Kind, PlacementDecision, Work};
+use hub_state::json::{items, text_at};
+use hub_state::model::{Availability, Kind};
 use hub_state::pull::namespaces::Namespaces;
-use hub_state::reconcile::Settings;
-use hub_state::reconcile::mappers;
-use hub_state::testing::{cluster, hold};
-use jiff::Timestamp;
+use hub_state::reconcile::{Settings, mappers};
+use hub_state::testing::{NOW, at, cluster, deleted, hold, listed, now, stored};
 use ocm::pull_model as names;
 use runtime::action::Verb;
 use runtime::queue::Refresh;
-use runtime::store::Update;
 use serde_json::json;
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use testing::merge;
-
-const NOW: &str = "2026-06-01T12:00:00Z";
 
 /// A simulated hub with the managed clusters `eu1` and `eu2`, which applies every write.
 struct Hub {
@@ -66,18 +61,14 @@ impl Hub {
     /// Replaces the spec of the AppProject `default`.
     fn project(&mut self, spec: &Value) -> Vec<ReconcileRequest> {
         let project = json!({"metadata": {"name": "default", "namespace": "argocd"}, "spec": spec});
-        self.cache.apply(Change::objects(
-            Kind::Projects,
-            Update::Set("default".into(), AppProject(project)),
-        ))
+        self.cache.apply(stored(Kind::Projects, &project))
     }
 
     /// Writes labels and annotations of a work, as the agent of a cluster.
     fn mark(&mut self, name: &str, metadata: &Value) {
         let mut work = self.work(name).clone();
         merge(&mut work["metadata"], metadata);
-        let (namespace, name) = name.split_once('/').expect("a place");
-        self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
+        self.put("manifestworks", &at(name), Some(work));
     }
 
     /// Creates the same hub with an Application for `eu1`.
@@ -119,16 +110,14 @@ impl Hub {
             object["metadata"]["resourceVersion"] = json!(self.version.to_string());
             object
         });
-        let text = object.as_ref().map(Value::to_string);
-        let change = if plural == "applications" {
-            let application = text.map(|text| Application::from_json(&text).expect("an Application"));
-            Change::objects(Kind::Applications, Update::from_option(object_ref.clone(), application))
-        } else {
-            let now = NOW.parse().expect("a time");
-            let work = text.and_then(|text| Work::from_json(&text, now).expect("a work"));
-            Change::objects(Kind::Works, Update::from_option(object_ref.clone(), work))
+        let kind = match plural {
+            "applications" => Kind::Applications,
+            _ => Kind::Works,
         };
-        self.cache.apply(change);
+        self.cache.apply(match &object {
+            Some(object) => stored(kind, object),
+            None => deleted(kind, &object_ref.to_string()),
+        });
         match object {
             Some(object) => self.objects.insert(key, object),
             None => self.objects.remove(&key),
@@ -136,7 +125,7 @@ impl Hub {
     }
 
     fn decide(&self, object_ref: &ObjectRef) -> Option<Action> {
-        let context = hub_state::testing::context(NOW.parse::<Timestamp>().expect("a time"), &self.settings);
+        let context = hub_state::testing::context(now(), &self.settings);
         reconcile(&self.cache, object_ref, &context)
     }
 
@@ -232,8 +221,7 @@ impl Hub {
     }
 
     fn work(&self, name: &str) -> &Value {
-        let (namespace, name) = name.split_once('/').expect("a place");
-        &self.objects[&("manifestworks", ObjectRef::new(namespace, name))]
+        &self.objects[&("manifestworks", at(name))]
     }
 
     /// Reports that the agent applied the work, with this feedback of its Application.
@@ -254,22 +242,25 @@ impl Hub {
             json!([{"type": "Applied", "status": "True", "observedGeneration": generation, "lastTransitionTime": NOW}]);
         work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
             {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
-        let (namespace, name) = name.split_once('/').expect("a place");
-        self.put("manifestworks", &ObjectRef::new(namespace, name), Some(work));
+        self.put("manifestworks", &at(name), Some(work));
+    }
+
+    /// Returns the health in the status of `argocd/shop`.
+    fn health(&self) -> &str {
+        text_at(self.get_application(&shop()), "/status/health/status").unwrap_or_default()
     }
 
     fn conditions(&self, object_ref: &ObjectRef) -> Vec<(&str, &str)> {
-        let conditions = self.get_application(object_ref)["status"]["conditions"].as_array();
-        conditions
-            .into_iter()
-            .flatten()
-            .map(|it| {
-                (
-                    it["type"].as_str().unwrap_or_default(),
-                    it["message"].as_str().unwrap_or_default(),
-                )
-            })
-            .collect()
+        let conditions = items(self.get_application(object_ref), "/status/conditions").iter();
+        let text = |it, path| text_at(it, path).unwrap_or_default();
+        conditions.map(|it| (text(it, "/type"), text(it, "/message"))).collect()
+    }
+
+    /// Panics if the Application has not these conditions, or the hub not these works.
+    #[track_caller]
+    fn has(&self, object_ref: &ObjectRef, conditions: &[(&str, &str)], works: &[&str]) {
+        assert_eq!(self.conditions(object_ref), conditions);
+        assert_eq!(self.works(), works);
     }
 }
 
@@ -284,11 +275,7 @@ fn application_becomes_a_work_and_receives_its_status() {
         hub.settle(&shop()),
         [format!("create {WORK}"), "patch application argocd/shop".to_owned()]
     );
-    assert_eq!(
-        hub.get_application(&shop())["status"]["health"]["status"],
-        "Progressing",
-        "no Argo CD runs it yet"
-    );
+    assert_eq!(hub.health(), "Progressing", "no Argo CD runs it yet");
     hub.report(WORK, &WELL);
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
     let status = &hub.get_application(&shop())["status"];
@@ -314,11 +301,7 @@ fn application_whose_agent_has_stopped_is_not_healthy() {
     hub.settle(&shop());
     hub.mark(WORK, &json!({"creationTimestamp": NOW}));
     hub.settle(&shop());
-    assert_eq!(
-        hub.get_application(&shop())["status"]["health"]["status"],
-        "Healthy",
-        "it usually takes seconds"
-    );
+    assert_eq!(hub.health(), "Healthy", "it usually takes seconds");
     let next = hub.cache.next_deadline().expect("time alone changes the state");
     assert_eq!(hub.cache.tick(next), [ReconcileRequest::application(shop())]);
     hub.settle(&shop());
@@ -331,7 +314,7 @@ fn application_whose_agent_has_stopped_is_not_healthy() {
     );
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    assert_eq!(hub.get_application(&shop())["status"]["health"]["status"], "Healthy");
+    assert_eq!(hub.health(), "Healthy");
     assert_eq!(hub.conditions(&shop()), []);
 }
 
@@ -346,7 +329,7 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
         "a new work waits"
     );
     assert_eq!(hub.conditions(&shop()), [on_hold]);
-    let release = || Change::objects::<ClusterHold>(Kind::Holds, Update::Deleted("eu1".into()));
+    let release = || deleted(Kind::Holds, "eu1");
     assert_eq!(hub.cache.apply(release()), [ReconcileRequest::application(shop())]);
     assert_eq!(
         hub.settle(&shop()),
@@ -372,7 +355,7 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
     hub.application(&shop(), "0a1b2c3d-0000", |_| ());
     let end = "2026-06-01T12:00:05Z";
     hub.cache.apply(hold("eu1", Some(end)));
-    let context = hub_state::testing::context(NOW.parse().expect("a time"), &hub.settings);
+    let context = hub_state::testing::context(now(), &hub.settings);
     let next = (CONTROLLER.requeue_after)(&hub.cache, &shop(), &context);
     assert_eq!(next, Some(end.parse().expect("a time")));
     hub.cache.apply(hold("eu1", Some("2026-06-01T11:59:00Z")));
@@ -392,11 +375,7 @@ fn changed_cluster_moves_the_work_and_label_removes_it() {
         "patch application argocd/shop",
     ];
     assert_eq!(hub.settle(&shop()), moved);
-    assert_eq!(
-        hub.get_application(&shop())["status"]["health"]["status"],
-        "Progressing",
-        "what the other said is past"
-    );
+    assert_eq!(hub.health(), "Progressing", "what the other said is past");
     hub.change(&shop(), &json!({"metadata": {"labels": {names::PULL: "false"}}}));
     assert_eq!(hub.settle(&shop()), ["delete eu2/shop-0a1b2"]);
 }
@@ -433,10 +412,7 @@ fn missing_target_cluster_keeps_the_work_on_the_old_one() {
         "it is refresh: {affected:?}"
     );
     hub.settle(&shop());
-    assert_eq!(
-        (hub.works(), hub.conditions(&shop())),
-        (vec!["eu4/shop-0a1b2".to_owned()], vec![])
-    );
+    hub.has(&shop(), &[], &["eu4/shop-0a1b2"]);
 }
 
 #[test]
@@ -444,36 +420,26 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
     let mut hub = Hub::with_shop();
     hub.settings.pull.placement = true;
     let decide = |hub: &mut Hub, namespace: &str, names: &[&str]| {
-        let decision = PlacementDecision {
-            placement: "all".into(),
-            clusters: names.iter().map(|name| Arc::from(*name)).collect(),
-        };
-        hub.cache.apply(Change::objects(
-            Kind::Decisions,
-            Update::Set(ObjectRef::new(namespace, "d1"), decision),
-        ))
+        let all: Vec<_> = names.iter().map(|name| json!({"clusterName": name})).collect();
+        let labels = json!({"cluster.open-cluster-management.io/placement": "all"});
+        let metadata = json!({"namespace": namespace, "name": "d1", "labels": labels});
+        let decision = json!({"metadata": metadata, "status": {"decisions": all}});
+        hub.cache.apply(stored(Kind::Decisions, &decision))
     };
     assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
     hub.settle(&shop());
     let why = "no Placement in Namespace argocd selects ManagedCluster eu1";
-    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    hub.has(&shop(), &[(ERROR, why)], &[]);
     let message = &hub.get_application(&shop())["status"]["health"]["message"];
     assert_eq!(*message, format!("not delivered: {why}"));
     let affected = decide(&mut hub, "argocd", &["eu2", "eu1"]);
     assert_eq!(affected.len(), 1, "a decision that comes later is refresh");
     hub.settle(&shop());
-    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    hub.has(&shop(), &[], &[WORK]);
     decide(&mut hub, "argocd", &[]);
     hub.settle(&shop());
-    assert_eq!(
-        (hub.conditions(&shop()), hub.works()),
-        (vec![(ERROR, why)], vec![WORK.to_owned()]),
-        "what runs goes on"
-    );
-    hub.cache.apply(Change::objects::<PlacementDecision>(
-        Kind::Decisions,
-        Update::Listed(HashSet::new()),
-    ));
+    hub.has(&shop(), &[(ERROR, why)], &[WORK]);
+    hub.cache.apply(listed(Kind::Decisions, &[]));
     assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
 }
 
@@ -481,10 +447,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
 fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.cache.apply(Change::objects::<Application>(
-        Kind::Applications,
-        Update::Listed(HashSet::new()),
-    ));
+    hub.cache.apply(listed(Kind::Applications, &[]));
     assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
     hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
     let action = hub.decide(&shop()).expect("it is gone");
@@ -696,7 +659,7 @@ fn application_also_run_by_the_hub_gets_only_a_condition() {
     hub.settle(&shop());
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    assert_eq!(hub.get_application(&shop())["status"]["health"]["status"], "Missing");
+    assert_eq!(hub.health(), "Missing");
     assert_eq!(hub.conditions(&shop())[0].0, RUN_TWICE);
 }
 
@@ -710,7 +673,7 @@ fn silent_cluster_sets_a_condition_and_keeps_the_last_status() {
     assert!(affected.iter().any(|it| it.object_ref == shop()));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop())[0].0, UNREACHABLE);
-    assert_eq!(hub.get_application(&shop())["status"]["health"]["status"], "Healthy");
+    assert_eq!(hub.health(), "Healthy");
     hub.cache.apply(cluster("eu1", Availability::Available));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop()), []);
@@ -762,11 +725,7 @@ fn cluster_cannot_report_for_an_application_on_another() {
 fn cluster_cannot_block_deletion_of_an_application_on_another() {
     let (mut hub, other, stray) = with_neighbour();
     // The same if no Application of the work's name exists on the hub any more.
-    hub.objects.remove(&("applications", other.clone()));
-    hub.cache.apply(Change::objects::<Application>(
-        Kind::Applications,
-        Update::Deleted(other),
-    ));
+    hub.put("applications", &other, None);
     let held =
         json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
     hub.mark(stray, &claim(&shop()));
@@ -853,28 +812,12 @@ fn application_elsewhere_needs_namespace_and_project_permission() {
     assert_eq!(hub.works(), [""; 0]);
     hub.project(&json!({"destinations": [{"name": "eu1", "namespace": "*"}], "sourceNamespaces": ["team-a"]}));
     hub.settle(&cart);
-    assert_eq!(
-        (hub.conditions(&cart), hub.works()),
-        (vec![], vec!["eu1/cart-cafe1".to_owned()])
-    );
+    hub.has(&cart, &[], &["eu1/cart-cafe1"]);
     // A later refusal leaves the running work unchanged.
     hub.cache.apply(Change::setting::<Namespaces>(None));
     hub.change(&cart, &json!({"spec": {"source": {"path": "other"}}}));
     assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
     assert_eq!((hub.conditions(&cart).len(), hub.works().len()), (1, 1));
-}
-
-#[test]
-fn application_elsewhere_cannot_target_argo_cds_namespace() {
-    let mut hub = Hub::open();
-    let evil = ObjectRef::new("evil", "shop");
-    hub.application(&evil, "e111e111-0000", |object| {
-        object["metadata"]["annotations"][names::CLUSTER_NAMESPACE] = json!("argocd");
-    });
-    hub.settle(&evil);
-    let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is only for Applications in \
-               Namespace argocd: remove it";
-    assert_eq!((hub.conditions(&evil), hub.works()), (vec![(ERROR, why)], vec![]));
 }
 
 #[test]
@@ -887,10 +830,7 @@ fn ignores_applications_in_cluster_namespaces() {
     assert_eq!(hub.decide(&mirrored), None);
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
-    let affected = hub.cache.apply(Change::objects::<Cluster>(
-        Kind::Clusters,
-        Update::Deleted("eu2".into()),
-    ));
+    let affected = hub.cache.apply(deleted(Kind::Clusters, "eu2"));
     assert!(affected.iter().any(|it| it.object_ref == mirrored), "{affected:?}");
 }
 
@@ -902,32 +842,27 @@ fn refuses_to_deliver_an_application_onto_itself() {
     hub.settle(&shop());
     let why = "ManagedCluster eu1 is the hub itself, whose agent would apply the Application onto itself: remove the \
                label apps.open-cluster-management.io/pull-to-ocm-managed-cluster, or name another cluster";
-    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![(ERROR, why)], vec![]));
+    hub.has(&shop(), &[(ERROR, why)], &[]);
     let elsewhere = json!({"metadata": {"annotations": {names::CLUSTER_NAMESPACE: "other"}}});
     hub.change(&shop(), &elsewhere);
     hub.settle(&shop());
-    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    hub.has(&shop(), &[], &[WORK]);
 }
 
 #[test]
 fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    let text = r#"{"metadata":{"name":"eu1","uid":"eu1","labels":{"local-cluster":"true"}}}"#;
-    let marked = Cluster::from_json(text).expect("a cluster");
-    hub.cache
-        .apply(Change::objects(Kind::Clusters, Update::Set("eu1".into(), marked)));
+    let marked = json!({"metadata": {"name": "eu1", "uid": "eu1", "labels": {"local-cluster": "true"}}});
+    hub.cache.apply(stored(Kind::Clusters, &marked));
     hub.settle(&shop());
-    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    hub.has(&shop(), &[], &[WORK]);
     let new = ObjectRef::new("argocd", "new");
     hub.application(&new, "1a1b2c3d-0000", |_| {});
     hub.settle(&new);
     let why = "ManagedCluster eu1 may be the hub itself, whose agent would apply the Application onto itself: name another \
                cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none";
-    assert_eq!(
-        (hub.conditions(&new), hub.works()),
-        (vec![(ERROR, why)], vec![WORK.to_owned()])
-    );
+    hub.has(&new, &[(ERROR, why)], &[WORK]);
     hub.cache.name_hub(Some("none"));
     hub.settle(&new);
     assert_eq!((hub.conditions(&new), hub.works().len()), (vec![], 2));
@@ -947,7 +882,7 @@ fn refused_work_sets_a_condition_until_it_is_accepted() {
     assert_eq!(hub.log, [""; 0], "it is said once");
     hub.refuse(&shop(), None);
     hub.settle(&shop());
-    assert_eq!((hub.conditions(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
+    hub.has(&shop(), &[], &[WORK]);
     // The same for an update and for the deletion.
     hub.change(
         &shop(),
@@ -966,16 +901,8 @@ fn refused_work_sets_a_condition_until_it_is_accepted() {
 #[test]
 fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     let mut hub = Hub::with_shop();
-    let name = work_name::name(
-        hub.cache
-            .application(&shop())
-            .and_then(|it| it.pull.as_deref())
-            .expect("it is pulled"),
-    );
-    let at = ObjectRef::new("eu1", &name);
-    let unreadable = || Change::unreadable_work(at.clone(), "values are nested too deep".into());
-    let affected = hub.cache.apply(unreadable());
-    assert_eq!(affected.iter().map(|it| &it.object_ref).collect::<Vec<_>>(), [&shop()]);
+    let unreadable = Change::unreadable_work(at(WORK), "values are nested too deep".into());
+    assert_eq!(hub.cache.apply(unreadable), [ReconcileRequest::application(shop())]);
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
     let status = hub.objects[&("applications", shop())]["status"].to_string();
     assert!(
@@ -997,9 +924,7 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
         "whatever cluster it names now"
     );
     assert_eq!(hub.works(), [""; 0]);
-    let affected = hub
-        .cache
-        .apply(Change::objects::<Work>(Kind::Works, Update::Listed(HashSet::new())));
+    let affected = hub.cache.apply(listed(Kind::Works, &[]));
     assert!(affected.iter().any(|it| it.object_ref == shop()));
     hub.settle(&shop());
     let released = hub.objects.get(&("applications", shop()));

@@ -47,12 +47,26 @@ fn nothing_asked() -> Application {
     application(|_| ())
 }
 
+/// Returns a work that carries these requests, with the status that its agent reports, or without status.
+fn work_with(requests: &Requests, reported: Option<Value>) -> PullWork {
+    read_work(&work(&nothing_asked(), requests, reported))
+}
+
 /// Returns a work that carries these requests, applied by its agent, with its payload hash and these values as feedback.
 fn carries(requests: &Requests, values: &[(&str, &str)]) -> PullWork {
     let form = payload(&nothing_asked(), requests);
-    let mut all = vec![("payload", &*form)];
-    all.extend(values);
-    read_work(&work(&nothing_asked(), requests, Some(reported(&all))))
+    work_with(requests, Some(reported(&[&[("payload", &*form)], values].concat())))
+}
+
+/// Returns the requests that a work keeps although the Application has none.
+fn kept(pull_work: &PullWork) -> Requests {
+    let (requests, forwarded) = requests(&nothing_asked(), Some(pull_work));
+    assert_eq!(forwarded, Forwarded::default());
+    requests
+}
+
+fn id(requests: &Requests) -> &str {
+    &requests.operation.as_ref().expect("an operation").id
 }
 
 #[test]
@@ -76,100 +90,63 @@ fn operation_waits_for_one_that_the_cluster_runs() {
 #[test]
 fn request_is_carried_then_cleared_then_dropped() {
     for asked in [synced("a", NOON), refreshed("normal", NOON)] {
-        let (desired, forwarded) = requests(&asked, None);
-        assert_eq!(
-            (&desired, forwarded),
-            (&asked.requests, Forwarded::default()),
-            "first the work"
-        );
-        let other = read_work(&work(&nothing_asked(), &Requests::default(), None));
-        assert_eq!(requests(&asked, Some(&other)), (desired.clone(), Forwarded::default()));
-        let offline = read_work(&work(&nothing_asked(), &desired, None));
+        let desired = asked.requests.clone();
         let forwarded = Forwarded {
             operation: desired.operation.is_some(),
             refresh: desired.refresh.is_some(),
         };
-        assert_eq!(
-            requests(&asked, Some(&offline)),
-            (desired.clone(), forwarded),
-            "then the Application"
-        );
-        assert_eq!(
-            requests(&nothing_asked(), Some(&offline)),
-            (desired.clone(), Forwarded::default())
-        );
-        let done = carries(&desired, &[]);
-        assert_eq!(
-            requests(&asked, Some(&done)),
-            (desired, forwarded),
-            "as long as it stands there"
-        );
-        let none = (Requests::default(), Forwarded::default());
-        assert_eq!(requests(&nothing_asked(), Some(&done)), none);
+        let (offline, done) = (work_with(&desired, None), carries(&desired, &[]));
+        for (pull_work, forwarded) in [
+            // First the work, then the Application, as long as it has the request.
+            (None, Forwarded::default()),
+            (Some(&work_with(&Requests::default(), None)), Forwarded::default()),
+            (Some(&offline), forwarded),
+            (Some(&done), forwarded),
+        ] {
+            assert_eq!(requests(&asked, pull_work), (desired.clone(), forwarded));
+        }
+        assert_eq!(kept(&offline), desired);
+        assert_eq!(kept(&done), Requests::default());
     }
 }
 
 #[test]
 fn request_stays_until_the_cluster_confirms_it() {
     let desired = synced("a", NOON).requests;
-    let id = desired
-        .operation
-        .as_ref()
-        .map(|it| it.id.to_string())
-        .expect("an operation");
-    let running = carries(&desired, &[("operationPending", &id), ("operationBegun", &id)]);
-    assert_eq!(requests(&nothing_asked(), Some(&running)).0, desired);
-    let late = work(
-        &nothing_asked(),
-        &desired,
-        Some(reported(&[("payload", "of an earlier form")])),
-    );
-    assert_eq!(requests(&nothing_asked(), Some(&read_work(&late))).0, desired);
-    let silent = work(&nothing_asked(), &desired, Some(reported(&[])));
-    assert_eq!(requests(&nothing_asked(), Some(&read_work(&silent))).0, desired);
+    let id = id(&desired);
     let mut gone = reported(&[("payload", &payload(&nothing_asked(), &desired))]);
     gone["conditions"][1]["status"] = json!("False");
-    let gone = work(&nothing_asked(), &desired, Some(gone));
-    assert_eq!(
-        requests(&nothing_asked(), Some(&read_work(&gone))).0,
-        desired,
-        "what is not there says nothing"
-    );
+    for pull_work in [
+        carries(&desired, &[("operationPending", id), ("operationBegun", id)]),
+        work_with(&desired, Some(reported(&[("payload", "of an earlier form")]))),
+        work_with(&desired, Some(reported(&[]))),
+        // What is not there says nothing.
+        work_with(&desired, Some(gone)),
+    ] {
+        assert_eq!(kept(&pull_work), desired);
+    }
     let desired = refreshed("hard", NOON).requests;
-    let pending = carries(&desired, &[("refreshPending", "hard")]);
-    assert_eq!(requests(&nothing_asked(), Some(&pending)).0, desired);
+    assert_eq!(kept(&carries(&desired, &[("refreshPending", "hard")])), desired);
 }
 
 #[test]
 fn an_operation_waits_for_the_one_before_it() {
     let (first, second) = (synced("a", NOON).requests, synced("b", LATER));
-    let running = carries(&first, &[("operationPending", "x")]);
-    assert!(
-        requests(&second, Some(&running)).0 == second.requests,
-        "another's has taken its place"
-    );
-    let id = first
-        .operation
-        .as_ref()
-        .map(|it| it.id.to_string())
-        .expect("an operation");
-    let running = carries(&first, &[("operationPending", &id)]);
-    assert_eq!(requests(&second, Some(&running)), (first.clone(), Forwarded::default()));
-    let offline = read_work(&work(&nothing_asked(), &first, None));
-    assert_eq!(requests(&second, Some(&offline)), (first.clone(), Forwarded::default()));
-    let done = carries(&first, &[]);
-    assert_eq!(
-        requests(&second, Some(&done)),
-        (second.requests.clone(), Forwarded::default())
-    );
     let mut refused = reported(&[]);
     refused["conditions"][0]["status"] = json!("False");
-    let refused = read_work(&work(&nothing_asked(), &first, Some(refused)));
-    assert_eq!(
-        requests(&second, Some(&refused)).0,
-        second.requests,
-        "which cannot be applied"
-    );
+    for (pull_work, desired) in [
+        (carries(&first, &[("operationPending", id(&first))]), &first),
+        (work_with(&first, None), &first),
+        // Another one has taken its place, it is done, or it cannot be applied.
+        (carries(&first, &[("operationPending", "x")]), &second.requests),
+        (carries(&first, &[]), &second.requests),
+        (work_with(&first, Some(refused)), &second.requests),
+    ] {
+        assert_eq!(
+            requests(&second, Some(&pull_work)),
+            (desired.clone(), Forwarded::default())
+        );
+    }
 }
 
 #[test]
@@ -228,30 +205,22 @@ fn repeats_a_sync_of_a_set_that_was_shown_and_does_not_count() {
 
 #[test]
 fn repeated_request_is_not_sent_while_the_first_is_pending() {
-    let (first, requeue_after) = (synced("a", NOON).requests, synced("a", LATER));
-    assert_ne!(first, requeue_after.requests);
-    let id = first
-        .operation
-        .as_ref()
-        .map(|it| it.id.to_string())
-        .expect("an operation");
+    let (first, repeated) = (synced("a", NOON).requests, synced("a", LATER));
+    assert_ne!(first, repeated.requests);
+    let (pending, begun) = (("operationPending", id(&first)), ("operationBegun", id(&first)));
     let forwarded = Forwarded {
         operation: true,
         refresh: false,
     };
-    let waiting = carries(&first, &[("operationPending", &id)]);
-    assert_eq!(requests(&requeue_after, Some(&waiting)), (first.clone(), forwarded));
-    let begun = carries(&first, &[("operationPending", &id), ("operationBegun", &id)]);
-    assert_eq!(
-        requests(&requeue_after, Some(&begun)),
-        (first.clone(), forwarded),
-        "or it would be run when another commit's turn has come"
-    );
-    let done = carries(&first, &[("operationBegun", &id)]);
-    assert_eq!(
-        requests(&requeue_after, Some(&done)),
-        (requeue_after.requests.clone(), Forwarded::default())
-    );
+    for (values, desired, forwarded) in [
+        (&[pending][..], &first, forwarded),
+        // Otherwise it would be run when another commit's turn has come.
+        (&[pending, begun], &first, forwarded),
+        (&[begun], &repeated.requests, Forwarded::default()),
+    ] {
+        let pull_work = carries(&first, values);
+        assert_eq!(requests(&repeated, Some(&pull_work)), (desired.clone(), forwarded));
+    }
 }
 
 #[test]
@@ -287,37 +256,12 @@ fn refresh_does_not_change_while_an_operation_is_carried() {
         operation: synced("a", NOON).requests.operation,
         refresh: refreshed("normal", NOON).requests.refresh,
     };
-    let id = both
-        .operation
-        .as_ref()
-        .map(|it| it.id.to_string())
-        .expect("an operation");
-    let running = carries(&both, &[("operationPending", &id)]);
-    assert_eq!(
-        requests(&nothing_asked(), Some(&running)).0,
-        both,
-        "the refresh is done"
-    );
-    let running = carries(&synced("a", NOON).requests, &[("operationPending", &id)]);
-    let (desired, forwarded) = requests(&refreshed("normal", LATER), Some(&running));
-    assert_eq!((desired, forwarded), (synced("a", NOON).requests, Forwarded::default()));
-    let done = carries(&both, &[]);
-    assert_eq!(requests(&nothing_asked(), Some(&done)).0, Requests::default());
-}
-
-#[test]
-fn new_cluster_gets_only_requests_on_the_application() {
-    let asked = synced("a", NOON);
-    assert_eq!(
-        requests(&asked, None).0,
-        asked.requests,
-        "what stands on the Application"
-    );
-    assert_eq!(
-        requests(&nothing_asked(), None).0,
-        Requests::default(),
-        "and nothing that was taken from it"
-    );
+    let pending = [("operationPending", id(&both))];
+    assert_eq!(kept(&carries(&both, &pending)), both, "the refresh is done");
+    let running = carries(&synced("a", NOON).requests, &pending);
+    let expected = (synced("a", NOON).requests, Forwarded::default());
+    assert_eq!(requests(&refreshed("normal", LATER), Some(&running)), expected);
+    assert_eq!(kept(&carries(&both, &[])), Requests::default());
 }
 
 #[test]
@@ -361,5 +305,5 @@ fn ignores_requests_that_a_peer_left_in_a_work() {
     object["metadata"]["annotations"][TRACKING_ID] = json!("x");
     let pull_work = read_work(&work);
     assert_eq!((&pull_work.operation, &pull_work.refresh), (&None, &None));
-    assert_eq!(requests(&nothing_asked(), Some(&pull_work)).0, Requests::default());
+    assert_eq!(kept(&pull_work), Requests::default());
 }

@@ -23,9 +23,7 @@ fn pull_work(reported: Option<Value>) -> PullWork {
 /// Returns a work with feedback on the current payload.
 fn current(values: &[(&str, &str)]) -> Value {
     let form = payload(&application(|_| ()), &Requests::default());
-    let mut all = vec![("payload", &*form)];
-    all.extend(values);
-    reported(&all)
+    reported(&[&[("payload", &*form)], values].concat())
 }
 
 fn inputs(pull_work: Option<&PullWork>) -> StatusInputs<'_> {
@@ -39,6 +37,11 @@ fn inputs(pull_work: Option<&PullWork>) -> StatusInputs<'_> {
         is_ours: true,
         now: at(NOON),
     }
+}
+
+/// Returns a work with feedback on the current payload of an Application that is well, and more.
+fn well(more: &[&[(&str, &str)]]) -> Value {
+    current(&[&WELL[..], &more.concat()].concat())
 }
 
 /// The status of an Application.
@@ -135,7 +138,7 @@ fn writes_the_clusters_status_immediately_and_once() {
 #[test]
 fn healthy_application_stays_healthy_on_other_changes() {
     let mut hub = Hub::new();
-    hub.hears(current(&WELL));
+    hub.hears(well(&[]));
     let more = [&WELL[..], &SUCCEEDED, &[("SyncError", "no")]].concat();
     let patch = hub.hears(current(&more)).expect("a write");
     assert_eq!(patch["status"].get("health"), None, "{patch}");
@@ -150,9 +153,7 @@ fn healthy_application_stays_healthy_on_other_changes() {
 #[test]
 fn patch_has_only_differences_and_removes_dropped_fields() {
     let mut hub = Hub::new();
-    hub.hears(current(
-        &[&WELL[..], &SUCCEEDED, &[("healthMessage", "x"), ("SyncError", "no")]].concat(),
-    ));
+    hub.hears(well(&[&SUCCEEDED, &[("healthMessage", "x"), ("SyncError", "no")]]));
     let patch = hub.hears(current(&[
         ("healthStatus", "Healthy"),
         ("syncStatus", "OutOfSync"),
@@ -170,9 +171,9 @@ fn patch_has_only_differences_and_removes_dropped_fields() {
 #[test]
 fn new_operation_replaces_the_previous_one_entirely() {
     let mut hub = Hub::new();
-    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    hub.hears(well(&[&SUCCEEDED]));
     let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", NOON)];
-    hub.hears(current(&[&WELL[..], &running].concat()));
+    hub.hears(well(&[&running]));
     assert_eq!(
         hub.0["operationState"],
         json!({"operation": {}, "phase": "Running", "startedAt": NOON})
@@ -182,12 +183,10 @@ fn new_operation_replaces_the_previous_one_entirely() {
 #[test]
 fn ignores_an_operation_without_a_start_time() {
     let mut hub = Hub::new();
-    hub.hears(current(&[&WELL[..], &[("operationStatePhase", "Running")]].concat()));
-    assert_eq!(hub.0.get("operationState"), None);
-    assert_eq!(
-        hub.hears(current(&[&WELL[..], &[("operationStatePhase", "Running")]].concat())),
-        None
-    );
+    for _ in 0..2 {
+        hub.hears(well(&[&[("operationStatePhase", "Running")]]));
+        assert_eq!(hub.0.get("operationState"), None);
+    }
 }
 
 #[test]
@@ -218,7 +217,7 @@ fn unreported_application_is_progressing_with_a_reason() {
 fn moved_application_drops_the_old_clusters_status() {
     for pull_work in [None, Some(&pull_work(None))] {
         let mut hub = Hub::new();
-        hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+        hub.hears(well(&[&SUCCEEDED]));
         hub.write(&inputs(pull_work)).expect("a write");
         assert_eq!(hub.health(), "Progressing");
         assert_eq!(
@@ -239,7 +238,7 @@ fn apply_error_is_degraded_with_its_reason() {
         {"type": "Applied", "status": "False", "message": "no such kind", "observedGeneration": 2},
     ]);
     let mut hub = Hub::new();
-    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    hub.hears(well(&[&SUCCEEDED]));
     hub.hears(refused.clone()).expect("a write");
     assert_eq!(
         (hub.health(), hub.message()),
@@ -250,7 +249,7 @@ fn apply_error_is_degraded_with_its_reason() {
         json!({"type": "ManifestWorkApplyError", "message": "eu1: no such kind", "lastTransitionTime": NOON});
     assert_eq!(hub.0["conditions"], json!([condition]));
     assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
-    hub.hears(current(&WELL)).expect("a write");
+    hub.hears(well(&[])).expect("a write");
     assert_eq!((hub.health(), hub.0.get("conditions")), ("Healthy", None));
     let form = payload(&application(|_| ()), &Requests::default());
     for value in refused["statusFeedback"]["values"].as_array_mut().expect("a list") {
@@ -265,10 +264,10 @@ fn apply_error_is_degraded_with_its_reason() {
 
 #[test]
 fn application_removed_from_the_cluster_is_missing() {
-    let mut gone = current(&WELL);
+    let mut gone = well(&[]);
     gone["conditions"][1]["status"] = json!("False");
     let mut hub = Hub::new();
-    hub.hears(current(&WELL));
+    hub.hears(well(&[]));
     hub.hears(gone).expect("a write");
     assert_eq!(
         (hub.health(), hub.message()),
@@ -319,7 +318,7 @@ fn rolling_sync_sees_only_finished_operations() {
     let mut hub = Hub::new();
     hub.hears(running("applicationset-controller"));
     assert_eq!((phase(&hub), hub.health()), (Value::Null, "Missing"));
-    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    hub.hears(well(&[&SUCCEEDED]));
     assert_eq!(phase(&hub), "Succeeded");
     hub.hears(running("admin"));
     assert_eq!(phase(&hub), "Running", "an operation of a user is shown");
@@ -329,11 +328,15 @@ fn rolling_sync_sees_only_finished_operations() {
 fn hubs_own_condition_alone_causes_no_write() {
     let unknown = json!([{"type": "InvalidSpecError", "message": "error getting cluster by server: not found"}]);
     let mut hub = Hub::new();
-    hub.hears(current(&WELL));
+    hub.hears(well(&[]));
     hub.0["conditions"] = unknown.clone();
-    let well = pull_work(Some(current(&WELL)));
-    assert_eq!(hub.write(&inputs(Some(&well))), None, "it would say it again at once");
-    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    let unchanged = pull_work(Some(well(&[])));
+    assert_eq!(
+        hub.write(&inputs(Some(&unchanged))),
+        None,
+        "it would say it again at once"
+    );
+    hub.hears(well(&[&SUCCEEDED]));
     assert_eq!(hub.0.get("conditions"), None, "it says it again where it is still so");
 }
 
@@ -344,19 +347,14 @@ fn cleared_operation_shows_as_running() {
         let fields = json!({"f:operation": {}});
         object["metadata"]["managedFields"] = json!([{"manager": "argocd-server", "time": NOON, "fieldsV1": fields}]);
     });
-    let id = asked
-        .requests
-        .operation
-        .as_ref()
-        .map(|it| it.id.to_string())
-        .expect("an operation");
+    let id = asked.requests.operation.as_ref().expect("an operation").id.to_string();
     let form = payload(&application(|_| ()), &asked.requests);
     let pull_works = |reported: Value| read_work(&work(&application(|_| ()), &asked.requests, Some(reported)));
     let mut hub = Hub::new();
-    hub.hears(current(&[&WELL[..], &SUCCEEDED].concat()));
+    hub.hears(well(&[&SUCCEEDED]));
     // As Argo CD does when a user requests a sync.
     hub.0["operationState"] = Value::Null;
-    let before = pull_works(current(&[&WELL[..], &SUCCEEDED].concat()));
+    let before = pull_works(well(&[&SUCCEEDED]));
     hub.write(&inputs(Some(&before))).expect("a write");
     let waiting = json!({
         "operation": {}, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to start the operation",
@@ -388,7 +386,7 @@ fn keeps_foreign_conditions_and_replaces_ours() {
     let condition = |kind: &str| json!({"type": kind, "message": "eu1: x", "lastTransitionTime": NOON});
     let mut hub =
         Hub(json!({"conditions": [condition("SyncError"), condition("Mine"), condition("ManifestWorkInfo")]}));
-    let well = pull_work(Some(current(&[&WELL[..], &[("ComparisonError", "y")]].concat())));
+    let well = pull_work(Some(well(&[&[("ComparisonError", "y")]])));
     let notes = [Condition {
         kind: "ManagedClusterUnreachableWarning".into(),
         message: "z".into(),
@@ -419,7 +417,7 @@ fn keeps_foreign_conditions_and_replaces_ours() {
 #[test]
 fn reconciled_at_alone_is_written_at_most_hourly() {
     let mut hub = Hub::new();
-    let compared = |time| current(&[&WELL[..], &SUCCEEDED, &[("reconciledAt", time)]].concat());
+    let compared = |time| well(&[&SUCCEEDED, &[("reconciledAt", time)]]);
     hub.hears(compared("2026-06-01T11:59:10Z")).expect("a write");
     let patch = hub.hears(compared("2026-06-01T11:59:31Z"));
     assert_eq!(
@@ -434,7 +432,7 @@ fn reconciled_at_alone_is_written_at_most_hourly() {
 #[test]
 fn reconciled_at_is_written_while_a_refresh_is_requested() {
     let mut hub = Hub::new();
-    let compared = |time| current(&[&WELL[..], &[("reconciledAt", time)]].concat());
+    let compared = |time| well(&[&[("reconciledAt", time)]]);
     hub.hears(compared("2026-06-01T12:00:00Z")).expect("a write");
     assert_eq!(hub.hears(compared("2026-06-01T12:00:01Z")), None);
     let mut refreshing = pull_work(Some(compared("2026-06-01T12:00:01Z")));
@@ -452,9 +450,7 @@ fn reconciled_at_is_written_while_a_refresh_is_requested() {
 fn truncates_long_texts_and_drops_invalid_times() {
     let long = "ä".repeat(TEXT_MAX);
     let mut hub = Hub::new();
-    hub.hears(current(
-        &[&WELL[..], &[("healthMessage", &long), ("reconciledAt", "yesterday")]].concat(),
-    ));
+    hub.hears(well(&[&[("healthMessage", &long), ("reconciledAt", "yesterday")]]));
     assert!(hub.message().len() <= TEXT_MAX && hub.message().contains('…'));
     assert_eq!(hub.0.get("reconciledAt"), None);
 }

@@ -2,7 +2,7 @@
 
 use super::{OcmCondition, ReadMetadata, plain};
 use crate::doctor;
-use crate::doctor::{AGENT_LABEL, ApplyError, ReplicaSet};
+use crate::doctor::{AGENT_LABEL, ReplicaSet};
 use manifest::json::webhook_size;
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
@@ -212,18 +212,13 @@ impl ReadWork {
             Some(set) => sets.get(set).cloned(),
             None => self.application(works::KIND, tracking).map(Into::into),
         };
-        let is_ours = match self.label(OF_REPLICA_SET) {
-            Some(_) => application.is_some(),
-            None => {
-                application.is_some() || self.annotation(HUB_NAME).is_some() || self.label(AGENT_LABEL) == Some("true")
-            }
-        };
-        if !is_ours {
+        let is_of_controller = self.annotation(HUB_NAME).is_some() || self.label(AGENT_LABEL) == Some("true");
+        if application.is_none() && (self.label(OF_REPLICA_SET).is_some() || !is_of_controller) {
             return None;
         }
         let of_plugin = self.label(works::APPLICATION_LABEL).is_some();
-        let applied = |conditions: &[OcmCondition]| conditions.iter().position(|condition| condition.kind == "Applied");
         let conditions = self.status.conditions.unwrap_or_default();
+        let applied = conditions.iter().find(|condition| condition.kind == "Applied");
         let manifests = self
             .status
             .resource_status
@@ -241,19 +236,14 @@ impl ReadWork {
             let applied = conditions.into_iter().find(|condition| condition.kind == "Applied")?;
             (applied.status == "False").then_some((manifest.resource_meta, applied.message))
         });
-        let applied = applied(&conditions);
-        let of_work = applied
-            .and_then(|at| conditions.get(at))
-            .filter(|condition| condition.status == "False");
+        let of_work = applied.filter(|condition| condition.status == "False");
         let refusal = of_work.map(|of_work| {
             let message = match refused.next() {
                 Some((Some(object), message)) => with_remedy(message, &object.group, &object.kind),
                 Some((None, message)) => message,
                 None => of_work.message.clone(),
             };
-            ApplyError {
-                message: plain(&message).into(),
-            }
+            plain(&message).into()
         });
         let manifests = self
             .spec
@@ -261,9 +251,7 @@ impl ReadWork {
             .and_then(|workload| workload.manifests)
             .unwrap_or_default();
         let is_deleting = self.metadata.deletion_timestamp.is_some();
-        let is_behind = applied
-            .and_then(|at| conditions.get(at))
-            .is_none_or(|condition| condition.observed_generation < self.metadata.generation);
+        let is_behind = applied.is_none_or(|condition| condition.observed_generation < self.metadata.generation);
         let changed = self.metadata.last_change().filter(|_| is_behind);
         Some(doctor::HubWork {
             outstanding_since: self.metadata.deletion_timestamp.or(changed),
@@ -493,10 +481,7 @@ mod tests {
         });
         let refused = reduced(|value| value["status"] = status.clone(), &[]).expect("a work of Argo CD");
         assert!(refused.has_status);
-        assert_eq!(
-            refused.refused.map(|error| error.message).as_deref(),
-            Some("first of all")
-        );
+        assert_eq!(refused.refused.as_deref(), Some("first of all"));
         let repaired = reduced(
             |value| {
                 value["status"] = status;

@@ -13,23 +13,16 @@ fn days(days: i64) -> SignedDuration {
 
 /// Returns every decision about a CA and a certificate of it, as the controller makes them.
 fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
-    let names = ["principal.example.com".into()].into();
-    let desired = Leaf {
-        secret: names::PRINCIPAL_TLS,
-        names: &names,
-        common_name: "principal",
-    };
     let spreads = [(false, false), (true, false), (false, true), (true, true)];
-    let spreads = spreads.map(|(is_distributed, has_issued_all)| CaDistribution {
-        is_distributed,
-        has_issued_all,
-    });
-    let mut writes: Vec<_> = spreads
-        .map(|distribution| next_write(Some(ca), "argocd", distribution, now))
-        .into();
-    writes.push(next_write(None, "argocd", spreads[0], now));
-    writes.push(leaf(ca, None, &desired, "argocd", now));
-    writes.push(leaf(ca, Some(ca), &desired, "argocd", now));
+    let next =
+        |ca, (is_distributed, has_issued_all)| next_write(ca, "argocd", |_| is_distributed, |_| has_issued_all, now);
+    let mut writes: Vec<_> = spreads.map(|spread| next(Some(ca), spread)).into();
+    writes.push(next(None, spreads[0]));
+    for existing in [None, Some(ca)] {
+        let names = ["principal.example.com".into()].into();
+        let name = (names::PRINCIPAL_TLS, "principal");
+        writes.push(leaf(ca, existing, name, names, "argocd", now));
+    }
     requeue_after(ca);
     writes
 }
@@ -49,12 +42,8 @@ fn keeps_and_signs_with_a_ca_without_expiry() {
     let ca = two_authorities(Timestamp::MAX);
     assert_eq!(ca.certificates[1].not_after.as_second(), Timestamp::MAX.as_second());
     assert!(requeue_after(&ca).is_some_and(|at| at > now()));
-    let distribution = CaDistribution {
-        is_distributed: true,
-        has_issued_all: false,
-    };
-    assert_eq!(next_write(Some(&ca), "argocd", distribution, now()), None);
     let writes = decide_everything(&ca, now());
+    assert_eq!(writes[1], None);
     assert!(writes[5].is_some(), "it signs a certificate of the principal");
 }
 
@@ -95,8 +84,7 @@ fn chooses_the_next_step_of_a_ca_rotation() {
     let mut announced = made(
         &Recipe::NextAuthority {
             common_name: "argocd-agent-ca@2".into(),
-            not_before: due,
-            not_after: due + days(365),
+            validity: due..due + days(365),
             authority: ca(),
         },
         &one,
@@ -134,15 +122,7 @@ fn chooses_the_next_step_of_a_ca_rotation() {
         ),
     ] {
         let seen = ca.map(|ca| TlsSecret::from_json(&ca.to_string()).expect("a Secret"));
-        let write = next_write(
-            seen.as_ref(),
-            "argocd",
-            CaDistribution {
-                is_distributed,
-                has_issued_all,
-            },
-            at,
-        );
+        let write = next_write(seen.as_ref(), "argocd", |_| is_distributed, |_| has_issued_all, at);
         let did = match &write {
             None => "",
             Some(write) => match &write.recipe {

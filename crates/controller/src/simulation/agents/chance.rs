@@ -3,9 +3,7 @@
 
 use super::*;
 use crate::simulation::fake_ocm::agent_request;
-use assignment::{Claim, Held};
 use fastrand::Rng;
-use hub_state::model::Kind;
 use k8s_openapi::ByteString;
 use pki::{Certificate, key_of};
 use serde::Deserialize;
@@ -50,7 +48,7 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
         }
         4 => {
             let clusters = subset(rng);
-            hub.set_decisions(&chosen, rng.bool().then_some(&clusters));
+            hub.decide(&chosen, 1, rng.bool().then_some(&clusters));
             format!("{chosen} decides {clusters:?} or nothing")
         }
         5 => {
@@ -60,7 +58,7 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
         }
         6..9 => {
             let availability = Availability::ALL[rng.usize(..3)];
-            hub.join(cluster, availability);
+            hub.availability(cluster, availability);
             format!("{cluster} is {availability:?}")
         }
         9 => {
@@ -212,7 +210,7 @@ impl Hub {
             let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
             let mut all = GitOpsClusterRef::with_agents(&self.cache).map(|(gitops, _)| gitops);
             all.find(|gitops| *owner == gitops.object_ref.to_string())
-                .is_some_and(|gitops| gitops.claim_on(Held::Agent, cluster) != Claim::Released)
+                .is_some_and(|gitops| !gitops.has_released_agent(cluster))
         };
         for (name, secret) in &self.secrets {
             if !keeps_up(secret, name.strip_prefix("cluster-").unwrap_or(name)) {
@@ -264,7 +262,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
         hub.advance_to(at);
     }
     for _ in 0..STEPS {
-        hub.ocm.as_mut().expect("it plays").writes.clear();
+        hub.ocm.writes.clear();
         happened.push(happen(&mut hub, rng));
         rng.shuffle(&mut hub.affected);
         // The next event may happen before everything is written.
@@ -274,7 +272,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
             continue;
         }
         hub.settle_with_care(MANY);
-        let writes = &hub.ocm.as_ref().expect("it plays").writes;
+        let writes = &hub.ocm.writes;
         let most = writes.iter().max_by_key(|(_, times)| **times);
         assert!(most.is_none_or(|(_, times)| *times <= WRITES), "{most:?}");
         // Requests whose cluster was not selected before are reconciled every ten seconds.
@@ -303,7 +301,7 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
 /// Makes every cluster reachable, with its own GitOpsCluster.
 fn all_is_well(hub: &mut Hub) {
     for cluster in CLUSTERS {
-        hub.join(cluster, Availability::Available);
+        hub.availability(cluster, Availability::Available);
         hub.stuck(cluster, false);
     }
     hub.open(true);

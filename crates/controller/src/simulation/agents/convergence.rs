@@ -2,14 +2,11 @@
 //! nothing.
 
 use super::*;
-use hub_state::model::Kind;
 
 /// Creates a hub with agents of `all` on eu1 and eu2, and of `other` on eu3.
 fn with_two() -> Hub {
     let mut hub = Hub::with_all_agents();
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu3"], &bringing("others", &[]));
     assert_eq!(hub.with_addon(), CLUSTERS);
     hub
 }
@@ -19,13 +16,13 @@ fn deselected_cluster_gets_its_works_back_when_invalid_agents_are_corrected() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &invalid("some"));
     hub.settle();
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.settle();
     let work = ObjectRef::new("eu2", names::CA_WORK);
     let has_work = |hub: &Hub| hub.get(Kind::AgentWorks, &work).is_some();
     assert!(!has_work(&hub), "the Placement released it");
     // It cannot be uninstalled any more.
-    hub.join("eu2", Availability::Unavailable);
+    hub.availability("eu2", Availability::Unavailable);
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     assert!(has_work(&hub));
@@ -49,10 +46,8 @@ fn agent_can_be_revoked_by_its_gitopscluster_once_the_previous_one_no_longer_rev
         record.expect("it is recorded")["metadata"]["annotations"][hub_state::annotations::OWNER].clone()
     };
     hub.write(&all(), &bringing("some", &["eu1"]));
-    hub.select_for(&some(), &["eu2"]);
-    hub.select_for(&of_argocd("others"), &["eu1"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.select(&["eu2"]);
+    hub.add_other(&["eu1"], &bringing("others", &[]));
     assert_eq!(
         (owner(&hub), hub.with_addon()),
         (json!("argocd/all"), vec!["eu1", "eu2"])
@@ -84,10 +79,8 @@ fn status_names_a_revoked_cluster_of_another_gitopscluster_until_it_leaves() {
 #[test]
 fn second_gitopscluster_gets_a_cluster_that_the_first_never_named() {
     let mut hub = Hub::with_all_agents();
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
-    hub.set_decisions(&some(), Some(&["eu1", "eu2", "eu3"]));
+    hub.add_other(&["eu3"], &bringing("others", &[]));
+    hub.decide(&some(), 1, Some(&["eu1", "eu2", "eu3"]));
     hub.settle();
     hub.set_selected_count(&some(), Some(3));
     hub.settle();

@@ -1,16 +1,11 @@
 //! Tests of clusters that move from one GitOpsCluster to another.
 
 use super::*;
-use hub_state::model::{GitOpsCluster, Kind};
-use std::collections::BTreeSet;
 
 #[test]
 fn deleting_one_of_two_gitopsclusters_removes_only_its_agents() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu2", "eu3"]);
-    hub.write(&other, &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu2", "eu3"], &bringing("others", &[]));
     assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
     hub.is_at_rest();
     hub.delete(&all());
@@ -61,11 +56,8 @@ fn new_owner_creates_its_argocd_work_before_the_old_is_deleted() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &operated("some"));
     hub.settle();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
-    hub.write(&other, &operated("others"));
-    hub.settle();
-    hub.select_for(&some(), &["eu2"]);
+    hub.add_other(&["eu1", "eu2"], &operated("others"));
+    hub.select(&["eu2"]);
     let written = hub.settle();
     let made = position(&written, "create ManifestWork eu1/argocd-agent-cr-argocd-other");
     let gone = position(&written, "delete ManifestWork eu1/argocd-agent-cr-argocd-all");
@@ -79,7 +71,7 @@ fn previous_owner_names_a_cluster_until_the_add_on_has_the_entry_of_the_next() {
     let mut hub = Hub::with_all_agents();
     hub.select_for(&of_argocd("others"), &["eu2"]);
     hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     // The ClusterManagementAddOn is reconciled last.
     hub.tick();
     while !hub.affected.is_empty() {
@@ -100,7 +92,7 @@ fn with_interrupted_handover() -> (Hub, ObjectRef) {
     hub.open(true);
     hub.select_for(&ObjectRef::new("team", "some"), &["eu2"]);
     hub.write(&far, &bringing("some", &[]));
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.tick();
     while hub.decided_by(&far).is_empty() {
         hub.affected.sort_by_key(|(kind, _)| *kind != Kind::Namespace);
@@ -174,15 +166,9 @@ impl Hub {
 #[test]
 fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
-    hub.write(&other, &bringing("others", &[]));
-    hub.settle();
+    let other = hub.add_other(&["eu1", "eu2"], &bringing("others", &[]));
     // It cannot be read, or is not restored yet.
-    hub.apply(Change::objects::<GitOpsCluster>(
-        Kind::GitOpsClusters,
-        Update::Listed([other.clone()].into()),
-    ));
+    hub.apply(listed(Kind::GitOpsClusters, &["argocd/other"]));
     hub.settle();
     hub.reconcile_all();
     assert_eq!(hub.owners(), ["argocd/all"].into());

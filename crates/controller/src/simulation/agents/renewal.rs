@@ -25,8 +25,7 @@ pub(super) fn server(authority: &Value, at: Timestamp, lasts: i64) -> Value {
     let recipe = Recipe::Server {
         common_name: "principal".to_owned(),
         names: ["principal.example.com".into()].into(),
-        not_before: at,
-        not_after: at + days(lasts),
+        validity: at..at + days(lasts),
         authority: Authority {
             object_ref: of_argocd(names::CA_SECRET),
             version: "1".into(),
@@ -45,7 +44,7 @@ impl Hub {
     }
 
     pub(super) fn stuck(&mut self, cluster: &str, is_stuck: bool) {
-        let ocm = self.ocm.as_mut().expect("it plays");
+        let ocm = &mut self.ocm;
         if is_stuck {
             ocm.stuck.insert(cluster.to_owned());
         } else {
@@ -55,7 +54,7 @@ impl Hub {
     }
 
     fn restarts(&self) -> usize {
-        self.ocm.as_ref().expect("it plays").restarts
+        self.ocm.restarts
     }
 
     /// Returns the number of certificates on the hub that a CA certificate issued, and their total number.
@@ -133,7 +132,7 @@ fn promotes_the_next_ca_before_expiry_despite_a_stuck_cluster() {
 
 #[test]
 fn leaves_a_foreign_principal_certificate_alone() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     let theirs = server(&other_authority(), hub.now, 60);
     hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
     hub.write(&all(), &bringing("some", &[]));
@@ -161,16 +160,16 @@ fn reports_and_keeps_an_unusable_ca() {
     let mut empty = without_key.clone();
     empty["data"]["tls.crt"] = json!("");
     for broken in [other_key, without_key, empty] {
-        let mut hub = Hub::with_ocm();
+        let mut hub = Hub::new();
         hub.put(Kind::Certificates, &of_argocd(names::CA_SECRET), Some(broken));
         hub.write(&all(), &bringing("some", &[]));
         let written = hub.settle();
         assert!(written.iter().all(|write| !write.contains("Secret")), "{written:#?}");
-        let [status, _, message] = hub.condition_of(&all(), "CertificatesReady");
-        assert_eq!(status, "False");
-        assert!(
-            message.contains("argocd/argocd-agent-ca has no certificate that matches its key"),
-            "{message}"
+        hub.says(
+            &all(),
+            "CertificatesReady",
+            ["False", ""],
+            "argocd/argocd-agent-ca has no certificate that matches its key",
         );
         hub.is_at_rest();
         hub.put(Kind::Certificates, &of_argocd(names::CA_SECRET), None);
@@ -181,7 +180,7 @@ fn reports_and_keeps_an_unusable_ca() {
 
 #[test]
 fn reports_and_keeps_a_ca_secret_of_another_type() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     let mut opaque = authority_called("argocd-agent-ca@1");
     opaque["type"] = json!("Opaque");
     let existing = of_argocd(names::CA_SECRET);
@@ -194,18 +193,18 @@ fn reports_and_keeps_a_ca_secret_of_another_type() {
         hub.get(Kind::Certificates, &existing).map(|it| &it["type"]),
         Some(&json!("Opaque"))
     );
-    let [status, _, message] = hub.condition_of(&all(), "CertificatesReady");
-    assert_eq!(status, "Unknown");
-    assert!(
-        message.contains("argocd/argocd-agent-ca of type kubernetes.io/tls does not exist yet: delete a Secret"),
-        "{message}"
+    hub.says(
+        &all(),
+        "CertificatesReady",
+        ["Unknown", ""],
+        "argocd/argocd-agent-ca of type kubernetes.io/tls does not exist yet: delete a Secret",
     );
 }
 
 #[test]
 fn renews_only_cas_of_argocd_pull_integration() {
     for (name, is_renewed) in [("argocd-agent-ca@1780000000", true), ("corporate", false)] {
-        let mut hub = Hub::with_ocm();
+        let mut hub = Hub::new();
         hub.put(
             Kind::Certificates,
             &of_argocd(names::CA_SECRET),
@@ -223,7 +222,7 @@ fn renews_only_cas_of_argocd_pull_integration() {
 
 #[test]
 fn certificates_as_old_as_an_own_ca_are_not_renewed() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     let corporate = authority_called("corporate");
     hub.put(Kind::Certificates, &of_argocd(names::CA_SECRET), Some(corporate));
     hub.write(&all(), &bringing("some", &[]));
@@ -238,4 +237,25 @@ fn certificates_as_old_as_an_own_ca_are_not_renewed() {
         assert_eq!(hub.reconcile_all(), [""; 0], "{seconds} s before the end");
     }
     assert_eq!(hub.restarts(), restarts);
+}
+
+#[test]
+fn reports_certificates_that_their_owner_should_have_renewed() {
+    let mut hub = Hub::new();
+    hub.put(
+        Kind::Certificates,
+        &of_argocd(names::CA_SECRET),
+        Some(other_authority()),
+    );
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    let ready = |hub: &Hub| hub.condition_of(&all(), "CertificatesReady").map(str::to_owned);
+    // 80 % of a year.
+    hub.pass(DUE - 1);
+    assert!(!ready(&hub)[2].contains("is valid until"), "{:?}", ready(&hub));
+    hub.pass(1);
+    let [is, _, message] = ready(&hub);
+    assert_eq!(is, "False");
+    let late = "the certificate corporate in Secret argocd/argocd-agent-ca is valid until 2";
+    assert!(message.starts_with(late), "{message}");
 }

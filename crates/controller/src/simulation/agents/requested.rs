@@ -1,10 +1,9 @@
 //! Tests of CertificateSigningRequests and of revoked agents.
 
 use super::*;
-use crate::simulation::fake_ocm::agent_request;
 use argocd_agent::reconcile::MAX_CERTIFICATES;
 use assignment::certificates::last_expiry;
-use hub_state::model::Kind;
+use fake_ocm::agent_request;
 use k8s_openapi::ByteString;
 use pki::{CLOCK_SKEW, Certificate};
 use serde::Deserialize;
@@ -17,25 +16,22 @@ fn own(cluster: &str) -> String {
     format!("/CN={}", names::user(cluster))
 }
 
-/// A request of a member of a cluster's group.
-struct Asked {
-    user: String,
-    group: String,
-    subject: String,
+fn group(cluster: &str) -> String {
+    format!("system:open-cluster-management:{cluster}")
 }
 
+/// The user, the group and the subject of a request.
+type Asked = [String; 3];
+
 fn asked(cluster: &str) -> Asked {
-    Asked {
-        user: user(cluster),
-        group: format!("system:open-cluster-management:{cluster}"),
-        subject: own(cluster),
-    }
+    [user(cluster), group(cluster), own(cluster)]
 }
 
 impl Hub {
     fn ask_for(&mut self, name: &str, asked: &Asked, is_approved: bool) {
-        let cluster = asked.user.split(':').nth(2).unwrap_or_default();
-        let request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, is_approved);
+        let [user, group, subject] = asked;
+        let cluster = user.split(':').nth(2).unwrap_or_default();
+        let request = agent_request((user, group), cluster, subject, is_approved);
         self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
     }
 
@@ -83,34 +79,26 @@ fn signs_a_request_for_the_agents_own_cluster_once() {
 
 #[test]
 fn refuses_any_other_request_with_an_event() {
-    let with = |change: fn(&mut Asked)| {
-        let mut asked = asked("eu1");
-        change(&mut asked);
-        asked
-    };
+    let of_subject = |subject: String| [user("eu1"), group("eu1"), subject];
+    let masters = format!("/O=system:masters{}", own("eu1"));
+    let other_group = format!("/O={}{}", names::groups("eu2")[0], own("eu1"));
     let all = [
-        ("the name of another cluster", with(|it| it.subject = own("eu2"))),
-        ("another name", with(|it| it.subject = "/CN=admin".to_owned())),
+        ("the name of another cluster", of_subject(own("eu2"))),
+        ("another name", of_subject("/CN=admin".to_owned())),
+        ("a group of administrators", of_subject(masters)),
+        ("the group of another cluster", of_subject(other_group)),
+        ("two names", of_subject(own("eu2") + &own("eu1"))),
+        ("a unit besides", of_subject(format!("/OU=x{}", own("eu1")))),
+        ("nothing", of_subject(String::new())),
         (
-            "a group of administrators",
-            with(|it| it.subject = format!("/O=system:masters{}", own("eu1"))),
+            "another user",
+            ["kubernetes-admin".to_owned(), group("eu1"), own("eu1")],
         ),
-        (
-            "the group of another cluster",
-            with(|it| it.subject = format!("/O={}{}", names::groups("eu2")[0], own("eu1"))),
-        ),
-        (
-            "two names",
-            with(|it| it.subject = format!("{}{}", own("eu2"), own("eu1"))),
-        ),
-        ("a unit besides", with(|it| it.subject = format!("/OU=x{}", own("eu1")))),
-        ("another user", with(|it| it.user = "kubernetes-admin".to_owned())),
-        ("the agent of another cluster", with(|it| it.user = user("eu2"))),
+        ("the agent of another cluster", [user("eu2"), group("eu1"), own("eu1")]),
         (
             "a user outside the group",
-            with(|it| it.group = "system:authenticated".to_owned()),
+            [user("eu1"), "system:authenticated".to_owned(), own("eu1")],
         ),
-        ("nothing", with(|it| it.subject = String::new())),
         ("the revoked one", asked("eu2")),
     ];
     for is_approved in [false, true] {
@@ -143,8 +131,7 @@ fn refuses_any_other_request_with_an_event() {
 fn unreadable_request_is_refused_once_its_cluster_is_known() {
     let mut hub = Hub::with_all_agents();
     for (cluster, became) in [("eu1", "Denied"), ("eu3", "")] {
-        let asked = asked(cluster);
-        let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, false);
+        let mut request = agent_request((&user(cluster), &group(cluster)), cluster, &own(cluster), false);
         let readable: ByteString = serde_json::from_value(request["spec"]["request"].take()).expect("bytes");
         // PEM may have any text before it, and a signed request is stored as text.
         for unreadable in [b"none".to_vec(), [b"\xff\n", &*readable.0].concat()] {
@@ -160,9 +147,8 @@ fn unreadable_request_is_refused_once_its_cluster_is_known() {
 fn a_refusal_is_one_line_of_bounded_length() {
     for is_approved in [false, true] {
         let mut hub = Hub::with_all_agents();
-        let mut asked = asked("eu1");
-        asked.subject = format!("/CN={}", "name\u{1b}".repeat(1000));
-        hub.ask_for("csr", &asked, is_approved);
+        let subject = format!("/CN={}", "name\u{1b}".repeat(1000));
+        hub.ask_for("csr", &[user("eu1"), group("eu1"), subject], is_approved);
         hub.settle();
         let [event] = &hub.events[..] else {
             panic!("one Event: {:?}", hub.events)
@@ -182,7 +168,7 @@ fn request_of_an_unselected_cluster_waits() {
         hub.settle();
         assert_eq!(hub.became("csr"), (before.to_owned(), None));
         hub.is_at_rest();
-        hub.select_for(&some(), &["eu1", "eu2", "eu3"]);
+        hub.select(&["eu1", "eu2", "eu3"]);
         hub.settle();
         let at = hub.now + SignedDuration::from_secs(11);
         hub.advance_to(at);
@@ -257,8 +243,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
 impl Hub {
     /// Requests a certificate of a cluster's agent with misleading labels, and returns its fingerprint.
     pub(super) fn issued(&mut self, name: &str, cluster: &str) -> Option<String> {
-        let asked = asked(cluster);
-        let mut request = agent_request((&asked.user, &asked.group), cluster, &asked.subject, true);
+        let mut request = agent_request((&user(cluster), &group(cluster)), cluster, &own(cluster), true);
         request["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "eu3"});
         self.put(Kind::Requests, &ObjectRef::new("", name), Some(request));
         self.settle();
@@ -355,12 +340,12 @@ fn blocks_the_certificates_of_a_cluster_that_leaves() {
         let issued = hub.issued(name, cluster);
         issued.expect("it is signed")
     });
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.settle();
     assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1"], vec![second.clone()]));
     hub.is_at_rest();
     // The cluster is selected again with another certificate, and the blocked one stays blocked.
-    hub.select_for(&some(), &["eu1", "eu2"]);
+    hub.select(&["eu1", "eu2"]);
     hub.settle();
     let third = hub.issued("three", "eu2").expect("it is signed");
     assert_ne!(third, second);
@@ -392,7 +377,7 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
     hub.issued("one", "eu1").expect("it is signed");
     hub.open(true);
     hub.settle();
-    let restarts = hub.ocm.as_ref().map(|it| it.restarts);
+    let restarts = hub.ocm.restarts;
     let far = ObjectRef::new("team", "far");
     let mut spec = bringing("some", &["eu1"]);
     spec["gitopsAddon"]["argoCDAgent"]["serverAddress"] = json!("attacker.example.com");
@@ -402,14 +387,12 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
             hub.select_for(&ObjectRef::new("team", "some"), &["eu1"]);
         }
         hub.write(&far, &spec);
-        let finalizers = json!([ocm::gitops_cluster::finalizer("argocd")]);
-        hub.objects.get_mut(&far).expect("it is there")["metadata"]["finalizers"] = finalizers;
-        hub.written(&far);
+        hub.finalize(&far, &[&ocm::gitops_cluster::finalizer("argocd")]);
         hub.events.clear();
         hub.settle();
         hub.reconcile_all();
         assert_eq!((hub.with_addon(), hub.blocked()), (vec!["eu1", "eu2"], vec![]));
-        assert_eq!(hub.ocm.as_ref().map(|it| it.restarts), restarts);
+        assert_eq!(hub.ocm.restarts, restarts);
         let principal = hub.cache.certificate(names::PRINCIPAL_TLS).expect("it is there");
         let names = format!("{:?}", principal.certificates);
         assert!(!names.contains("attacker"), "{names}");
@@ -436,17 +419,17 @@ fn a_gitopscluster_that_does_not_have_a_cluster_cannot_revoke_it() {
 #[test]
 fn invalid_agent_settings_let_no_other_gitopscluster_revoke_the_agent() {
     let mut hub = Hub::with_all_agents();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu3"]);
-    hub.write(&other, &bringing("others", &["eu1"]));
-    hub.settle();
+    let other = hub.add_other(&["eu1", "eu3"], &bringing("others", &["eu1"]));
     hub.write(&all(), &invalid("some"));
     hub.settle();
     assert_eq!(hub.issued("one", "eu1"), None);
     assert_ne!(hub.why_refused("one"), "AgentRevoked");
-    let [status, _, message] = hub.condition_of(&other, "SpecPermitted");
-    assert_eq!(status, "False");
-    assert!(message.contains("eu1 (of GitOpsCluster argocd/all)"), "{message}");
+    hub.says(
+        &other,
+        "SpecPermitted",
+        ["False", ""],
+        "eu1 (of GitOpsCluster argocd/all)",
+    );
     hub.is_at_rest();
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();

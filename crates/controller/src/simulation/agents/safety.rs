@@ -1,13 +1,7 @@
 //! Tests of the order of writes, and of objects that must not be overwritten or deleted. Each names the harm that it prevents.
 
 use super::*;
-use hub_state::model::Kind;
-use hub_state::reconcile::Controller;
 use std::cell::Cell;
-
-fn agent_resource(kind: Kind) -> Kind {
-    kind
-}
 
 /// Returns the metadata of an object that is being deleted, which a finalizer delays.
 fn being_deleted() -> Value {
@@ -36,7 +30,7 @@ impl Hub {
     fn serve_principal_at(&mut self, ingress: &Value) {
         let principal = of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]);
         let status = json!({"status": {"loadBalancer": {"ingress": ingress}}});
-        self.edit(agent_resource(Kind::Services), &principal, &status);
+        self.edit(Kind::Services, &principal, &status);
         self.settle();
     }
 
@@ -52,8 +46,8 @@ impl Hub {
 /// Otherwise the tokens of other programs with that key become invalid.
 #[test]
 fn deletion_keeps_a_token_key_of_others() {
-    let mut hub = Hub::with_ocm();
-    let (kind, key) = (agent_resource(Kind::TokenKey), of_argocd(names::JWT_SECRET));
+    let mut hub = Hub::new();
+    let (kind, key) = (Kind::TokenKey, of_argocd(names::JWT_SECRET));
     hub.put(kind, &key, Some(json!({"metadata": {}, "data": {"jwt.key": ""}})));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
@@ -66,7 +60,7 @@ fn deletion_keeps_a_token_key_of_others() {
 /// Otherwise OCM reads the entry, and uninstalls the add-on from the clusters that are not decided yet.
 #[test]
 fn add_on_gets_an_entry_only_after_all_clusters_are_decided() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     hub.write(&all(), &bringing("some", &[]));
     while hub.kept(Kind::ManagementAddOn).is_empty() {
         // The ClusterManagementAddOn is always reconciled first.
@@ -97,11 +91,11 @@ fn works_stay_while_the_address_of_the_principal_is_unknown() {
 fn shared_objects_stay_until_all_add_ons_are_deleted() {
     let mut hub = Hub::with_all_agents();
     hub.delete(&all());
-    hub.put(agent_resource(Kind::ManagementAddOn), &management(), None);
+    hub.put(Kind::ManagementAddOn, &management(), None);
     let argocd = ObjectRef::new("", "argocd");
     assert_eq!(hub.next_writes(&HUB, &argocd), []);
     for cluster in ["eu1", "eu2"] {
-        hub.put(agent_resource(Kind::AddOns), &addon_of(cluster), None);
+        hub.put(Kind::AddOns, &addon_of(cluster), None);
     }
     let writes = hub.next_writes(&HUB, &argocd);
     let deleted: Vec<_> = writes.iter().map(|it| (it.verb.name(), &it.object_ref)).collect();
@@ -111,7 +105,7 @@ fn shared_objects_stay_until_all_add_ons_are_deleted() {
 /// Otherwise ApplicationSets delete the Applications of the cluster while its agent is connected, which deletes what they deployed.
 #[test]
 fn secret_stays_until_the_agent_is_uninstalled() {
-    let leaves: [fn(&mut Hub); 2] = [|hub| hub.select_for(&some(), &["eu1"]), |hub| hub.delete(&all())];
+    let leaves: [fn(&mut Hub); 2] = [|hub| hub.select(&["eu1"]), |hub| hub.delete(&all())];
     for leave in leaves {
         let mut hub = Hub::with_all_agents();
         leave(&mut hub);
@@ -150,7 +144,7 @@ fn operator_stays_until_its_argocd_is_deleted() {
     hub.write(&all(), &spec);
     hub.settle();
     assert!(hub.has_argocd("eu2"));
-    hub.select_for(&some(), &["eu1"]);
+    hub.select(&["eu1"]);
     hub.settle_last(Kind::Clusters, |hub| {
         assert!(
             hub.with_addon().contains(&"eu2") || !hub.has_argocd("eu2"),
@@ -165,9 +159,9 @@ fn operator_stays_until_its_argocd_is_deleted() {
 fn only_the_controller_that_owns_a_gitopscluster_deletes_its_leftovers() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &acm(&json!({})));
-    hub.put(agent_resource(Kind::ManagementAddOn), &management(), None);
+    hub.put(Kind::ManagementAddOn, &management(), None);
     for cluster in ["eu1", "eu2"] {
-        hub.put(agent_resource(Kind::AddOns), &addon_of(cluster), None);
+        hub.put(Kind::AddOns, &addon_of(cluster), None);
     }
     hub.serve("gitops");
     assert_eq!(hub.next_writes(&ADDON, &all()), []);
@@ -181,19 +175,12 @@ fn old_work_stays_until_the_cluster_has_applied_the_new_one() {
     let mut hub = Hub::with_all_agents();
     hub.write(&all(), &handover::operated("some"));
     hub.settle();
-    let other = of_argocd("other");
-    hub.select_for(&of_argocd("others"), &["eu1", "eu2"]);
-    hub.write(&other, &handover::operated("others"));
-    hub.settle();
+    hub.add_other(&["eu1", "eu2"], &handover::operated("others"));
     hub.stuck("eu1", true);
-    hub.select_for(&some(), &["eu2"]);
+    hub.select(&["eu2"]);
     hub.settle();
-    let works = |hub: &Hub| {
-        ["all", "other"].map(|name| {
-            hub.get(agent_resource(Kind::AgentWorks), &handover::argocd("eu1", name))
-                .is_some()
-        })
-    };
+    let works =
+        |hub: &Hub| ["all", "other"].map(|name| hub.get(Kind::AgentWorks, &handover::argocd("eu1", name)).is_some());
     assert_eq!(works(&hub), [true, true]);
     hub.stuck("eu1", false);
     hub.settle();
@@ -204,9 +191,7 @@ fn old_work_stays_until_the_cluster_has_applied_the_new_one() {
 #[test]
 fn finalizer_stays_until_the_certificates_are_blocked() {
     let mut hub = Hub::with_all_agents();
-    hub.select_for(&of_argocd("others"), &["eu3"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu3"], &bringing("others", &[]));
     hub.issued("one", "eu1").expect("it is signed");
     hub.delete(&all());
     hub.settle_last(Kind::Namespace, |hub| {
@@ -223,9 +208,7 @@ fn finalizer_stays_until_the_certificates_are_blocked() {
 fn another_gitopscluster_readmits_no_revoked_agent() {
     let mut hub = Hub::with_all_agents();
     hub.issued("one", "eu1").expect("it is signed");
-    hub.select_for(&of_argocd("others"), &["eu1"]);
-    hub.write(&of_argocd("other"), &bringing("others", &[]));
-    hub.settle();
+    hub.add_other(&["eu1"], &bringing("others", &[]));
     hub.write(&all(), &bringing("some", &["eu1"]));
     hub.settle();
     for name in ["two", "three"] {
@@ -238,10 +221,10 @@ fn another_gitopscluster_readmits_no_revoked_agent() {
 /// Otherwise an add-on whose deletion hangs delays all others.
 #[test]
 fn add_on_that_is_being_deleted_delays_no_installation() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     install_theirs(&mut hub, &[]);
     hub.leave("eu3");
-    hub.put(agent_resource(Kind::AddOns), &addon_of("eu3"), Some(being_deleted()));
+    hub.put(Kind::AddOns, &addon_of("eu3"), Some(being_deleted()));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
@@ -249,10 +232,7 @@ fn add_on_that_is_being_deleted_delays_no_installation() {
 
 impl Hub {
     fn record(&self) -> &Value {
-        let (kind, record) = (
-            agent_resource(Kind::IssuedCertificates),
-            of_argocd("argocd-agent-issued-eu1"),
-        );
+        let (kind, record) = (Kind::IssuedCertificates, of_argocd("argocd-agent-issued-eu1"));
         self.get(kind, &record).expect("it is there")
     }
 }
@@ -274,7 +254,7 @@ fn blocklist_stays_below_the_limit_of_an_object() {
     let mut hub = Hub::with_all_agents();
     let text = "x".repeat(900 * 1024);
     hub.put(
-        agent_resource(Kind::Blocklist),
+        Kind::Blocklist,
         &of_argocd(names::BLOCKLIST),
         Some(json!({"metadata": {}, "data": {"AA": text}})),
     );
@@ -299,10 +279,7 @@ fn new_address_of_the_principal_is_in_its_certificate() {
 fn signs_nothing_into_a_record_that_is_being_deleted() {
     let mut hub = Hub::with_all_agents();
     hub.issued("one", "eu1").expect("it is signed");
-    let (kind, record) = (
-        agent_resource(Kind::IssuedCertificates),
-        of_argocd("argocd-agent-issued-eu1"),
-    );
+    let (kind, record) = (Kind::IssuedCertificates, of_argocd("argocd-agent-issued-eu1"));
     hub.edit(kind, &record, &being_deleted());
     hub.settle();
     assert_eq!(hub.issued("two", "eu1"), None);
@@ -321,7 +298,7 @@ fn object_is_written_before_its_status() {
         "metadata": {"labels": {"cluster.open-cluster-management.io/decision-group-index": "7"}},
         "status": {"decisions": [{"clusterName": "eu1", "reason": "?"}, {"clusterName": "eu2", "reason": "?"}]},
     });
-    hub.edit(agent_resource(Kind::OwnDecisions), &decision, &both);
+    hub.edit(Kind::OwnDecisions, &decision, &both);
     // The simulation refuses two patches of one version.
     hub.settle();
     hub.is_at_rest();

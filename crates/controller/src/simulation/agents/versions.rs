@@ -2,7 +2,6 @@
 
 use super::*;
 use hub_state::annotations::{AGENT_IMAGE, DISABLE_IMAGE_SYNC};
-use hub_state::model::Kind;
 use hub_state::model::shipped;
 
 const OLD: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
@@ -54,7 +53,7 @@ fn agents_follow_the_image_of_the_principal() {
 
 #[test]
 fn agents_of_another_operator_follow_the_image_of_the_principal() {
-    let mut hub = Hub::with_ocm();
+    let mut hub = Hub::new();
     let argocd = json!({"kind": "ArgoCD", "metadata": {"name": "edge"}, "spec": {"argoCDAgent": {"agent": {}}}});
     let spec = json!({
         "placementRef": {"name": "some"},

@@ -4,50 +4,38 @@
 //! `Type=Status`, and a list that is searched more than once is bound to a name.
 
 use super::{
-    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Order,
-    Owners, ScalarLiteral, Term, Verdict,
+    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Owners,
+    STATUSES, Term,
 };
+use manifest::json;
+use manifest::value::Value;
+use ocm::health::HealthStatus;
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 const DELETED: &str = "has(object.metadata.deletionTimestamp)";
 const GENERATION: &str = "object.metadata.?generation.orValue(0)";
-const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
-
-/// An expression that yields true or false, and one that yields its message; empty if the message of `Progressing` suffices.
-pub(in super::super) struct Expressions {
-    pub(in super::super) condition: String,
-    pub(in super::super) message: String,
-}
 
 impl CustomRule {
-    /// Returns the expressions for `Progressing`, for `Healthy`, and for `Suspended` if the rule has this verdict.
-    pub(in super::super) fn expressions(&self) -> (Expressions, Expressions, Option<String>) {
-        let text = self.build_message_expression();
-        let clauses: Vec<&Clause> = self.clauses.iter().collect();
-        let progressing = Expressions {
-            condition: or(
-                DELETED,
-                &self.expression(&clauses, |verdict| verdict != Verdict::Healthy),
-            ),
-            message: format!("{DELETED}?'waiting for its deletion':{text}"),
-        };
-        let healthy = Expressions {
-            condition: or(
-                DELETED,
-                &self.expression(&clauses, |verdict| verdict != Verdict::Degraded),
-            ),
-            message: String::new(),
-        };
+    /// Returns the expressions for `Progressing` and its message, for `Healthy`, and for `Suspended` if the rule has this verdict.
+    pub(super) fn expressions(&self) -> ([String; 3], Option<String>) {
+        let message = format!(
+            "{DELETED}?'waiting for its deletion':{}",
+            self.build_message_expression()
+        );
+        let all: Vec<&Clause> = self.clauses.iter().collect();
+        let is_not = |verdict| or(DELETED, &self.expression(&all, |other| other != verdict));
+        let (progressing, healthy) = (is_not(HealthStatus::Healthy), is_not(HealthStatus::Degraded));
         // The hub asks whether an object is suspended only if it is neither healthy nor degraded.
-        let decides = |clause: &&Clause| matches!(clause.verdict, Verdict::Suspended | Verdict::Progressing);
+        let decides = |clause: &&Clause| matches!(clause.verdict, HealthStatus::Suspended | HealthStatus::Progressing);
         let clauses: Vec<&Clause> = self.clauses.iter().filter(decides).collect();
-        let suspended = self.expression(&clauses, |verdict| verdict == Verdict::Suspended);
+        let suspended = self.expression(&clauses, |verdict| verdict == HealthStatus::Suspended);
         let suspended = (suspended != "false").then_some(suspended);
-        (progressing, healthy, suspended)
+        ([progressing, message, healthy], suspended)
     }
 
     /// Returns the expression that yields whether `outcome` holds for the verdict of the object.
-    fn expression(&self, clauses: &[&Clause], outcome: impl Fn(Verdict) -> bool) -> String {
+    fn expression(&self, clauses: &[&Clause], outcome: impl Fn(HealthStatus) -> bool) -> String {
         let otherwise = outcome(self.otherwise);
         // A clause matters only because of the clauses after it.
         let mut steps: Vec<(bool, &Clause)> = Vec::new();
@@ -143,7 +131,7 @@ impl CustomRule {
     }
 
     /// Returns the values that the agent reports: those of the rule, or else the states and the conditions that it tests.
-    pub(in super::super) fn feedback(&self) -> Vec<(String, String)> {
+    pub(super) fn feedback(&self) -> Vec<(String, String)> {
         if !self.reports.is_empty() {
             return self.reports.clone();
         }
@@ -153,7 +141,11 @@ impl CustomRule {
                 feedback.push((name, path));
             }
         };
-        for clause in self.clauses.iter().filter(|clause| clause.verdict == Verdict::Healthy) {
+        for clause in self
+            .clauses
+            .iter()
+            .filter(|clause| clause.verdict == HealthStatus::Healthy)
+        {
             for term in clause.alternatives.iter().flatten() {
                 match term {
                     Term::Field(test) if test.is_state() => {
@@ -178,7 +170,6 @@ impl CustomRule {
     }
 }
 
-/// The conditions that a message shows.
 #[derive(Default)]
 struct ShownConditions {
     /// Any condition that is False.
@@ -190,8 +181,8 @@ struct ShownConditions {
 }
 
 impl ShownConditions {
-    fn add(&mut self, test: &ConditionTest, verdict: Verdict) {
-        let is_shown = |status: &str| test.statuses.allows(status) != (verdict == Verdict::Healthy);
+    fn add(&mut self, test: &ConditionTest, verdict: HealthStatus) {
+        let is_shown = |status: &str| test.statuses.allows(status) != (verdict == HealthStatus::Healthy);
         if test.types.is_empty() {
             self.any_false |= is_shown("False");
             return;
@@ -506,28 +497,28 @@ impl FieldTest {
         };
         self.list.is_none()
             && self.path.0[0] == "status"
-            && values.iter().all(|value| matches!(value, ScalarLiteral::Text(_)))
+            && values.iter().all(|value| matches!(value, Value::String(_)))
     }
 
     fn expression(&self) -> String {
         let root = if self.list.is_some() { "e" } else { "object" };
         let field = self.path.optional(root);
-        let equals = |values: &[ScalarLiteral], default: &str| match values {
-            [one] => format!("{field}.orValue({default})=={}", one.expression()),
+        let equals = |values: &[Value<'_>], default: &str| match values {
+            [one] => format!("{field}.orValue({default})=={}", literal(one)),
             many => {
-                let values: Vec<String> = many.iter().map(ScalarLiteral::expression).collect();
+                let values: Vec<String> = many.iter().map(literal).collect();
                 format!("{field}.orValue({default}) in [{}]", values.join(","))
             }
         };
         let mut test = match &self.comparison {
             Comparison::Present => format!("{field}.hasValue()"),
             Comparison::In(values) => equals(values, "''"),
-            Comparison::NotIn(values) => not(&equals(values, &values[0].expression())),
+            Comparison::NotIn(values) => not(&equals(values, &literal(&values[0]))),
             Comparison::Number(order, operand) => {
                 let order = match order {
-                    Order::Less => "<",
-                    Order::Greater => ">",
-                    Order::Equal => "==",
+                    Ordering::Less => "<",
+                    Ordering::Greater => ">",
+                    Ordering::Equal => "==",
                 };
                 let operand = match operand {
                     Operand::Number(number) => number.to_string(),
@@ -540,16 +531,6 @@ impl FieldTest {
             test = format!("{}.orValue([]).exists(e,{test})", list.optional("object"));
         }
         if self.negated { not(&test) } else { test }
-    }
-}
-
-impl ScalarLiteral {
-    fn expression(&self) -> String {
-        match self {
-            Self::Text(text) => quoted(text),
-            Self::Number(number) => number.to_string(),
-            Self::Bool(value) => value.to_string(),
-        }
     }
 }
 
@@ -573,6 +554,16 @@ impl NestedField {
             .iter()
             .fold(String::new(), |path, name| path + "." + &name.replace('.', "\\."))
     }
+}
+
+/// Returns a text, number or boolean in CEL.
+fn literal(value: &Value<'_>) -> String {
+    if let Value::String(text) = value {
+        return quoted(text);
+    }
+    let mut text = String::new();
+    json::write(value, &mut text).expect("it is neither long nor deep");
+    text
 }
 
 /// Returns a CEL string.

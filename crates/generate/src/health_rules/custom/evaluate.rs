@@ -1,16 +1,14 @@
 //! Evaluates a rule on an object, as the agent and the hub do with the generated expressions.
 
-use super::{
-    Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Order, Owners,
-    ScalarLiteral, Term, Verdict,
-};
+use super::{Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Owners, Term};
 use manifest::value::{Map, Value};
+use ocm::health::HealthStatus;
 
 /// The verdict on an object, and the clause that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evaluation {
     /// The health.
-    pub verdict: Verdict,
+    pub verdict: HealthStatus,
     /// The number of the clause, from 1; `None` if the object is being deleted or if no clause holds.
     pub clause: Option<usize>,
     /// True if a CEL expression, which only the agent evaluates, would have been asked first.
@@ -21,7 +19,7 @@ pub struct Evaluation {
 #[must_use]
 pub fn evaluate(rule: &CustomRule, object: &Map<'_>) -> Evaluation {
     let mut evaluation = Evaluation {
-        verdict: Verdict::Progressing,
+        verdict: HealthStatus::Progressing,
         clause: None,
         depends_on_cel: false,
     };
@@ -70,27 +68,21 @@ fn is_stale(observed: Option<&Value<'_>>, object: &Map<'_>) -> bool {
 }
 
 fn conditions<'m, 'a>(list: &ConditionList, object: &'m Map<'a>) -> impl Iterator<Item = &'m Map<'a>> {
-    let owner = field(object, &list.owner);
-    let owners: Vec<&'m Map<'a>> = match (list.owners, owner) {
-        (Owners::One, Some(Value::Map(owner))) => vec![owner],
-        (Owners::Many | Owners::Current, Some(Value::List(owners))) => {
-            owners.iter().filter_map(Value::as_map).collect()
-        }
-        _ => Vec::new(),
+    let owners = match (list.owners, field(object, &list.owner)) {
+        (Owners::One, Some(owner @ Value::Map(_))) => std::slice::from_ref(owner),
+        (Owners::Many | Owners::Current, Some(owners)) => owners.items(),
+        _ => &[],
     };
     let is_current = |owner: &Map<'_>| of_owner(owner).all(|each| !is_stale(each.get("observedGeneration"), object));
+    let owners = owners.iter().filter_map(Value::as_map);
     let owners: Vec<&'m Map<'a>> = owners
-        .into_iter()
         .filter(|owner| list.owners != Owners::Current || is_current(owner))
         .collect();
     owners.into_iter().flat_map(of_owner)
 }
 
 fn of_owner<'m, 'a>(owner: &'m Map<'a>) -> impl Iterator<Item = &'m Map<'a>> {
-    let items = match owner.get("conditions") {
-        Some(Value::List(items)) => items.as_slice(),
-        _ => &[],
-    };
+    let items = owner.get("conditions").map_or(&[][..], Value::items);
     items.iter().filter_map(Value::as_map)
 }
 
@@ -104,10 +96,10 @@ fn matches(test: &ConditionTest, condition: &Map<'_>) -> bool {
 fn is_met(test: &FieldTest, object: &Map<'_>) -> bool {
     match &test.list {
         None => compare(test, object),
-        Some(list) => match field(object, list) {
-            Some(Value::List(items)) => items.iter().filter_map(Value::as_map).any(|item| compare(test, item)),
-            _ => false,
-        },
+        Some(list) => {
+            let items = field(object, list).map_or(&[][..], Value::items);
+            items.iter().filter_map(Value::as_map).any(|item| compare(test, item))
+        }
     }
 }
 
@@ -117,30 +109,16 @@ fn compare(test: &FieldTest, fields: &Map<'_>) -> bool {
         Comparison::Present => value.is_some(),
         Comparison::In(scalars) => {
             let empty = Value::from_text("");
-            let value = value.unwrap_or(&empty);
-            scalars.iter().any(|scalar| is_equal(scalar, value))
+            scalars.contains(value.unwrap_or(&empty))
         }
-        Comparison::NotIn(scalars) => value.is_some_and(|value| !scalars.iter().any(|scalar| is_equal(scalar, value))),
+        Comparison::NotIn(scalars) => value.is_some_and(|value| !scalars.contains(value)),
         Comparison::Number(order, operand) => {
             let operand = match operand {
                 Operand::Number(number) => *number,
                 Operand::Path(path) => number(field(fields, path)),
             };
-            match order {
-                Order::Less => number(value) < operand,
-                Order::Greater => number(value) > operand,
-                Order::Equal => number(value) == operand,
-            }
+            number(value).cmp(&operand) == *order
         }
-    }
-}
-
-fn is_equal(scalar: &ScalarLiteral, value: &Value<'_>) -> bool {
-    match (scalar, value) {
-        (ScalarLiteral::Text(one), Value::String(other)) => one == other,
-        (ScalarLiteral::Number(one), Value::Int(other)) => one == other,
-        (ScalarLiteral::Bool(one), Value::Bool(other)) => one == other,
-        _ => false,
     }
 }
 

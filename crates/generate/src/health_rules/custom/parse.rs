@@ -1,9 +1,12 @@
 //! Parses the language of rules for custom kinds.
 
 use super::{
-    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Order,
-    Owners, ScalarLiteral, Term, Verdict,
+    Choice, Clause, Comparison, ConditionList, ConditionTest, CustomRule, FieldTest, NestedField, Operand, Owners,
+    STATUSES, Term, VERDICTS,
 };
+use manifest::value::Value;
+use ocm::health::HealthStatus;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -60,7 +63,6 @@ fn entries(text: &str) -> Vec<(usize, String)> {
 enum RuleToken {
     /// A word without quotes, or a symbol.
     Word(String),
-    /// A text in quotes.
     Quoted(String),
     /// A CEL expression in braces.
     Cel(String),
@@ -89,15 +91,15 @@ fn tokens(text: &str) -> Result<Vec<RuleToken>, String> {
             }
             '"' => {
                 rest.next();
-                let mut text = String::new();
-                loop {
-                    match rest.next() {
-                        Some('"') => break,
-                        Some(next) => text.push(next),
-                        None => return Err("a quote is not closed: end the text with `\"`".to_owned()),
-                    }
+                let mut is_closed = false;
+                let text = rest.by_ref().take_while(|&next| {
+                    is_closed = next == '"';
+                    !is_closed
+                });
+                tokens.push(RuleToken::Quoted(text.collect()));
+                if !is_closed {
+                    return Err("a quote is not closed: end the text with `\"`".to_owned());
                 }
-                tokens.push(RuleToken::Quoted(text));
             }
             '{' => tokens.push(RuleToken::Cel(braces(&mut rest)?)),
             ':' | ';' | ',' | '|' | '=' | '!' | '<' | '>' | '(' | ')' | '@' | '[' | ']' => {
@@ -105,15 +107,9 @@ fn tokens(text: &str) -> Result<Vec<RuleToken>, String> {
                 tokens.push(RuleToken::Symbol(next));
             }
             _ => {
-                let mut word = String::new();
-                while let Some(&next) = rest.peek() {
-                    if " \t\"{:;,|=!<>()@[]".contains(next) {
-                        break;
-                    }
-                    word.push(next);
-                    rest.next();
-                }
-                tokens.push(RuleToken::Word(word));
+                let is_of_word = |next: &char| !" \t\"{:;,|=!<>()@[]".contains(*next);
+                let word = std::iter::from_fn(|| rest.next_if(is_of_word));
+                tokens.push(RuleToken::Word(word.collect()));
             }
         }
     }
@@ -163,7 +159,7 @@ fn parse_entry(
         kinds: kinds.split('|').map(|kind| kind.trim().to_owned()).collect(),
         group: group.to_owned(),
         clauses: Vec::new(),
-        otherwise: Verdict::Progressing,
+        otherwise: HealthStatus::Progressing,
         messages: Vec::new(),
         reports: Vec::new(),
     };
@@ -172,15 +168,11 @@ fn parse_entry(
     }
     let mut is_decided = false;
     for statement in body.split(|token| *token == RuleToken::Symbol(';')) {
-        let mut reader = TokenReader {
-            tokens: statement,
-            at: 0,
-        };
+        let mut reader = TokenReader { rest: statement };
         reader.skip_spaces();
-        if reader.is_at_end() {
-            continue;
+        if !reader.rest.is_empty() {
+            parse_statement(&mut reader, &mut rule, &mut is_decided)?;
         }
-        parse_statement(&mut reader, &mut rule, &mut is_decided)?;
     }
     if rule.clauses.is_empty() && !is_decided {
         return Err(format!("{name} has no verdict: add `Healthy Ready=True` for example"));
@@ -192,8 +184,8 @@ fn parse_entry(
 fn parse_statement(reader: &mut TokenReader<'_>, rule: &mut CustomRule, is_decided: &mut bool) -> Result<(), String> {
     let word = reader.word("a verdict")?;
     reader.skip_spaces();
-    if let Some(verdict) = Verdict::ALL.into_iter().find(|verdict| verdict.name() == word) {
-        if reader.is_at_end() {
+    if let Some(verdict) = VERDICTS.into_iter().find(|verdict| verdict.name() == word) {
+        if reader.rest.is_empty() {
             (rule.otherwise, *is_decided) = (verdict, true);
         } else if *is_decided {
             return Err(format!(
@@ -208,7 +200,7 @@ fn parse_statement(reader: &mut TokenReader<'_>, rule: &mut CustomRule, is_decid
     } else if word == "report" {
         let name = reader.word("a name")?;
         reader.symbol('=')?;
-        let path: String = reader.rest().iter().map(ToString::to_string).collect();
+        let path = reader.take_rest();
         if !path.starts_with('.') {
             return Err(format!("{path:?} is no JSONPath: write `report {name}=.status.field`"));
         }
@@ -220,7 +212,7 @@ fn parse_statement(reader: &mut TokenReader<'_>, rule: &mut CustomRule, is_decid
         ));
     }
     reader.skip_spaces();
-    if reader.is_at_end() {
+    if reader.rest.is_empty() {
         Ok(())
     } else {
         Err(format!("{:?} is unexpected", reader.take_rest()))
@@ -248,48 +240,38 @@ fn expand(body: Vec<RuleToken>, shapes: &HashMap<String, Vec<RuleToken>>) -> Res
 }
 
 struct TokenReader<'t> {
-    tokens: &'t [RuleToken],
-    at: usize,
+    rest: &'t [RuleToken],
 }
 
-impl TokenReader<'_> {
-    fn peek(&self) -> Option<&RuleToken> {
-        self.tokens.get(self.at)
-    }
-
-    fn next_token(&mut self) -> Option<&RuleToken> {
-        let token = self.tokens.get(self.at);
-        self.at += 1;
-        token
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.at >= self.tokens.len()
-    }
-
-    fn rest(&mut self) -> &[RuleToken] {
-        let from = self.at.min(self.tokens.len());
-        self.at = self.tokens.len();
-        &self.tokens[from..]
+impl<'t> TokenReader<'t> {
+    fn next_token(&mut self) -> Option<&'t RuleToken> {
+        self.rest.split_off_first()
     }
 
     fn take_rest(&mut self) -> String {
-        self.rest().iter().map(ToString::to_string).collect()
+        let rest = std::mem::take(&mut self.rest);
+        rest.iter().map(ToString::to_string).collect()
+    }
+
+    /// Consumes the token, if it is next.
+    fn take_token(&mut self, token: &RuleToken) -> bool {
+        let is_next = self.rest.first() == Some(token);
+        if is_next {
+            self.next_token();
+        }
+        is_next
+    }
+
+    fn take(&mut self, symbol: char) -> bool {
+        self.take_token(&RuleToken::Symbol(symbol))
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        self.take_token(&RuleToken::Word(word.to_owned()))
     }
 
     fn skip_spaces(&mut self) {
-        while self.peek() == Some(&RuleToken::Symbol(' ')) {
-            self.at += 1;
-        }
-    }
-
-    /// Consumes the symbol, if it is next.
-    fn take(&mut self, symbol: char) -> bool {
-        let is_next = self.peek() == Some(&RuleToken::Symbol(symbol));
-        if is_next {
-            self.at += 1;
-        }
-        is_next
+        while self.take(' ') {}
     }
 
     fn symbol(&mut self, symbol: char) -> Result<(), String> {
@@ -320,7 +302,7 @@ impl TokenReader<'_> {
             self.skip_spaces();
             if self.take(',') {
                 alternatives.push(std::mem::take(&mut terms));
-            } else if self.is_at_end() {
+            } else if self.rest.is_empty() {
                 alternatives.push(terms);
                 return Ok(alternatives);
             }
@@ -328,22 +310,19 @@ impl TokenReader<'_> {
     }
 
     fn term(&mut self) -> Result<Term, String> {
-        if let Some(RuleToken::Cel(expression)) = self.peek() {
-            let expression = expression.clone();
-            self.at += 1;
-            return Ok(Term::Cel(expression));
+        if let Some(RuleToken::Cel(expression)) = self.rest.first() {
+            self.next_token();
+            return Ok(Term::Cel(expression.clone()));
         }
         let negated = self.take('!');
-        match self.peek() {
+        if self.take_word("stale") {
+            return Ok(Term::Stale);
+        }
+        if self.take_word("stale-condition") {
+            return Ok(Term::StaleCondition(self.list()?));
+        }
+        match self.rest.first() {
             Some(RuleToken::Word(word)) if word.starts_with('.') => self.field(negated),
-            Some(RuleToken::Word(word)) if word == "stale" => {
-                self.at += 1;
-                Ok(Term::Stale)
-            }
-            Some(RuleToken::Word(word)) if word == "stale-condition" => {
-                self.at += 1;
-                Ok(Term::StaleCondition(self.list()?))
-            }
             _ => self.condition(negated),
         }
     }
@@ -355,11 +334,11 @@ impl TokenReader<'_> {
         let owner = self.path()?;
         let mut owners = Owners::One;
         if self.take('[') {
-            owners = Owners::Many;
-            if self.peek() == Some(&RuleToken::Word("current".to_owned())) {
-                self.at += 1;
-                owners = Owners::Current;
-            }
+            owners = if self.take_word("current") {
+                Owners::Current
+            } else {
+                Owners::Many
+            };
             self.symbol(']')?;
         }
         Ok(ConditionList { owner, owners })
@@ -377,10 +356,7 @@ impl TokenReader<'_> {
         let except = self.take('!');
         let statuses = if self.take('=') {
             let values = self.words("True, False or Unknown")?;
-            if let Some(value) = values
-                .iter()
-                .find(|value| !["True", "False", "Unknown"].contains(&value.as_str()))
-            {
+            if let Some(value) = values.iter().find(|value| !STATUSES.contains(&value.as_str())) {
                 return Err(format!(
                     "{value:?} is no status of a condition: use True, False or Unknown"
                 ));
@@ -425,7 +401,7 @@ impl TokenReader<'_> {
         }
         let comparison = if self.take('=') {
             if self.take('=') {
-                Comparison::Number(Order::Equal, self.operand()?)
+                Comparison::Number(Ordering::Equal, self.operand()?)
             } else {
                 Comparison::In(self.scalars()?)
             }
@@ -433,9 +409,9 @@ impl TokenReader<'_> {
             self.symbol('=')?;
             Comparison::NotIn(self.scalars()?)
         } else if self.take('<') {
-            Comparison::Number(Order::Less, self.operand()?)
+            Comparison::Number(Ordering::Less, self.operand()?)
         } else if self.take('>') {
-            Comparison::Number(Order::Greater, self.operand()?)
+            Comparison::Number(Ordering::Greater, self.operand()?)
         } else {
             Comparison::Present
         };
@@ -448,25 +424,25 @@ impl TokenReader<'_> {
     }
 
     fn operand(&mut self) -> Result<Operand, String> {
-        if let Some(RuleToken::Word(word)) = self.peek()
+        if let Some(RuleToken::Word(word)) = self.rest.first()
             && let Ok(number) = word.parse()
         {
-            self.at += 1;
+            self.next_token();
             return Ok(Operand::Number(number));
         }
         self.path().map(Operand::Path)
     }
 
-    fn scalars(&mut self) -> Result<Vec<ScalarLiteral>, String> {
+    fn scalars(&mut self) -> Result<Vec<Value<'static>>, String> {
         let mut scalars = Vec::new();
         loop {
             scalars.push(match self.next_token() {
-                Some(RuleToken::Quoted(text)) => ScalarLiteral::Text(text.clone()),
+                Some(RuleToken::Quoted(text)) => Value::from_text(text),
                 Some(RuleToken::Word(word)) => match (word.parse(), word.as_str()) {
-                    (Ok(number), _) => ScalarLiteral::Number(number),
-                    (_, "true") => ScalarLiteral::Bool(true),
-                    (_, "false") => ScalarLiteral::Bool(false),
-                    _ => ScalarLiteral::Text(word.clone()),
+                    (Ok(number), _) => Value::Int(number),
+                    (_, "true") => Value::Bool(true),
+                    (_, "false") => Value::Bool(false),
+                    _ => Value::from_text(word),
                 },
                 Some(other) => return Err(format!("{:?} is not a value", other.to_string())),
                 None => return Err("a value is missing after `=`".to_owned()),
@@ -484,11 +460,9 @@ impl TokenReader<'_> {
             return Err(format!("{word:?} is no field: write `.status.phase` for example"));
         };
         let mut path: Vec<String> = names.split('.').map(str::to_owned).collect();
-        while let (Some(RuleToken::Symbol('[')), Some(RuleToken::Quoted(name))) =
-            (self.tokens.get(self.at), self.tokens.get(self.at + 1))
-        {
+        while let [RuleToken::Symbol('['), RuleToken::Quoted(name), rest @ ..] = self.rest {
             path.push(name.clone());
-            self.at += 2;
+            self.rest = rest;
             self.symbol(']')?;
         }
         if path.iter().any(String::is_empty) {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::super::fault::Fault;
-use super::Scanner;
+use super::super::Fault;
+use super::{Scanner, TAB};
 
 /// The handling of final line breaks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,7 +89,7 @@ impl<'a> Scanner<'a> {
             let column = self.at - self.line_start;
             widest = widest.max(column);
             if (*indent == 0 || column < *indent) && self.byte() == Some(b'\t') {
-                return self.fault("a tab is used where only spaces may be used for indentation");
+                return self.fault(TAB);
             }
             match self.take_break() {
                 Some(line_break) => breaks.push_str(line_break),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::fault::Fault;
+use super::super::Fault;
 use super::super::token::{Token, TokenKind};
 use super::{Scanner, characters};
 

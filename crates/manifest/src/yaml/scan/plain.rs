@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::super::fault::Fault;
-use super::Scanner;
+use super::super::Fault;
+use super::{Scanner, TAB};
 
 /// The white space between two parts of a multi-line scalar.
 #[derive(Debug, Default)]
@@ -59,22 +59,7 @@ impl<'a> Scanner<'a> {
             if self.at == self.bytes.len() || !self.is_space(self.at) {
                 break;
             }
-            while self.at < self.bytes.len() {
-                if self.is_blank(self.at) {
-                    if fold.is_some() && self.bytes[self.at] == b'\t' && self.at - self.line_start < self.margin {
-                        return self.fault("a tab is used where only spaces may be used for indentation");
-                    }
-                    self.at += 1;
-                    continue;
-                }
-                if self.break_length(self.at) == 0 {
-                    break;
-                }
-                let is_first = fold.is_none();
-                if let Some(line_break) = self.take_break() {
-                    fold.get_or_insert_default().add(line_break, is_first);
-                }
-            }
+            self.skip_folded(&mut fold, self.margin)?;
             if !self.in_flow() && self.column() < self.margin {
                 break;
             }
@@ -87,6 +72,28 @@ impl<'a> Scanner<'a> {
         }
         built.push_str(&self.text[part..end]);
         Ok(Cow::Owned(built))
+    }
+
+    /// Advances past white space, and adds its line breaks to the fold. In lines after the first, a tab before the column `margin` is a
+    /// fault.
+    pub(super) fn skip_folded(&mut self, fold: &mut Option<Fold<'a>>, margin: usize) -> Result<(), Fault> {
+        while self.at < self.bytes.len() {
+            if self.is_blank(self.at) {
+                if fold.is_some() && self.bytes[self.at] == b'\t' && self.at - self.line_start < margin {
+                    return self.fault(TAB);
+                }
+                self.at += 1;
+                continue;
+            }
+            if self.break_length(self.at) == 0 {
+                break;
+            }
+            let is_first = fold.is_none();
+            if let Some(line_break) = self.take_break() {
+                fold.get_or_insert_default().add(line_break, is_first);
+            }
+        }
+        Ok(())
     }
 
     /// Advances to the white space or indicator that ends a word.

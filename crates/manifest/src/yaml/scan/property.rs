@@ -1,6 +1,6 @@
 //! Scans anchors, aliases, tags and directives.
 
-use super::super::fault::Fault;
+use super::super::Fault;
 use super::super::token::{TagPart, TokenKind};
 use super::Scanner;
 

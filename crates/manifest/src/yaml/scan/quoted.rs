@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::super::fault::Fault;
+use super::super::Fault;
 use super::Scanner;
 use super::plain::Fold;
 
 impl<'a> Scanner<'a> {
-    /// Scans a scalar in single or double quotes.
     pub(super) fn quoted_scalar(&mut self, quote: u8) -> Result<Cow<'a, str>, Fault> {
         self.key_allowed = false;
         let open = self.at;
@@ -37,19 +36,7 @@ impl<'a> Scanner<'a> {
                 }
             }
             let end = self.at;
-            while self.at < self.bytes.len() {
-                if self.is_blank(self.at) {
-                    self.at += 1;
-                    continue;
-                }
-                if self.break_length(self.at) == 0 {
-                    break;
-                }
-                let is_first = fold.is_none();
-                if let Some(line_break) = self.take_break() {
-                    fold.get_or_insert_default().add(line_break, is_first);
-                }
-            }
+            self.skip_folded(&mut fold, 0)?;
             if let Some(fold) = fold {
                 built.push_str(&self.text[part..end]);
                 fold.append_to(&mut built);
