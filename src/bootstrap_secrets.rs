@@ -55,7 +55,6 @@ pub enum SecretWrite {
 impl RequiredKey {
     /// Returns the write that completes the Secret `found`, which may not exist; `None` if it is complete. `random` becomes the
     /// value of a missing key. Existing values stay, even an empty one, or a label that differs from Argo CD's.
-    #[must_use]
     pub fn missing_write(&self, found: Option<&Value>, namespace: &str, random: &[u8; BYTES]) -> Option<SecretWrite> {
         // Text, as Argo CD creates it: a password of Redis is an argument of its command line.
         let text = json!(ByteString(random.to_vec()));

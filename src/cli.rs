@@ -55,7 +55,6 @@ pub struct Cli {
 
 impl Cli {
     /// Parses the arguments of the process. Exits if they are invalid, or ask for help.
-    #[must_use]
     pub fn from_process() -> Self {
         Self::try_parse().unwrap_or_else(|error| with_close_suggestions(error).exit())
     }
@@ -339,7 +338,6 @@ pub struct HubArgs {
 
 impl HubArgs {
     /// Returns the connection settings of the hub.
-    #[must_use]
     pub fn connection(&self) -> hub::Connection {
         hub::Connection {
             kubeconfig: self.kubeconfig.clone(),

@@ -51,20 +51,17 @@ impl Exit {
     pub const CANNOT_TELL: Self = Self(2);
 
     /// Returns the exit code of an answer.
-    #[must_use]
     pub fn of_answer(is_good: bool) -> Self {
         if is_good { Self::SUCCESS } else { Self::FAILURE }
     }
 
     /// Returns this exit code unless it is that of success.
-    #[must_use]
     pub fn or(self, other: Self) -> Self {
         if self == Self::SUCCESS { other } else { self }
     }
 }
 
 /// Runs the command, and prints its error if it fails.
-#[must_use]
 pub fn run(command: Command, env: &Env) -> Exit {
     let failure = failure(&command);
     execute(command, env).unwrap_or_else(|problems| {
@@ -133,7 +130,6 @@ pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Res
 }
 
 /// Returns the exit code of a command that did not complete.
-#[must_use]
 pub fn failure(command: &Command) -> Exit {
     match command {
         Command::Diff(_)
@@ -319,7 +315,6 @@ fn written(what: &str, result: io::Result<()>) -> Result<Exit, Problems> {
 }
 
 /// Prints the error.
-#[must_use]
 pub fn fail(problems: impl Into<Problems>) -> Exit {
     say(&problems.into().to_string());
     Exit::FAILURE

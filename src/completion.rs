@@ -25,7 +25,6 @@ pub fn complete_if_called() {
 }
 
 /// Returns the script with which a shell completes the program.
-#[must_use]
 pub fn script(shell: Shell) -> String {
     let program = Cli::command();
     let name = program.get_name();

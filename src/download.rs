@@ -30,7 +30,6 @@ const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
 /// Prints the content of an address, if the program was started for that; otherwise returns `None`. For `oci://HOST/CHART:TAG`, that
 /// is the packaged chart; for `oci://HOST/CHART`, an index of the versions of a chart repository.
-#[must_use]
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,

@@ -127,7 +127,6 @@ impl Default for InstallImages {
 
 impl InstallOptions {
     /// Returns the options that install everything as shipped, beside the Argo CD in this namespace.
-    #[must_use]
     pub fn everything(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -146,7 +145,6 @@ impl InstallOptions {
     }
 
     /// Returns true if the flags name a feature, or one that implies it.
-    #[must_use]
     pub fn has_feature(&self, feature: Feature) -> bool {
         with_implied(self.features.iter().copied()).contains(&feature)
     }
@@ -179,7 +177,6 @@ impl InstallOptions {
 }
 
 /// Returns the objects of these features, with the fields that the other features of `options` have in them.
-#[must_use]
 pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<ShippedObject> {
     let of_features = objects(&InstallOptions {
         features: features.clone(),
@@ -191,7 +188,6 @@ pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec
 }
 
 /// Returns the objects in the order of their dependencies. Deterministic: the same `options` gives the same objects.
-#[must_use]
 pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
     let mut features = with_implied(options.features.iter().copied().chain(settings::features(options)));
     if options.policy == PolicySource::None {
@@ -234,7 +230,6 @@ fn parse_shipped_file(file: &str) -> impl Iterator<Item = ShippedObject> {
 }
 
 /// Formats the objects for kubectl: YAML documents, or one JSON object a line.
-#[must_use]
 pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
     let mut text = String::new();
     for (at, object) in objects.iter().enumerate() {

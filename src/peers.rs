@@ -28,7 +28,6 @@ pub struct Peer {
 
 impl Peer {
     /// Reads a Deployment; `None` if it has no such controller, or no replica.
-    #[must_use]
     pub fn from_deployment(deployment: &Value) -> Option<Self> {
         let text = |key: &str| deployment["metadata"][key].as_str().unwrap_or_default();
         let object_ref = ObjectRef::new(text("namespace"), text("name"));
@@ -74,7 +73,6 @@ impl Peer {
     }
 
     /// Returns the namespace whose [`ACM_CONFIG_MAP`] may disable controllers of the Deployment.
-    #[must_use]
     pub fn config_namespace(&self) -> Option<&str> {
         self.is_acm.then_some(&*self.object_ref.namespace)
     }
@@ -93,7 +91,6 @@ impl Peer {
     }
 
     /// Returns a line that tells how to stop it before these of our controllers run; `None` if they write other objects.
-    #[must_use]
     pub fn remedy(&self, planned: &[&str]) -> Option<String> {
         let Self { object_ref, is_acm, .. } = self;
         let (namespace, name) = (&object_ref.namespace, &object_ref.name);

@@ -19,14 +19,12 @@ pub struct FileDigest([u8; 32]);
 
 impl FileDigest {
     /// Returns the digest of these bytes.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
 
 /// Returns one text for the contents of all files, for an annotation: it changes with the contents.
-#[must_use]
 pub fn digest(contents: &[FileDigest]) -> String {
     let mut digest = Sha256::new();
     for FileDigest(content) in contents {
@@ -82,7 +80,6 @@ impl FileWatch {
     }
 
     /// Returns the contents at the last start of the program.
-    #[must_use]
     pub fn started(&self) -> Option<&Contents> {
         self.started.as_ref()
     }

@@ -2,6 +2,7 @@
 
 use super::HubArgs;
 use super::images::ImageArgs;
+use super::namespace::name;
 use super::process::{LogArgs, ProcessNamespace};
 use super::pull::PullArgs;
 use clap::{ArgAction, Args};
@@ -30,7 +31,7 @@ pub struct ControllerArgs {
     pub argo_cd: ProcessNamespace,
 
     /// Name of the ManagedCluster that is the hub itself, or 'none'; labels do not count
-    #[arg(long, env = "ARGOCD_OCM_CMP_HUB_CLUSTER", value_name = "NAME")]
+    #[arg(long, env = "ARGOCD_OCM_CMP_HUB_CLUSTER", value_name = "NAME", value_parser = name_or_empty)]
     pub hub_cluster: Option<String>,
 
     /// Write only while holding the Lease argocd-ocm-cmp-controller
@@ -100,6 +101,11 @@ Examples:
   kubectl apply -n argocd -f deploy/deploy_controller.yaml",
         lines.concat()
     )
+}
+
+/// Parses the name of a cluster. Empty is none, as a variable without a value is.
+fn name_or_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() { Ok(String::new()) } else { name(text) }
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub enum Severity {
 
 impl Severity {
     /// Returns the printed name of the level.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -143,14 +142,12 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// Returns the address of its part of docs/doctor.md, if there is something to do.
-    #[must_use]
     pub(crate) fn link(&self) -> Option<String> {
         let id = self.message.id;
         (self.message.level != Severity::Ok).then(|| format!("{PAGE}#{id}"))
     }
 
     /// Formats the finding as one line.
-    #[must_use]
     pub(crate) fn line(&self) -> String {
         match &*self.remediation {
             "" => self.text.clone(),

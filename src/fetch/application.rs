@@ -300,16 +300,16 @@ impl Plugin {
     /// Returns the texts of a setting as the plugin takes them: those of the parameter, else of the first of these variables that is not
     /// blank.
     fn texts(&self, parameter: &str, variables: &[&str]) -> Vec<&str> {
-        let of_parameter = texts_of(&self.parameters, parameter);
-        let of_variables = variables.iter().map(|variable| texts_of(&self.env, variable));
+        let of_parameter = texts_of(self.parameters.as_ref(), parameter);
+        let of_variables = variables.iter().map(|variable| texts_of(self.env.as_ref(), variable));
         let mut given = iter::once(of_parameter).chain(of_variables);
         given.find(|texts| !texts.is_empty()).unwrap_or_default()
     }
 }
 
 /// Returns the texts of the entries of this name that are not blank.
-fn texts_of<'p>(entries: &'p Option<Vec<SourceParameter>>, name: &str) -> Vec<&'p str> {
-    let entries = entries.iter().flatten().filter(|entry| entry.name == name);
+fn texts_of<'p>(entries: Option<&'p Vec<SourceParameter>>, name: &str) -> Vec<&'p str> {
+    let entries = entries.into_iter().flatten().filter(|entry| entry.name == name);
     let texts = entries.flat_map(|entry| entry.array.iter().flatten().chain(&entry.value));
     texts
         .map(String::as_str)

@@ -114,7 +114,6 @@ fn find_component<'v>(all: &'v [Json], component: &str) -> Result<&'v Json, Unkn
 }
 
 /// Returns the workload of a component, if exactly one is known.
-#[must_use]
 pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
     find_component(all, component).ok()
 }
@@ -148,7 +147,6 @@ pub(super) fn containers_mut(workload: &mut Json) -> impl Iterator<Item = &mut J
 }
 
 /// Returns the workload of that name.
-#[must_use]
 pub fn named<'v>(all: &'v [Json], name: &str) -> Option<&'v Json> {
     all.iter().find(|value| name_of(value) == name)
 }
@@ -177,7 +175,6 @@ fn name_of(workload: &Json) -> &str {
 
 impl ArgoCd {
     /// Finds the names among the Deployments and StatefulSets of Argo CD's namespace.
-    #[must_use]
     pub fn among(workloads: &[Json]) -> Self {
         let mut argo_cd = Self::default();
         let mut unknown = Vec::new();
@@ -248,14 +245,12 @@ impl ArgoCd {
     }
 
     /// Returns the reason why the workload of a component is not known, if it is not.
-    #[must_use]
     pub fn why_unknown(&self, component: &str) -> Option<&Unknown> {
         let mut unknown = self.unknown.iter();
         unknown.find(|(name, _)| *name == component).map(|(_, why)| why)
     }
 
     /// Returns an error for each feature whose target on the hub is not known.
-    #[must_use]
     pub fn target_problems(&self, features: &BTreeSet<Feature>, namespace: &str) -> Vec<String> {
         const COMPONENTS: usize = 4;
         let is_missing = |(_, why): &(_, Unknown)| *why == Unknown::Missing;

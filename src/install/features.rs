@@ -115,7 +115,6 @@ impl Feature {
 }
 
 /// Returns the features with all features that they imply.
-#[must_use]
 pub fn with_implied(requested: impl IntoIterator<Item = Feature>) -> BTreeSet<Feature> {
     let mut all = BTreeSet::new();
     let mut open: Vec<_> = requested.into_iter().collect();

@@ -35,7 +35,6 @@ pub struct Installed {
 impl Installed {
     /// Reads the installation from the workloads of Argo CD's namespace, and from the ConfigMap with the controller's settings, if it
     /// exists: kubectl installs the settings there, and the environment in the Deployment overrides them.
-    #[must_use]
     pub fn among(workloads: &[Value], settings: Option<&Value>, argo_cd: &ArgoCd) -> Self {
         let repo_server = named(workloads, &argo_cd.repo_server);
         let server = named(workloads, &argo_cd.server);

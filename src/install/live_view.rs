@@ -34,7 +34,6 @@ pub struct LiveView {
 }
 
 /// Returns the certificate authority in the Secret of cluster-proxy, if it is one.
-#[must_use]
 pub fn live_authority(secret: &Value) -> Option<String> {
     let ByteString(bytes) = serde_json::from_value(secret["data"][AUTHORITY_KEY].clone()).ok()?;
     Certificate::read_all(&bytes).ok()?;

@@ -50,43 +50,36 @@ impl ShippedObject {
     }
 
     /// Returns its JSON.
-    #[must_use]
     pub fn json(&self) -> String {
         self.value.to_string()
     }
 
     /// Returns its `apiVersion`.
-    #[must_use]
     pub fn api_version(&self) -> &str {
         self.value["apiVersion"].as_str().unwrap_or_default()
     }
 
     /// Returns its kind.
-    #[must_use]
     pub fn kind(&self) -> &str {
         self.value["kind"].as_str().unwrap_or_default()
     }
 
     /// Returns its name.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.value["metadata"]["name"].as_str().unwrap_or_default()
     }
 
     /// Returns its namespace; `None` if its kind is cluster-scoped.
-    #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.value["metadata"]["namespace"].as_str()
     }
 
     /// Returns the value of one of its labels.
-    #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         self.value["metadata"]["labels"][name].as_str()
     }
 
     /// Returns the API path of its kind and namespace.
-    #[must_use]
     pub fn path(&self) -> String {
         let api = match self.api_version() {
             "v1" => "/api/v1".to_owned(),
@@ -104,25 +97,21 @@ impl ShippedObject {
     }
 
     /// Returns true if it is one of Argo CD's own objects, to which we add fields, and not an object of ours.
-    #[must_use]
     pub fn is_addition(&self) -> bool {
         self.is_addition
     }
 
     /// Returns true if it is the ArgoCD resource of an operator.
-    #[must_use]
     pub fn is_argo_cd(&self) -> bool {
         self.kind() == "ArgoCD"
     }
 
     /// Returns true if it limits writes on the hub, which only Kubernetes 1.30 and later can check.
-    #[must_use]
     pub fn is_admission_policy(&self) -> bool {
         is_admission_policy(self.kind())
     }
 
     /// Returns the object with only its apiVersion, kind, name and namespace.
-    #[must_use]
     pub fn bare(&self) -> Self {
         let mut metadata = json!({"name": self.name()});
         if let Some(namespace) = self.namespace() {
@@ -147,7 +136,6 @@ impl ShippedObject {
     }
 
     /// Returns true if both are the same object of a hub, whatever their content.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.kind() == other.kind()
             && self.name() == other.name()

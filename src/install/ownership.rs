@@ -17,7 +17,6 @@ pub const PART_MANAGERS: [&str; 3] = [
 ];
 
 /// Returns true if a field manager is ours, by `install` or by a file.
-#[must_use]
 pub fn is_our_manager(manager: &Value) -> bool {
     *manager == MANAGER || PART_MANAGERS.iter().any(|part| *manager == **part)
 }
@@ -36,7 +35,6 @@ fn is_earlier(entry: &Value, is_addition: bool) -> bool {
 
 /// Returns the `managedFields` of an object after its earlier managers' entries are merged into ours; `None` if they have no
 /// entries.
-#[must_use]
 pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
     let entries = live["metadata"]["managedFields"].as_array()?;
     let (earlier, mut others): (Vec<&Value>, Vec<&Value>) =
@@ -66,7 +64,6 @@ pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
 /// Returns true if our field manager alone owns Argo CD's own fields of one of its objects, so that they would be removed with
 /// our additions. Detected by labels, of which we add none. kubectl causes this where Argo CD was installed by `kubectl apply`:
 /// it moves all fields that it has applied to our field manager.
-#[must_use]
 pub fn owns_argocd_fields(live: &Value) -> bool {
     let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
     let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
@@ -102,7 +99,6 @@ fn below(one: &Value, other: &Value) -> Value {
 
 /// Returns true if only the status of the object changed. The API server can write the status of an object at any time, as it
 /// does with each `FlowSchema`, also between our read and our write. So the resource version alone shows nothing.
-#[must_use]
 pub fn is_unchanged(before: &Value, after: &Value) -> bool {
     without_status(before) == without_status(after)
 }
@@ -122,7 +118,6 @@ fn without_status(object: &Value) -> Value {
 }
 
 /// Returns the other namespace that our cluster-wide binding is for: then its name is in use. A hub has one installation.
-#[must_use]
 pub fn other_namespace<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> {
     if live["kind"] != "ClusterRoleBinding" {
         return None;
@@ -132,7 +127,6 @@ pub fn other_namespace<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> 
 }
 
 /// Returns true if it is an admission policy, or the binding of one, for the controller beside an Argo CD in another namespace.
-#[must_use]
 pub fn belongs_to_another_argocd(object: &ShippedObject, live: &Value, namespace: &str) -> bool {
     let name = live["metadata"]["name"].as_str().unwrap_or_default();
     let end = name.rsplit_once('.').map(|(_, end)| end);
@@ -141,7 +135,6 @@ pub fn belongs_to_another_argocd(object: &ShippedObject, live: &Value, namespace
 
 /// Returns the conflicting fields, each with its manager, from the causes in the API server's answer, which are a field and a
 /// message such as `conflict with "kubectl-edit" using v1`.
-#[must_use]
 pub fn conflicts<'c>(causes: impl IntoIterator<Item = (&'c str, &'c str)>) -> Vec<(String, String)> {
     let manager = |message: &str| message.split('"').nth(1).unwrap_or(message).to_owned();
     let all = causes.into_iter();

@@ -46,7 +46,6 @@ pub enum LivePolicy {
 }
 
 /// Reads the policy of the sidecar from the Deployment of the repo-server.
-#[must_use]
 pub fn live_policy(repo_server: Option<&Value>) -> LivePolicy {
     let pod = &repo_server.unwrap_or(&Value::Null)["spec"]["template"]["spec"];
     let Some(sidecar) = named(&pod["containers"], SIDECAR) else {
@@ -120,14 +119,12 @@ pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &
 }
 
 /// Returns true if a ConfigMap holds the sample of this release and nothing else.
-#[must_use]
 pub fn is_sample(config_map: &Value) -> bool {
     let mut samples = parse_shipped_file(POLICY_CM);
     config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"])
 }
 
 /// Returns true if an AppProject permits every namespace of the hub, as that of an earlier release does.
-#[must_use]
 pub fn is_open_project(project: &Value) -> bool {
     let destinations = project["spec"]["destinations"].as_array();
     destinations.is_some_and(|all| all.iter().any(|destination| destination["namespace"] == "*"))

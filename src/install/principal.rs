@@ -70,7 +70,6 @@ impl fmt::Display for WrongSetting {
 }
 
 /// Returns the wrong settings of a principal. `params` is the ConfigMap argocd-agent-params, if it exists.
-#[must_use]
 pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSetting> {
     let value = |setting: &PrincipalSetting| effective(principal, params, setting);
     let mut wrong = Vec::new();
@@ -107,7 +106,6 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
 
 /// Returns Argo CD's Redis if Argo CD has another one than the principal, which is to stand before it. `cmd_params` and `params` are
 /// the ConfigMaps [`CMD_PARAMS`] and [`PARAMS`], if they exist.
-#[must_use]
 pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) -> Option<&'v str> {
     const PROXY: &str = "argocd-agent-redis-proxy";
     const DEFAULT: &str = "argocd-redis:6379";

@@ -13,7 +13,6 @@ pub const PROJECT: &str = "managed-clusters";
 
 /// Returns true if we installed a live object with the name of one of ours: it has our label or, if ours has none, we have
 /// applied it, or its description equals ours.
-#[must_use]
 pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
     const NAME: &str = "app.kubernetes.io/name";
     if let Some(name) = object.label(NAME) {
@@ -26,7 +25,6 @@ pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
 
 /// Returns one of Argo CD's workloads as an object to which our field managers have added; `None` for others, and for those that we
 /// have installed.
-#[must_use]
 pub fn addition_to(live: &Value) -> Option<ShippedObject> {
     const NAMES: [&str; 3] = ["argocd-ocm-cmp", "argocd-ocm-cmp-controller", LIVE];
     let metadata = &live["metadata"];
@@ -55,14 +53,12 @@ pub fn our_managers(live: &Value) -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the Helm release of an object.
-#[must_use]
 pub fn helm_release(live: &Value) -> Option<&str> {
     live["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str()
 }
 
 /// Returns true if one of Argo CD's objects still has some of our additions after our managers released them: another manager
 /// owns them too.
-#[must_use]
 pub fn has_additions(addition: &ShippedObject, live: &Value) -> bool {
     let mut spec = live.clone();
     spec["metadata"] = Value::Null;
@@ -78,7 +74,6 @@ pub fn has_additions(addition: &ShippedObject, live: &Value) -> bool {
 
 /// Returns a line for each object that would wait for ever for the controller of this namespace after its removal. GitOpsClusters
 /// that have only the finalizer of another namespace's controller do not.
-#[must_use]
 pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
     let ours = |value: &Value| {
         let finalizers = value["metadata"]["finalizers"].as_array();
@@ -113,7 +108,6 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
 }
 
 /// Returns true if an Application belongs to this AppProject.
-#[must_use]
 pub fn names_project(application: &Value, project: &str) -> bool {
     application["spec"]["project"] == project
 }

@@ -32,7 +32,6 @@ use std::collections::{BTreeSet, HashSet};
 ///
 /// ManifestWorks that Argo CD applies are not named. Only cleanup tools read that part of the text: they delete the named work
 /// after the ApplicationSet is deleted, although its Applications may have been kept.
-#[must_use]
 pub fn app(namespace: &str, name: &str, work: Option<(&str, &str)>) -> String {
     match work {
         Some((cluster, work)) => format!("{namespace}/{name}/{cluster}/{work}"),
@@ -52,7 +51,6 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// Builds the report of a set; the result does not depend on the order of the lines.
-    #[must_use]
     pub fn new(set: &'a ObjectRef, uid: &'a str, lines: &'a [Line<'a>]) -> Self {
         let mut ordered: Vec<&Line<'_>> = lines.iter().collect();
         ordered.sort_unstable_by_key(|line| (line.cluster, &line.app));
@@ -70,19 +68,16 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the fingerprint of the report's content.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         report::fingerprint(Some(&hosting(self.set)), self.cut.as_deref(), &self.statuses)
     }
 
     /// Returns the description of what the report leaves out, or `None` if it is complete.
-    #[must_use]
     pub fn cut(&self) -> Option<&str> {
         self.cut.as_deref()
     }
 
     /// Returns the object to create if there is no report.
-    #[must_use]
     pub fn object(&self) -> Value {
         let mut metadata = json!({
             "name": &*self.set.name,
@@ -102,7 +97,6 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the merge patch from the existing report to this one, or `None` if they are equal.
-    #[must_use]
     pub fn patch(&self, existing: &ExistingReport) -> Option<Value> {
         let is_owned = existing.is_owned_by(self.uid);
         if is_owned && existing.fingerprint == Some(self.fingerprint()) {

@@ -162,7 +162,6 @@ pub struct Totals {
 
 impl Totals {
     /// Parses the message that the controller has written; returns `None` for a message of another version, and during a deletion.
-    #[must_use]
     pub fn parse(message: &str) -> Option<Self> {
         let (applied, rest) = message.strip_prefix("applied on ")?.split_once(" of ")?;
         let (clusters, rest) = rest.split_once(" clusters, healthy on ")?;

@@ -16,7 +16,6 @@ const CONFIGS: &str = "addondeploymentconfigs";
 
 /// Returns a Placement of a GitOpsCluster that OCM's scheduler ignores: its PlacementDecisions are ours. So a gap in the decisions
 /// of the user's Placement uninstalls nothing, and the user's Placement does not need changes.
-#[must_use]
 pub fn placement(gitops_cluster: &ObjectRef, placement: AddonPlacement) -> Value {
     let namespace = &gitops_cluster.namespace;
     let mut metadata = metadata(gitops_cluster, namespace, &placement.name(&gitops_cluster.name));
@@ -31,7 +30,6 @@ pub fn placement(gitops_cluster: &ObjectRef, placement: AddonPlacement) -> Value
 
 /// Returns the AddOnDeploymentConfig of a GitOpsCluster: the namespace into which OCM installs the add-on, and the address of the
 /// principal. It may change in place: the address is the same for all clusters during a rollout.
-#[must_use]
 pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, server: &Server) -> Value {
     let name = names::deployment_config(&gitops_cluster.name);
     json!({
@@ -62,7 +60,6 @@ pub struct Entry {
 /// Returns the ClusterManagementAddOn for these GitOpsClusters, given the current one. Keeps the settings of others: the display
 /// name, other kinds of configuration, and other Placements. For a cluster of two GitOpsClusters the later entry wins (OCM's
 /// rule).
-#[must_use]
 pub fn management(entries: &[Entry], existing: Option<&Value>) -> Value {
     let existing = |path: &str| existing.and_then(|existing| existing.pointer(path));
     let list = |path: &str| existing(path).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -110,7 +107,6 @@ pub fn management(entries: &[Entry], existing: Option<&Value>) -> Value {
 
 /// Returns the AddOnTemplate that a ClusterManagementAddOn has for a Placement of a GitOpsCluster now. An [`Entry`] keeps its
 /// template while the desired one is unknown, because OCM uninstalls the add-on if the entry is missing.
-#[must_use]
 pub fn template_at<'v>(gitops: &ObjectRef, placement: AddonPlacement, existing: &'v Value) -> Option<&'v str> {
     template_names(strategy_at(gitops, placement, existing)?).next()
 }

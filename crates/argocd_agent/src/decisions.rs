@@ -98,7 +98,6 @@ fn shares<'a>(mut left: BTreeSet<&'a str>, existing: &DecidedClusters<'_>) -> De
 
 /// Returns a PlacementDecision without its status. All are in one decision group: OCM counts groups from 0 without gaps, and ours
 /// are no groups.
-#[must_use]
 pub fn decision(gitops_cluster: &ObjectRef, placement: AddonPlacement, number: usize) -> Value {
     let ObjectRef { namespace, name } = gitops_cluster;
     let mut metadata = metadata(gitops_cluster, namespace, &placement.decision(name, number));

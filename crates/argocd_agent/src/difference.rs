@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 /// that the desired object does not have, such as labels that others added; `null` in the desired object removes a field.
 /// Compares lists as a whole, because a merge patch replaces them: the desired list must contain the fields that the API server
 /// adds as defaults. An empty object equals a missing one, because the API server may drop it.
-#[must_use]
 pub fn difference(desired: &Value, existing: &Value) -> Option<Value> {
     let Value::Object(fields) = desired else {
         return (desired != existing).then(|| desired.clone());

@@ -96,7 +96,6 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
 
 /// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, and those of its Service inside the
 /// hub.
-#[must_use]
 pub fn principal_names(
     services: &[&Value],
     routes: &[&Value],
@@ -119,7 +118,6 @@ pub fn principal_names(
 }
 
 /// Returns the URL where the hub's Argo CD reaches the principal's resource proxy, and the names for its certificate.
-#[must_use]
 pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet<Box<str>>) {
     const PORT: u64 = 9090;
     let [default, _] = names::RESOURCE_PROXY_SERVICES;

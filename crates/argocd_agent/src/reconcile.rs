@@ -39,7 +39,6 @@ use primitives::object_ref::ObjectRef;
 use shared::{installed_template, management, may_have_agents};
 
 /// Returns true if objects of a GitOpsCluster are left. For the last GitOpsCluster with agents, shared objects count too.
-#[must_use]
 pub fn is_left(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
     let is_last = gitops.object.deleting
         && gitops.object.spec.may_have_agent()
@@ -63,7 +62,6 @@ pub struct AddonStatus {
 }
 
 /// Returns the progress of the add-on of a GitOpsCluster.
-#[must_use]
 pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
     let cache = gitops.cache;
     let name = templates::template_name(gitops, desired, context);

@@ -90,7 +90,6 @@ pub struct Progress {
 }
 
 /// Returns the desired OCM configuration.
-#[must_use]
 pub fn plan<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
     match (fleet.strategy, fleet.first) {
         // On a first installation no cluster has a working version.

@@ -37,7 +37,6 @@ impl State {
     ];
 
     /// Returns the name that users see.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Degraded => "Degraded",
@@ -50,7 +49,6 @@ impl State {
     }
 
     /// Returns the state with this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
@@ -70,7 +68,6 @@ pub struct AgentStatus<'o> {
 /// Returns the state of the agent of a cluster from the JSON of its ManagedClusterAddOn, if that exists. The add-on is available
 /// when the agent's Deployment is, which is ready when the agent is connected to the principal. The last report of an unreachable
 /// cluster is ignored.
-#[must_use]
 pub fn agent_status(addon: Option<&Value>, is_silent: bool) -> AgentStatus<'_> {
     let Some(addon) = addon else {
         return AgentStatus {
@@ -104,7 +101,6 @@ pub(crate) fn is_good(addon: &Value, kind: &str) -> bool {
 }
 
 /// Returns a condition of an object, or `Null` if the object does not have it.
-#[must_use]
 pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
     let conditions = object["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
@@ -113,7 +109,6 @@ pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
 
 /// Returns the time when the last certificate of a cluster's agent expires, from the data of the Secret that lists its
 /// certificates.
-#[must_use]
 pub fn certificate_until(data: &Value) -> Option<Timestamp> {
     let all = data.as_object()?.values().filter_map(|value| {
         let text = ByteString::deserialize(value).ok()?;

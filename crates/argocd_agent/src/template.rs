@@ -33,7 +33,6 @@ pub const WITHOUT_OURS_BESIDE_AN_OPERATOR: &str = "no image of argocd-ocm-cmp is
 /// Returns the AddOnTemplate of a GitOpsCluster with the configured images, else these defaults, else [`Images::shipped`];
 /// `argocd` is the namespace of Argo CD on the hub. Its name contains the hash of its content (see [`names::template`]), so an
 /// existing template with that name is correct. Do not compare the content: OCM's CRD adds defaults inside lists.
-#[must_use]
 pub fn template(gitops_cluster: &ObjectRef, desired: &DesiredAgent, defaults: &Images, argocd: &str) -> Value {
     let images = desired.images.or(defaults).or(&Images::shipped());
     let spec = json!({

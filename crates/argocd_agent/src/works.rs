@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 ///
 /// Both objects stay on the cluster when the ManifestWork is deleted or the namespace changes: deleting a Namespace deletes all
 /// of its contents, and the certificates are public.
-#[must_use]
 pub fn ca_work(gitops_cluster: &ObjectRef, cluster: &str, namespace: &str, bundle_pem: &str) -> Value {
     let ca = ByteString(bundle_pem.as_bytes().to_vec());
     let spec = json!({
@@ -41,7 +40,6 @@ pub fn ca_work(gitops_cluster: &ObjectRef, cluster: &str, namespace: &str, bundl
 /// (`injectServerEndpoint`). The Secret with the agent's certificate is the one that OCM creates: argocd-pull-integration copies
 /// it to another name, which is replaced. An agent without an image gets `image`, as with argocd-pull-integration; our operator
 /// has it as its default.
-#[must_use]
 pub fn argocd_work(
     gitops_cluster: &ObjectRef,
     cluster: &str,

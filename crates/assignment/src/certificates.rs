@@ -15,7 +15,6 @@ use primitives::object_ref::ObjectRef;
 use primitives::time_math::before;
 
 /// Returns the Secret with the certificates of a cluster's agent.
-#[must_use]
 pub fn record<'i>(cache: &'i Cache, cluster: &str) -> Option<&'i Object> {
     cache.object(
         Kind::IssuedCertificates,
@@ -30,7 +29,6 @@ pub fn records(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object
 }
 
 /// Returns true if a certificate has expired by every clock: that of a principal may be behind ours.
-#[must_use]
 pub fn is_expired(certificate: &IssuedCertificate, now: Timestamp) -> bool {
     certificate.not_after <= before(now, CLOCK_SKEW)
 }
@@ -41,7 +39,6 @@ pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &Issue
 }
 
 /// Returns the time when the last certificate of a cluster's agent expires.
-#[must_use]
 pub fn last_expiry(cache: &Cache, cluster: &str) -> Option<Timestamp> {
     record(cache, cluster)?
         .certificates()
@@ -51,7 +48,6 @@ pub fn last_expiry(cache: &Cache, cluster: &str) -> Option<Timestamp> {
 }
 
 /// Returns the GitOpsCluster that last ran the agent, if it revokes it. A GitOpsCluster in deletion still revokes the agent.
-#[must_use]
 pub fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option<ObjectRef> {
     let owner = record.owner()?;
     let gitops = GitOpsClusterRef::get(cache, &owner)?;

@@ -37,7 +37,6 @@ pub enum ServingState {
 
 impl<'c> GitOpsClusterRef<'c> {
     /// Returns a GitOpsCluster by its namespace and name.
-    #[must_use]
     pub fn get(cache: &'c Cache, object_ref: &ObjectRef) -> Option<Self> {
         let (object_ref, object) = cache.gitops_cluster_entry(object_ref)?;
         Some(Self {
@@ -62,20 +61,17 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns the argocd-agent settings, if the GitOpsCluster requests agents and is served.
-    #[must_use]
     pub fn served_agent(self) -> Option<&'c DesiredAgent> {
         let is_served = self.is_served() && !self.object.deleting && self.has_finalizer();
         self.object.spec.agent.as_ref().filter(|_| is_served)
     }
 
     /// Returns the Placement.
-    #[must_use]
     pub fn placement(self) -> ObjectRef {
         self.object.placement(self.object_ref)
     }
 
     /// Returns the action with these writes on behalf of the GitOpsCluster, if there are any.
-    #[must_use]
     pub fn action(self, writes: Vec<Write>) -> Option<Action> {
         (!writes.is_empty()).then(|| {
             Action::new(
@@ -87,7 +83,6 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns the reason why this controller does not serve it, or that it does.
-    #[must_use]
     pub fn serving_state(self) -> ServingState {
         let (desired, argocd) = (self.argocd(), &**self.cache.argocd());
         let placement = self.object.spec.placement_namespace.as_deref();
@@ -109,13 +104,11 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns the namespace of the Argo CD that the GitOpsCluster is for.
-    #[must_use]
     pub fn argocd(self) -> &'c str {
         self.object.spec.argocd.as_deref().unwrap_or(&self.object_ref.namespace)
     }
 
     /// Returns true if the GitOpsCluster is for the Argo CD of this controller.
-    #[must_use]
     pub fn is_for_this_argocd(self) -> bool {
         *self.argocd() == **self.cache.argocd()
     }
@@ -129,13 +122,11 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns true if the controller of the Argo CD in this namespace has a finalizer on the GitOpsCluster.
-    #[must_use]
     pub fn has_finalizer_of(self, argocd: &str) -> bool {
         self.finalizer_namespaces().any(|namespace| namespace == argocd)
     }
 
     /// Returns true if the GitOpsCluster has the finalizer of earlier versions, which all controllers share.
-    #[must_use]
     pub fn has_shared_finalizer(self) -> bool {
         self.object
             .finalizers
@@ -144,21 +135,18 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns true if the controller of any Argo CD has a finalizer on the GitOpsCluster.
-    #[must_use]
     pub fn has_any_finalizer(self) -> bool {
         self.finalizer_namespaces().next().is_some() || self.has_shared_finalizer()
     }
 
     /// Returns true if the finalizer of this controller is on the GitOpsCluster. The shared finalizer of earlier versions counts
     /// only if the GitOpsCluster is for this Argo CD: otherwise its owner is unknown, and the other controller removes it.
-    #[must_use]
     pub fn has_finalizer(self) -> bool {
         self.has_finalizer_of(self.cache.argocd()) || self.has_shared_finalizer() && self.is_for_this_argocd()
     }
 
     /// Returns true if the controller of another Argo CD must remove the objects outside Argo CD's namespace: the GitOpsCluster is
     /// for that Argo CD, and either this controller never had a finalizer on it or the other one already has.
-    #[must_use]
     pub fn is_of_another_controller(self) -> bool {
         let argocd = &**self.cache.argocd();
         let is_finalized_elsewhere = self.finalizer_namespaces().any(|namespace| *namespace != *argocd);
@@ -166,14 +154,12 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns true if the Placement selects a managed cluster.
-    #[must_use]
     pub fn is_selected(self, cluster: &str) -> bool {
         self.cache.is_selected_by(&self.placement(), cluster)
     }
 
     /// Returns true if the GitOpsCluster has a managed cluster: it is served, selects the cluster, and has the finalizer of this
     /// controller.
-    #[must_use]
     pub fn selects(self, cluster: &str) -> bool {
         self.has_finalizer()
             && !self.object.deleting
@@ -183,7 +169,6 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
-    #[must_use]
     pub fn registers(self, secret_kind: SecretKind, cluster: &str) -> bool {
         let is_name_allowed =
             secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();
@@ -192,7 +177,6 @@ impl<'c> GitOpsClusterRef<'c> {
 
     /// Returns true if the GitOpsCluster, which owns the Secret of this kind of a managed cluster, still maintains it. The Secret
     /// of an agent is renewed until the cluster is certainly released, because its certificate expires.
-    #[must_use]
     pub fn maintains(self, secret_kind: SecretKind, cluster: &str) -> bool {
         self.registers(secret_kind, cluster)
             || secret_kind == SecretKind::Agent
@@ -225,20 +209,17 @@ impl<'c> GitOpsClusterRef<'c> {
 
     /// Returns true if the GitOpsCluster has certainly released the Secret of this kind of a managed cluster, which it has written:
     /// it has released the cluster, or registers it with the other kind.
-    #[must_use]
     pub fn has_released_secret(self, secret_kind: SecretKind, cluster: &str) -> bool {
         self.registers(secret_kind.other(), cluster) || self.has_released(cluster)
     }
 
     /// Returns true if the GitOpsCluster has certainly released the agent of a managed cluster, which it has installed. Not while
     /// another controller must remove it: most of its objects are outside Argo CD's namespace, where both controllers watch them.
-    #[must_use]
     pub fn has_released_agent(self, cluster: &str) -> bool {
         !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
     }
 
     /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
-    #[must_use]
     pub fn revokes(self, cluster: &str) -> bool {
         let agent = self.object.spec.agent.as_ref();
         agent.is_some_and(|agent| agent.revoked.contains(cluster))
@@ -262,7 +243,6 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns the clusters in the PlacementDecisions that name all clusters with the add-on.
-    #[must_use]
     pub fn decided_clusters(self) -> BTreeSet<&'c str> {
         let all = self.decisions(AddonPlacement::All);
         all.flat_map(|(_, it)| it.decided_clusters()).collect()
@@ -270,7 +250,6 @@ impl<'c> GitOpsClusterRef<'c> {
 }
 
 /// Returns the Secret of this kind of a managed cluster, if any GitOpsCluster owns it.
-#[must_use]
 pub fn owned_secret<'c>(secret_kind: SecretKind, cache: &'c Cache, cluster: &str) -> Option<&'c ClusterSecret> {
     let name = secret_kind.secret_name(cluster);
     let (_, secret) = cache.secrets_of(cluster).find(|(other, _)| *other == name)?;
@@ -291,7 +270,6 @@ pub(super) fn has_owner_released(
 }
 
 /// Returns true if a GitOpsCluster has certainly released the agent of a managed cluster, which it has installed.
-#[must_use]
 pub fn has_released_agent(cache: &Cache, owner: &ObjectRef, cluster: &str) -> bool {
     has_owner_released(cache, owner, |gitops| gitops.has_released_agent(cluster))
 }

@@ -21,7 +21,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Returns the assignment of a managed cluster.
-#[must_use]
 pub fn for_cluster(cache: &Cache, cluster: &str) -> Arc<Assignment> {
     cache.assignment(cluster, compute)
 }
@@ -39,7 +38,6 @@ pub enum HubRole {
 
 /// Returns the relation of a managed cluster to the hub. Only the administrator names the hub. What exists wins over that name and
 /// over the cluster's labels, so neither changes a Secret of an agent into that of the hub, or the other way round.
-#[must_use]
 pub fn hub_role(cache: &Cache, cluster: &str) -> HubRole {
     let is_known_as_hub = in_cluster_secret(cache, cluster).is_some();
     let own = owned_secret(SecretKind::Agent, cache, cluster);
@@ -54,7 +52,6 @@ pub fn hub_role(cache: &Cache, cluster: &str) -> HubRole {
 }
 
 /// Returns the name of the Secret, by any writer, through which Argo CD reaches the hub itself under the name of this cluster.
-#[must_use]
 pub fn in_cluster_secret<'c>(cache: &'c Cache, cluster: &str) -> Option<&'c str> {
     let mut secrets = cache.secrets_of(cluster);
     let found = secrets.find(|(_, secret)| secret.cluster() == cluster && secret.is_in_cluster());
@@ -67,7 +64,6 @@ pub fn in_cluster_secret<'c>(cache: &'c Cache, cluster: &str) -> Option<&'c str>
 /// Secrets, our PlacementDecisions that name it, its add-on and the record of its certificates. It forgets all with the settings,
 /// deletion and finalizers of a GitOpsCluster, with Placements, their decisions and the time when these settle, and with the label of
 /// Argo CD's Namespace.
-#[must_use]
 pub fn compute(cache: &Cache, cluster: &str) -> Assignment {
     let all: Vec<_> = GitOpsClusterRef::all(cache).collect();
     let agent_owner = agent_owner(cache, &all, cluster);
@@ -153,13 +149,11 @@ fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
 
 impl<'c> GitOpsClusterRef<'c> {
     /// Returns true if the GitOpsCluster runs argocd-agent on a managed cluster.
-    #[must_use]
     pub fn runs_agent(self, cluster: &str) -> bool {
         for_cluster(self.cache, cluster).agent_owner.as_ref() == Some(self.object_ref)
     }
 
     /// Returns the managed clusters on which the GitOpsCluster runs argocd-agent.
-    #[must_use]
     pub fn agent_clusters(self) -> BTreeSet<&'c str> {
         let selected = self.cache.selected_by(&self.placement()).map(|cluster| &**cluster);
         let mut all: BTreeSet<_> = selected.collect();
@@ -180,7 +174,6 @@ pub enum SecretOwner<'c> {
 }
 
 /// Returns the owner that the Secret of this kind of a managed cluster gets; `owner` is the current one.
-#[must_use]
 pub fn secret_owner<'c>(
     secret_kind: SecretKind,
     cache: &'c Cache,
@@ -208,14 +201,12 @@ pub fn secret_owner<'c>(
 }
 
 /// Returns true if the owner of a Secret of this kind has certainly released the cluster. An owner that cannot be read has not.
-#[must_use]
 pub fn has_released_secret(secret_kind: SecretKind, cache: &Cache, cluster: &str, owner: &str) -> bool {
     let has_released = |gitops: GitOpsClusterRef<'_>| gitops.has_released_secret(secret_kind, cluster);
     ObjectRef::parse(owner).is_some_and(|owner| gitops::has_owner_released(cache, &owner, has_released))
 }
 
 /// Returns true if a GitOpsCluster registers a managed cluster.
-#[must_use]
 pub fn is_registered(cache: &Cache, cluster: &str) -> bool {
     GitOpsClusterRef::all(cache)
         .any(|gitops| SecretKind::requested_by(gitops.object).is_some() && gitops.selects(cluster))

@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Maps a change of a GitOpsCluster.
-#[must_use]
 pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let object_ref = changed.object_ref;
     let before = changed.before::<GitOpsCluster>();
@@ -35,7 +34,6 @@ pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
 
 /// Maps a change of a managed cluster to itself, and to the GitOpsClusters that it concerns. A cluster that is reachable again may
 /// have left a Placement meanwhile, which GitOpsClusters without an entry in the add-on may wait for.
-#[must_use]
 pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
     let mut affected = secret_mappers::cluster(cache, changed);
@@ -53,7 +51,6 @@ pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 }
 
 /// Maps a change of a Placement.
-#[must_use]
 pub fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = of_placement(cache, changed.object_ref);
     if !affected.is_empty() {
@@ -63,7 +60,6 @@ pub fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> 
 }
 
 /// Maps a change of a PlacementDecision.
-#[must_use]
 pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let object_ref = changed.object_ref;
     let before = changed.before::<PlacementDecision>();
@@ -85,7 +81,6 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 }
 
 /// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
-#[must_use]
 pub fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut clusters = BTreeSet::new();
     for (object_ref, it) in cache.gitops_clusters() {
@@ -99,7 +94,6 @@ pub fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
 }
 
 /// Maps a change of a cluster Secret.
-#[must_use]
 pub fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let clusters = clusters_of(cache, changed);
     if clusters.is_empty() {
@@ -129,7 +123,6 @@ fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
 
 /// Returns the clusters that a GitOpsCluster has registered, or whose agent it has installed or may revoke. Its Placement may no
 /// longer select them.
-#[must_use]
 pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
     let is_owner = |it: &Object| it.owner().as_ref() == Some(object_ref);
     let owner = object_ref.to_string();
@@ -144,7 +137,6 @@ pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
 
 /// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them
 /// releases, another may install.
-#[must_use]
 pub fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
     let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();

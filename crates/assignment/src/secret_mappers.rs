@@ -6,13 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Maps a change of a managed cluster to itself.
-#[must_use]
 pub fn cluster(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     vec![ReconcileRequest::cluster(&changed.object_ref.name)]
 }
 
 /// Maps a change of Argo CD's resource tracking to all managed clusters, if its label changed, which no Secret may have.
-#[must_use]
 pub fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     match changed.before::<TrackingBefore>() {
         Some(before) if before.label != cache.tracking().label() => {
@@ -23,7 +21,6 @@ pub fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 }
 
 /// Maps a change of a cluster Secret to the managed clusters that it concerns.
-#[must_use]
 pub fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     clusters_of(cache, changed)
         .iter()
@@ -32,7 +29,6 @@ pub fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 }
 
 /// Returns the managed clusters that a changed cluster Secret concerns or has concerned.
-#[must_use]
 pub fn clusters_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<Arc<str>> {
     let name = &changed.object_ref.name;
     let all = both(cache, changed).flat_map(|secret| {

@@ -115,7 +115,6 @@ pub fn obsolete<'s>(
 
 impl SecretUpdate {
     /// Returns the decision to write nothing, for a reason that a user must resolve.
-    #[must_use]
     pub fn conflict(what: String) -> Self {
         Self {
             conflict: Some(what),
@@ -155,7 +154,6 @@ impl<'c> RegisteredCluster<'c> {
     }
 
     /// Returns the message for a Secret name that another object already uses.
-    #[must_use]
     pub fn name_taken_message(&self) -> String {
         let (argocd, name) = (self.argocd, self.secret_name());
         format!(

@@ -25,7 +25,6 @@ pub struct Issuer<'i> {
 impl<'i> Issuer<'i> {
     /// Returns the CA of the Secret [`names::CA_SECRET`] if it can sign now: its first certificate is a CA certificate, has not
     /// expired, and its key is in the Secret.
-    #[must_use]
     pub fn from_secret(secret: &'i TlsSecret, now: Timestamp) -> Option<Self> {
         let signer = secret.leaf()?;
         let is_usable = signer.is_authority && signer.not_after > now && !secret.deleting;

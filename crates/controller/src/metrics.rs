@@ -25,7 +25,6 @@ pub struct HubMetrics {
 }
 
 /// Creates the metrics of the runtime and of the hub's objects, which are rendered together.
-#[must_use]
 pub fn metrics() -> (Metrics, HubMetrics) {
     Metrics::with(
         "argocd_ocm_cmp",

@@ -42,7 +42,6 @@ pub struct Clocks {
 
 impl Options {
     /// Returns the kinds that the controllers need in the cache.
-    #[must_use]
     pub fn needs(&self) -> BTreeSet<Kind> {
         let controllers = self.controllers.iter();
         controllers

@@ -472,14 +472,10 @@ impl Hub {
     }
 
     /// Carries out a write like the writer, and returns the result.
-    pub(super) fn execute(&mut self, write: Write) -> String {
-        if let Some(recipe) = &write.recipe {
-            let mut made = Write {
-                recipe: None,
-                ..write.clone()
-            };
-            self.make(&mut made, recipe);
-            return format!("{} with a certificate", self.execute(made));
+    pub(super) fn execute(&mut self, mut write: Write) -> String {
+        if let Some(recipe) = write.recipe.take() {
+            self.make(&mut write, &recipe);
+            return format!("{} with a certificate", self.execute(write));
         }
         let Write {
             resource, object_ref, ..

@@ -71,7 +71,6 @@ pub struct Watches {
 
 impl Watches {
     /// Watches these kinds; `argocd` is the namespace of Argo CD.
-    #[must_use]
     pub fn new(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> Timestamp) -> Self {
         let mut watches = Self {
             client: client.clone(),
@@ -101,7 +100,6 @@ impl Watches {
     }
 
     /// Returns the watched kinds.
-    #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         self.running.keys().copied().collect()
     }

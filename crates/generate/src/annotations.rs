@@ -32,7 +32,6 @@ pub enum Phase {
 
 impl Phase {
     /// Returns Argo CD's name of the phase.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::PreSync => "PreSync",
@@ -134,7 +133,6 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
 
 /// Returns the sync wave from an object's `metadata`, as Argo CD does: the annotation if it is an integer, else Helm's hook
 /// weight, else 0.
-#[must_use]
 pub fn wave(metadata: &Map<'_>) -> i64 {
     let Some(Value::Map(annotations)) = metadata.get("annotations") else {
         return 0;

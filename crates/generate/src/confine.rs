@@ -118,7 +118,6 @@ pub struct ActiveIsolation {
 pub const UNCONFINED: &str = "helm and kustomize cannot be confined here, and could reach ";
 
 /// Returns what a tool could reach without confinement, according to the last such line in a log. The log may quote the line.
-#[must_use]
 pub fn reached_in_log(log: &str) -> Option<&str> {
     let (_, rest) = log.rsplit_once(UNCONFINED)?;
     rest.split_once(':').map(|(reached, _)| reached)
@@ -127,7 +126,6 @@ pub fn reached_in_log(log: &str) -> Option<&str> {
 impl Confinement {
     /// Creates the confinement of one tool that this process starts. `root` is an empty folder reserved for it, with a unique
     /// name in its parent.
-    #[must_use]
     pub fn new(
         allowed_paths: AllowedPaths,
         network: bool,
@@ -202,7 +200,6 @@ pub fn in_force() -> io::Result<ActiveIsolation> {
 }
 
 /// Returns the path to start this program again; it works even after an upgrade has replaced the file.
-#[must_use]
 pub fn this_program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
@@ -246,7 +243,6 @@ impl Scratch {
     }
 
     /// Returns the path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -312,13 +308,11 @@ impl Display for ActiveIsolation {
 
 impl ActiveIsolation {
     /// Returns true if the tool cannot access other processes or files outside its confinement.
-    #[must_use]
     pub fn confines_files(&self) -> bool {
         self.namespaces.is_none() || self.landlock.is_none()
     }
 
     /// Returns true if the tool has no network.
-    #[must_use]
     pub fn confines_network(&self) -> bool {
         self.namespaces.is_none() || self.sockets.is_none()
     }

@@ -36,7 +36,6 @@ pub struct Embedded {
 
 impl Embedded {
     /// Returns the kind of the object.
-    #[must_use]
     pub fn kind(&self) -> &GroupKind {
         &self.placed.object.key.kind
     }
@@ -51,13 +50,11 @@ impl Embedded {
     }
 
     /// Parses the canonical JSON of this object.
-    #[must_use]
     pub fn to_value(&self) -> Value<'_> {
         self.placed.object.to_value(self.hash.as_deref())
     }
 
     /// Returns the size as a manifest, as OCM's admission webhook counts it.
-    #[must_use]
     pub fn size(&self) -> u64 {
         let object = &self.placed.object;
         let hash = self.hash.as_deref();
@@ -67,14 +64,12 @@ impl Embedded {
 
 /// Returns true if the objects of a ManifestWork carry a content hash: if a later wave, up to that of the step `last`, or another
 /// cluster waits for it.
-#[must_use]
 pub fn is_needed(step: SyncStep, last: Option<SyncStep>, options: &WorkOptions) -> bool {
     let waits = step.hook().is_none() && Some(step) != last;
     options.condition_rules && (waits || options.is_progressive())
 }
 
 /// Embeds the objects of a ManifestWork; if hashes are needed, with those of the objects whose health is evaluated.
-#[must_use]
 pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) -> Vec<Embedded> {
     // For a rollout across clusters all objects share one hash: the agent does not evaluate an added object at first, and the
     // changed hash of the existing objects shows that the ManifestWork is not applied yet.
@@ -96,7 +91,6 @@ fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
 }
 
 /// Returns true if an object has a health besides that it is applied. Of the Services for a named cluster, only load balancers do.
-#[must_use]
 pub fn has_health(placed: &Placed, options: &WorkOptions) -> bool {
     let kind = &placed.object.key.kind;
     let has_rules = health_rules::find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();

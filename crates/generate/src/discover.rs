@@ -33,7 +33,6 @@ pub struct FileSelection {
 
 impl FileSelection {
     /// Returns true if the file is selected; `path` is relative to the folder.
-    #[must_use]
     pub fn selects(&self, path: &str) -> bool {
         !self.exclude.iter().any(|glob| glob.matches(path))
             && (self.include.is_empty() || self.include.iter().any(|glob| glob.matches(path)))

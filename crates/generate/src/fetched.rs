@@ -80,7 +80,6 @@ pub(crate) const FOLDER: &str = "ARGOCD_OCM_CMP_FETCHED";
 
 impl RemoteContent {
     /// Returns the address.
-    #[must_use]
     pub fn address(&self) -> String {
         match self {
             Self::Git { url, revision } if revision == "HEAD" => url.clone(),
@@ -91,7 +90,6 @@ impl RemoteContent {
     }
 
     /// Returns the line that names the request in the error output of a program.
-    #[must_use]
     pub fn line(&self) -> String {
         let text = serde_json::to_vec(self).unwrap_or_default();
         format!("{} is not here: {MARK}{}", self.address(), URL_SAFE_NO_PAD.encode(text))
@@ -124,7 +122,6 @@ pub(crate) fn create_stand_ins(folder: &Path, program: &Path) -> io::Result<()> 
 }
 
 /// Acts as Git or Helm, if kustomize or Helm started this program as such; otherwise returns `None`. `environment` is that of the process.
-#[must_use]
 pub fn stand_in(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,

@@ -100,7 +100,6 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 ///
 /// A `custom` kind, which Kubernetes does not serve itself, is evaluated by its rule in [`custom`], or else by the conditions that
 /// most custom resources have.
-#[must_use]
 pub fn find_kind_health(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
     let own_rules = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
     own_rules
@@ -110,7 +109,6 @@ pub fn find_kind_health(group: &str, kind: &str, custom: bool) -> Option<&'stati
 
 /// Returns the health rules of a custom kind whose CRD has a status: those of [`find_kind_health`], except that an object without a status is
 /// progressing.
-#[must_use]
 pub fn of_kind_with_status(group: &str, kind: &str) -> &'static KindHealth {
     custom::find(group, kind).unwrap_or(&custom::REPORTS_STATUS)
 }

@@ -92,7 +92,6 @@ pub fn texts(texts: &[(String, &[u8])], options: ReadOptions) -> Result<FileObje
 }
 
 /// Returns the message about manifests of more than `max` bytes.
-#[must_use]
 pub fn too_large(max: u64) -> String {
     format!(
         "the manifests have more than {max} bytes together: split the folder into several Applications, or ask an administrator to raise \

@@ -47,7 +47,6 @@ const STATUS_SIZE: u64 = 600;
 const CASCADE: &str = "Foreground";
 
 /// Creates the ManifestWork of each partition.
-#[must_use]
 pub fn templates(
     partitions: Vec<Partition>,
     plurals: &Plurals,
@@ -96,7 +95,6 @@ impl Template {
     }
 
     /// Returns the number of bytes of its objects.
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.objects.iter().map(Embedded::size).sum()
     }
@@ -162,7 +160,6 @@ pub struct ManifestWork<'a> {
 
 impl<'a> ManifestWork<'a> {
     /// Returns its name.
-    #[must_use]
     pub fn name(&self) -> String {
         let suffix = &self.template.suffix;
         match self.recipient {
@@ -213,13 +210,11 @@ impl<'a> ManifestWork<'a> {
     }
 
     /// Returns the ManifestWork as a value. Parses the canonical JSON of one object after the other.
-    #[must_use]
     pub fn to_value(&self) -> Value<'a> {
         self.with_manifests(self.template.objects.iter().map(Embedded::to_value).collect())
     }
 
     /// Returns the ManifestWork as a value with an empty workload.
-    #[must_use]
     pub fn without_objects(&self) -> Value<'a> {
         self.with_manifests(Vec::new())
     }

@@ -35,7 +35,6 @@ pub struct ObjectLocation {
 
 impl ObjectLocation {
     /// Returns the location of a document in a file. Numbers saturate at `u32::MAX`.
-    #[must_use]
     pub fn document(file: usize, line: usize, document: usize) -> Self {
         let short = |number| u32::try_from(number).unwrap_or(u32::MAX);
         Self {
@@ -47,7 +46,6 @@ impl ObjectLocation {
     }
 
     /// Returns the location of an item of the document; `at` counts from 0.
-    #[must_use]
     pub fn item(self, at: usize) -> Self {
         Self {
             item: u32::try_from(at + 1).ok().and_then(NonZeroU32::new),
@@ -64,7 +62,6 @@ impl ObjectLocation {
     }
 
     /// Returns the location for display, such as `deploy/web.yaml:12: document 2`; `path` is the name of the file.
-    #[must_use]
     pub fn location(self, path: &str) -> Location<'_> {
         Location(path, self)
     }
@@ -242,7 +239,6 @@ pub enum ObjectFault {
 
 impl ObjectFault {
     /// Returns the path of the field that is invalid; empty for the object as a whole.
-    #[must_use]
     pub fn path(&self) -> Cow<'_, str> {
         match self {
             Self::Type { field, .. } => field.into(),
@@ -350,7 +346,6 @@ impl Object {
     }
 
     /// Returns the canonical JSON in three parts; the second is the namespace.
-    #[must_use]
     pub fn pieces(&self) -> [Cow<'_, str>; 3] {
         let (before, after) = self.text.split_at(self.namespace_at as usize);
         let namespace = self.key.namespace.as_ref().map_or(String::new(), |namespace| {
@@ -376,7 +371,6 @@ impl Object {
     }
 
     /// Parses the canonical JSON, and adds the namespace, and the annotation [`CONTENT`] if `hash` is given.
-    #[must_use]
     pub fn to_value<'a>(&'a self, hash: Option<&'a str>) -> Value<'a> {
         let mut object = yaml::json(&self.text).expect("the text is JSON");
         let metadata = object
@@ -412,7 +406,6 @@ impl Object {
     }
 
     /// Returns the number of bytes that the object adds to a ManifestWork: its size and that of its configuration entries.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         let alone =
             self.annotations.is_some() || self.unsafe_for_apply || self.defines.is_some() || order::is_namespace(self);
@@ -420,7 +413,6 @@ impl Object {
     }
 
     /// Returns the size of the object as a manifest, as OCM's admission webhook counts it.
-    #[must_use]
     pub fn size(&self) -> usize {
         json::webhook_size(self.length())
     }
@@ -440,7 +432,6 @@ impl Object {
 }
 
 /// Returns a Namespace that is in no file. Its source is the first file; messages about it do not mention the source.
-#[must_use]
 pub fn namespace(name: &str) -> Object {
     let fields = Map::from_fields([
         ("apiVersion", Value::from_text("v1")),

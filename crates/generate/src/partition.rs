@@ -41,7 +41,6 @@ const PHASE: i32 = 2 * (WAVE_MAX + 1);
 
 impl SyncStep {
     /// Returns the Argo CD hook type of a ManifestWork of this step, if the hub must run it as a hook.
-    #[must_use]
     pub fn hook(self) -> Option<Phase> {
         match self.phase {
             Phase::PreSync | Phase::Sync | Phase::PostSync => None,
@@ -72,7 +71,6 @@ pub(crate) fn partitions(mut objects: Vec<Placed>, created: Option<Placed>, capa
 }
 
 /// Returns the last step that is no hook.
-#[must_use]
 pub fn last_step(partitions: &[Partition]) -> Option<SyncStep> {
     waves(partitions).max_by_key(|step| step.hub_wave())
 }

@@ -26,7 +26,6 @@ pub struct Placed {
 
 impl Placed {
     /// Returns a Namespace that is in no file.
-    #[must_use]
     pub fn namespace(name: &str) -> Self {
         Self {
             object: Box::new(object::namespace(name)),
@@ -38,7 +37,6 @@ impl Placed {
     }
 
     /// Returns true if its kind needs a namespace, and neither the object nor the Application names one.
-    #[must_use]
     pub fn lacks_namespace(&self) -> bool {
         self.scope == Scope::Namespaced && self.object.key.namespace.is_none()
     }
@@ -46,7 +44,6 @@ impl Placed {
 
 /// Assigns phases and namespaces to the objects of a folder: `cluster_scoped` are kinds besides the built-in ones and those whose CRD is in the folder,
 /// `namespace` is the default.
-#[must_use]
 pub fn placed(objects: Vec<Box<Object>>, cluster_scoped: &[GroupKind], namespace: Option<&str>) -> Vec<Placed> {
     let mut placed = in_namespaces(hooks::in_phases(objects), cluster_scoped, namespace);
     creators_first(&mut placed);

@@ -69,7 +69,6 @@ pub struct SchemaFinding {
 const FINDINGS_MAX: usize = 10;
 
 /// Compares an object, with its `apiVersion` and `kind`, with the kinds and fields that Kubernetes has.
-#[must_use]
 pub fn check(object: &Map<'_>) -> Vec<SchemaFinding> {
     let text = |name| object.get(name).and_then(Value::as_str);
     let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {

@@ -70,7 +70,6 @@ pub enum DeliveryTarget {
 
 impl DeliveryTarget {
     /// Returns the managed clusters that are known by name.
-    #[must_use]
     pub fn clusters(&self) -> &[ClusterName] {
         match self {
             Self::Clusters(clusters) => clusters,
@@ -116,7 +115,6 @@ impl Display for Recipient<'_> {
 
 impl Recipient<'_> {
     /// Returns the position in the order of the output.
-    #[must_use]
     pub fn position(&self) -> usize {
         match self {
             Self::Cluster { at, .. } => *at,
@@ -323,7 +321,6 @@ impl Settings {
     }
 
     /// Returns the maximum number of bytes of objects in one ManifestWork.
-    #[must_use]
     pub fn capacity(&self) -> u64 {
         let limit = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
         match &self.target {

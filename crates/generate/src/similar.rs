@@ -4,7 +4,6 @@
 const NAME_MAX: usize = 100;
 
 /// Returns the candidate that differs from `name` by the fewest typing errors, if they are few.
-#[must_use]
 pub fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // The comparison needs time and memory for each pair of characters.
     if name.len() > NAME_MAX {
@@ -19,7 +18,6 @@ pub fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
 }
 
 /// Returns true if `typed` is `meant` with one typing error, or with two if it is longer than four characters.
-#[must_use]
 pub fn is_typing_error(typed: &str, meant: &str) -> bool {
     let max = if typed.len() > 4 { 2 } else { 1 };
     typed.len() <= NAME_MAX && strsim::damerau_levenshtein(typed, meant) <= max

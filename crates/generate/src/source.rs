@@ -73,7 +73,6 @@ impl FromStr for FolderKind {
 impl FolderKind {
     /// Detects the type of a folder from the selected files in its root. A kustomization wins over a chart, as in Argo CD, which
     /// visits the files in the order of their names and keeps the last match.
-    #[must_use]
     pub fn detect(folder: &Path, selection: &FileSelection) -> Self {
         let has = |name: &str| selection.selects(name) && folder.join(name).symlink_metadata().is_ok();
         if discover::KUSTOMIZATION_FILES.iter().any(|name| has(name)) {

@@ -19,7 +19,6 @@ pub struct Connection {
 
 impl Connection {
     /// Returns the names of all contexts of the kubeconfig; none if it cannot be read.
-    #[must_use]
     pub fn contexts(&self) -> Vec<String> {
         let contexts = self
             .read_kubeconfig()

@@ -6,7 +6,6 @@ use std::error::Error as StdError;
 use std::io;
 
 /// Returns the HTTP status code with which the API server rejected a request.
-#[must_use]
 pub fn status(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),
@@ -16,7 +15,6 @@ pub fn status(error: &Error) -> Option<u16> {
 
 /// Returns the reason of an error for users. A missing permission is named by its verb, resource and namespace; an API server also
 /// forbids what a quota, a terminating namespace or an admission plugin rejects.
-#[must_use]
 pub fn explain(error: &Error) -> String {
     let reason = reason(error);
     missing_permission(&reason).unwrap_or(reason)
@@ -53,7 +51,6 @@ fn missing_permission(message: &str) -> Option<String> {
 }
 
 /// Returns the root cause of an error: the outer causes only say that an inner one failed.
-#[must_use]
 pub fn reason(error: &Error) -> String {
     if let Error::Api(status) = error {
         return status.message.clone();
@@ -74,7 +71,6 @@ fn root_cause(error: &Error) -> &(dyn StdError + 'static) {
 }
 
 /// Returns true if a request was sent, and not answered in time.
-#[must_use]
 pub fn is_unanswered(error: &Error) -> bool {
     root_cause(error)
         .downcast_ref::<io::Error>()

@@ -113,7 +113,6 @@ pub struct Cache {
 
 impl Cache {
     /// Creates an empty cache for a hub whose Argo CD is in this namespace.
-    #[must_use]
     pub fn new(argocd: &str) -> Self {
         Self {
             works: Works::new(argocd),
@@ -130,7 +129,6 @@ impl Cache {
     }
 
     /// Names the managed cluster that is the hub itself.
-    #[must_use]
     pub fn with_hub_cluster(mut self, hub_cluster: Option<&str>) -> Self {
         self.hub_cluster = hub_cluster.map(Into::into);
         self
@@ -144,43 +142,41 @@ impl Cache {
     }
 
     /// Keeps the fields of Applications that the reports of ApplicationSets need.
-    #[must_use]
     pub fn with_reports(mut self) -> Self {
         self.resources = Some(Interned::default());
         self
     }
 
     /// Maps changes by these mappers.
-    #[must_use]
     pub fn with_mappers(mut self, mappers: Mappers) -> Self {
         self.mappers = mappers;
         self
     }
 
     /// Returns the namespace of Argo CD.
-    #[must_use]
     pub fn argocd(&self) -> &Arc<str> {
         &self.argocd
     }
 
     /// Returns the managed cluster that is the hub itself, according to the administrator.
-    #[must_use]
     pub fn hub_cluster(&self) -> Option<&str> {
         self.hub_cluster.as_deref().filter(|cluster| *cluster != NO_HUB)
     }
 
     /// Returns true if a managed cluster is the hub itself.
-    #[must_use]
     pub fn is_hub(&self, cluster: &str) -> bool {
         self.hub_cluster() == Some(cluster)
     }
 
-    /// Returns true if a managed cluster may be the hub itself: it is marked so, and the administrator has named no hub. Its agent
-    /// can write the mark, so this is no reason to change or remove anything.
-    #[must_use]
+    /// Returns true if a managed cluster may be the hub itself: it is marked so, and the administrator has named no hub, or one that
+    /// does not exist, such as a misspelled one. Its agent can write the mark, so this is no reason to change or remove anything.
     pub fn may_be_hub(&self, cluster: &str) -> bool {
         let is_marked = |existing: &Cluster| existing.has_hub_mark(cluster);
-        self.hub_cluster.is_none() && self.cluster(cluster).is_some_and(is_marked)
+        let is_hub_known = || {
+            let name = self.hub_cluster.as_deref();
+            name.is_some_and(|name| name == NO_HUB || self.cluster(name).is_some())
+        };
+        self.cluster(cluster).is_some_and(is_marked) && !is_hub_known()
     }
 
     /// Returns the Applications of the basic pull model in a namespace.
@@ -225,14 +221,12 @@ impl Cache {
     }
 
     /// Returns why the API server refused the last write of a controller for an object.
-    #[must_use]
     pub fn refusal(&self, controller: &'static str, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
         let refusal = self.refusals.get(&(controller, kind, object_ref.clone()));
         refusal.map(|refusal| &*refusal.why)
     }
 
     /// Returns why the API server refused the last write of this part of a controller for an object.
-    #[must_use]
     pub fn refusal_of_workqueue(
         &self,
         controller: &'static str,
@@ -245,38 +239,32 @@ impl Cache {
     }
 
     /// Returns why the API server refused writes for a GitOpsCluster, each reason once.
-    #[must_use]
     pub fn refused_of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
         self.refusals.of_gitops(object_ref)
     }
 
     /// Returns an Application.
-    #[must_use]
     pub fn application(&self, object_ref: &ObjectRef) -> Option<&Application> {
         self.applications.get(object_ref)
     }
 
     /// Returns true if an Application that is not in the cache does not exist. An empty list of all Applications is no proof.
-    #[must_use]
     pub fn is_application_list_certain(&self) -> bool {
         self.has_seen_deletion || !self.applications.is_empty()
     }
 
     /// Returns the namespaces in which Argo CD reads Applications, besides its own.
-    #[must_use]
     pub fn namespaces(&self) -> &Namespaces {
         &self.namespaces
     }
 
     /// Returns an AppProject in the namespace of Argo CD.
-    #[must_use]
     pub fn project(&self, name: &str) -> Option<&Value> {
         self.projects.get(name).map(|project| &project.0)
     }
 
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
-    #[must_use]
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
         let pull = self.application(application).and_then(|it| it.pull.as_deref());
         let has_its_name = |work: &str| pull.is_some_and(|pull| work_name::is_name(work, pull));
@@ -314,7 +302,6 @@ impl Cache {
 
     /// Returns a work, for any managed cluster, that has the name of an Application's works and cannot be read, with the reason. What
     /// it carries is unknown.
-    #[must_use]
     pub fn unreadable_work(&self, pull: &pull::Application) -> Option<(&ObjectRef, &str)> {
         let mut unreadable = self.unreadable_works.iter();
         let found = unreadable.find(|(it, _)| work_name::is_name(&it.name, pull));
@@ -322,33 +309,28 @@ impl Cache {
     }
 
     /// Returns true if works of another Application of the basic pull model have this name.
-    #[must_use]
     pub fn is_others_name(&self, work: &str, application: &ObjectRef) -> bool {
         self.pull_applications_by_work_name(work)
             .any(|other| other != application)
     }
 
     /// Returns a ManagedCluster.
-    #[must_use]
     pub fn cluster(&self, name: &str) -> Option<&Cluster> {
         self.clusters.get(name)
     }
 
     /// Returns the reachability of a managed cluster.
-    #[must_use]
     pub fn availability(&self, cluster: &str) -> Availability {
         Availability::from_cluster(self.cluster(cluster))
     }
 
     /// Returns why a work has waited too long for the agent of an available cluster. An unavailable cluster is itself the reason.
-    #[must_use]
     pub fn overdue<'w>(&self, object_ref: &ObjectRef, work: &'w Work) -> Option<&'w str> {
         let why = work.state.overdue.as_deref();
         why.filter(|_| self.availability(&object_ref.namespace) == Availability::Available)
     }
 
     /// Returns the hold of a managed cluster, if there is one that has not ended.
-    #[must_use]
     pub fn hold(&self, cluster: &str, now: Timestamp) -> Option<&Hold> {
         let hold = self.holds.get(cluster).map(|hold| &hold.0);
         hold.filter(|hold| !hold.is_over(now))
@@ -366,32 +348,27 @@ impl Cache {
     }
 
     /// Returns the number of managed clusters with this reachability.
-    #[must_use]
     pub fn cluster_count(&self, availability: Availability) -> usize {
         self.clusters.indices()[availability as usize]
     }
 
     /// Returns true if a ManagedCluster was deleted. An empty list of all ManagedClusters is no proof of that: the hub may be in
     /// the middle of a restore from a backup.
-    #[must_use]
     pub fn is_deleted(&self, cluster: &str) -> bool {
         !self.lists_no_cluster && self.clusters.get(cluster).is_none()
     }
 
     /// Returns a GitOpsCluster.
-    #[must_use]
     pub fn gitops_cluster(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {
         self.gitops.get(object_ref)
     }
 
     /// Returns a GitOpsCluster with its namespace and name.
-    #[must_use]
     pub fn gitops_cluster_entry(&self, object_ref: &ObjectRef) -> Option<(&ObjectRef, &GitOpsCluster)> {
         self.gitops.entry(object_ref)
     }
 
     /// Returns the assignment of a managed cluster to GitOpsClusters, which `compute` computes from this cache.
-    #[must_use]
     pub fn assignment(&self, cluster: &str, compute: fn(&Self, &str) -> Assignment) -> Arc<Assignment> {
         self.assignments.get(cluster, || compute(self, cluster))
     }
@@ -407,19 +384,16 @@ impl Cache {
     }
 
     /// Returns true if a watch event has reported the deletion of a GitOpsCluster. Its absence from a list is no proof.
-    #[must_use]
     pub fn is_gitops_cluster_deleted(&self, object_ref: &ObjectRef) -> bool {
         self.deleted_gitops.contains(object_ref)
     }
 
     /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
-    #[must_use]
     pub fn allows_other_namespaces(&self) -> bool {
         self.allows_other_namespaces.0
     }
 
     /// Returns an ApplicationSet.
-    #[must_use]
     pub fn application_set(&self, object_ref: &ObjectRef) -> Option<&ApplicationSet> {
         self.application_sets.get(object_ref)
     }
@@ -431,13 +405,11 @@ impl Cache {
     }
 
     /// Returns the reports of ApplicationSets, if the hub serves their kind.
-    #[must_use]
     pub fn reports(&self) -> Option<&Store<ExistingReport>> {
         self.are_reports_served.then_some(&self.reports)
     }
 
     /// Returns the next time at which the health of a work, or the certainty of a selection, changes by time alone.
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let health_deadline = self.works.next_health_deadline();
         health_deadline.into_iter().chain(self.next_settled()).min()
@@ -446,7 +418,6 @@ impl Cache {
     /// Returns the share that the work for an object counts against: the share of its namespace and, within it, of the managed
     /// cluster that the object is about. A CertificateSigningRequest counts against the user who created it, as the API server
     /// records it.
-    #[must_use]
     pub fn flow(&self, kind: Kind, object_ref: &ObjectRef) -> FlowKey {
         let by_cluster = |cluster: Arc<str>| FlowKey {
             namespace: Arc::clone(&object_ref.namespace),
@@ -476,7 +447,6 @@ impl Cache {
 
     /// Returns the GitOpsClusters that select a managed cluster, have registered it, have a decision for it, or have installed or
     /// revoke its agent.
-    #[must_use]
     pub fn gitops_of(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let owners = self.secrets_of(cluster).filter_map(|(_, secret)| secret.owner());
         let owners = owners.filter_map(ObjectRef::parse);

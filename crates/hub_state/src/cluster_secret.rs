@@ -129,7 +129,6 @@ impl ClusterSecret {
     }
 
     /// Returns the clusters that a Secret of this name belongs to, may belong to, or conflicts with.
-    #[must_use]
     pub fn concerns<'s>(&'s self, name: &'s str) -> BTreeSet<&'s str> {
         let mut all: BTreeSet<_> = SecretManager::clusters(name, self.server()).collect();
         all.extend([&*self.cluster]);
@@ -138,13 +137,11 @@ impl ClusterSecret {
     }
 
     /// Returns the owning GitOpsCluster as `NAMESPACE/NAME`, if the controller manages the Secret.
-    #[must_use]
     pub fn owner(&self) -> Option<&str> {
         Some(&*self.owner_annotation).filter(|owner| self.is_ours() && !owner.is_empty())
     }
 
     /// Returns the cluster's name in Argo CD.
-    #[must_use]
     pub fn cluster(&self) -> &str {
         &self.cluster
     }
@@ -154,45 +151,38 @@ impl ClusterSecret {
     }
 
     /// Returns the renewal time of Argo CD's client certificate, if the Secret has one.
-    #[must_use]
     pub fn renews_at(&self) -> Option<Timestamp> {
         Some(self.certificate()?.renews_at())
     }
 
     /// Returns true if Argo CD authenticates with a client certificate.
-    #[must_use]
     pub fn has_credential(&self) -> bool {
         self.credential.is_some()
     }
 
     /// Returns true if the signing CA has issued Argo CD's client certificate.
-    #[must_use]
     pub fn is_issued_by(&self, ca: &TlsSecret) -> bool {
         let pair = self.certificate().zip(ca.certificates.first());
         pair.is_some_and(|(certificate, signer)| certificate.is_issued_by(signer))
     }
 
     /// Returns true if the Secret trusts exactly these CAs.
-    #[must_use]
     pub fn trusts(&self, ca: &TlsSecret) -> bool {
         let credential = self.credential.as_ref();
         credential.is_some_and(|it| it.authorities == hash_authorities(ca))
     }
 
     /// Returns the server in the form in which Argo CD compares servers.
-    #[must_use]
     pub fn server(&self) -> &str {
         self.server.trim_end_matches('/')
     }
 
     /// Returns true if Argo CD reaches the hub itself by the Secret.
-    #[must_use]
     pub fn is_in_cluster(&self) -> bool {
         self.server() == manager::HUB_SERVER
     }
 
     /// Returns true if the Secret is that of a cluster with argocd-agent.
-    #[must_use]
     pub fn is_of_agent(&self) -> bool {
         self.labels.get(AGENT_NAME).is_some()
     }
@@ -203,7 +193,6 @@ impl ClusterSecret {
 
     /// Returns true if the Secret of this name is that of a cluster, and not that of another cluster for which a manager uses the
     /// same name: the label, the content or the server tell which.
-    #[must_use]
     pub fn is_of_cluster(&self, name: &str, cluster: &str) -> bool {
         let by_server = SecretManager::clusters("", self.server());
         let named: BTreeSet<_> = by_server
@@ -215,7 +204,6 @@ impl ClusterSecret {
 
     /// Returns true if the Secret of a cluster belongs to this manager or is handed over to it. The Secret of an agent never becomes
     /// that of the hub, nor the other way round.
-    #[must_use]
     pub fn is_managed_by(&self, manager: SecretManager<'_>, cluster: &str) -> bool {
         let is_of_other_kind = match manager {
             SecretManager::Hub { .. } => self.is_of_agent(),
@@ -233,7 +221,6 @@ impl ClusterSecret {
     }
 
     /// Returns true if the Secret is as the peer integration writes it and has no label of another manager.
-    #[must_use]
     pub fn is_from_peer_integration(&self, cluster: &str, manager: SecretManager<'_>) -> bool {
         let is_as_written = match manager {
             SecretManager::Controller | SecretManager::GitOps { .. } => {

@@ -20,7 +20,6 @@ pub const SHARED: &str = "ManifestWorkSharedObjectWarning";
 pub const INFO: &str = ocm::pull_model::INFO;
 
 /// Returns true if the condition type is one of ours.
-#[must_use]
 pub fn is_own_type(kind: &str) -> bool {
     [
         APPLY_ERROR,
@@ -36,7 +35,6 @@ pub fn is_own_type(kind: &str) -> bool {
 }
 
 /// Returns the message for a cluster that the hub does not hear from, or `None` for a reachable one.
-#[must_use]
 pub fn unreachable(availability: Availability) -> Option<&'static str> {
     match availability {
         Availability::Available => None,

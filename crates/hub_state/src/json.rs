@@ -139,7 +139,6 @@ impl<V: Json> Serialize for Written<'_, V> {
 }
 
 /// Returns the JSON of a value.
-#[must_use]
 pub fn to_string(value: &impl Json) -> String {
     serde_json::to_string(&Written::whole(value)).expect("JSON is written as JSON")
 }

@@ -51,7 +51,6 @@ pub struct Watch {
 
 impl Watch {
     /// Watches a kind, and maps its changes to the objects to reconcile.
-    #[must_use]
     pub const fn new(kind: Kind, map: Mapper) -> Self {
         Self {
             kind,
@@ -61,7 +60,6 @@ impl Watch {
     }
 
     /// Watches the kind only with settings for which `is_needed` returns true.
-    #[must_use]
     pub const fn only_if(self, is_needed: fn(&Settings) -> bool) -> Self {
         Self { is_needed, ..self }
     }
@@ -83,7 +81,6 @@ pub fn mappers<'c>(controllers: impl IntoIterator<Item = &'c Controller>) -> Map
 }
 
 /// Requests no reconciliation without a change.
-#[must_use]
 pub fn no_requeue(_: &Cache, _: &ObjectRef, _: &Context) -> Option<Timestamp> {
     None
 }

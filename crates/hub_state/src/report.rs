@@ -98,14 +98,12 @@ impl ExistingReport {
     }
 
     /// Returns true if Kubernetes deletes the report with the owner of this UID.
-    #[must_use]
     pub fn is_owned_by(&self, uid: &str) -> bool {
         self.owners.iter().any(|owner| owner["uid"] == uid)
     }
 }
 
 /// Returns the fingerprint of a report's label, annotation and statuses.
-#[must_use]
 pub fn fingerprint(hosting: Option<&str>, cut: Option<&str>, statuses: &Statuses<'_>) -> Fingerprint {
     let mut hasher = Hasher(Sha256::new());
     serde_json::to_writer(&mut hasher, &(hosting, cut, statuses)).expect("texts and lists of them are JSON");

@@ -17,13 +17,11 @@ use serde_json::Value;
 pub const NOW: &str = "2026-06-01T12:00:00Z";
 
 /// Returns that time.
-#[must_use]
 pub fn now() -> Timestamp {
     NOW.parse().expect("a time")
 }
 
 /// Returns the context of a reconciliation at this time, by a replica that has been the leader for long.
-#[must_use]
 pub fn context(now: Timestamp, settings: &Settings) -> Context<'_> {
     Context {
         now,
@@ -34,7 +32,6 @@ pub fn context(now: Timestamp, settings: &Settings) -> Context<'_> {
 }
 
 /// Returns the reference to an object from `NAMESPACE/NAME`, or from `NAME` alone.
-#[must_use]
 pub fn at(text: &str) -> ObjectRef {
     ObjectRef::parse(text).unwrap_or_else(|| ObjectRef::new("", text))
 }
@@ -44,7 +41,6 @@ fn change(kind: Kind, update: Update<ObjectRef, &str>) -> Change {
 }
 
 /// Returns the change that an object was created or changed.
-#[must_use]
 pub fn stored(kind: Kind, object: &Value) -> Change {
     let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
     let object_ref = ObjectRef::new(text("namespace"), text("name"));
@@ -52,13 +48,11 @@ pub fn stored(kind: Kind, object: &Value) -> Change {
 }
 
 /// Returns the change that an object was deleted.
-#[must_use]
 pub fn deleted(kind: Kind, object: &str) -> Change {
     change(kind, Update::Deleted(at(object)))
 }
 
 /// Returns the change that these are all objects of a kind.
-#[must_use]
 pub fn listed(kind: Kind, all: &[&str]) -> Change {
     change(kind, Update::Listed(all.iter().map(|object| at(object)).collect()))
 }
@@ -84,21 +78,18 @@ pub const BROKEN: AgentReport<'_> = AgentReport("True", "False", "no image", "20
 pub const REFUSED: AgentReport<'_> = AgentReport("False", "True", "forbidden", "2026-06-01T11:00:00Z");
 
 /// Returns the change for a work with these tracking marks and this report.
-#[must_use]
 pub fn work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
     let work = read_work(object_ref, marks, report);
     Change::objects(Kind::Works, Update::from_option(object_ref.clone(), work))
 }
 
 /// Returns the change for a work of an Application, from its namespace and name, with this report.
-#[must_use]
 pub fn work_of(application: &str, object: &str, report: &AgentReport<'_>) -> Change {
     let object_ref = at(object);
     work(&object_ref, &tracked(application, &object_ref), report)
 }
 
 /// Reads that work.
-#[must_use]
 pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Option<Work> {
     let ObjectRef { namespace, name } = object_ref;
     let AgentReport(applied, healthy, message, since) = report;
@@ -120,7 +111,6 @@ pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) 
 }
 
 /// Returns the tracking mark of an Application on a work.
-#[must_use]
 pub fn tracked(application: &str, object_ref: &ObjectRef) -> String {
     format!(
         r#""annotations":{{"argocd.argoproj.io/tracking-id":"{application}:work.open-cluster-management.io/ManifestWork:{object_ref}"}}"#
@@ -128,19 +118,16 @@ pub fn tracked(application: &str, object_ref: &ObjectRef) -> String {
 }
 
 /// Returns the mark of OCM on a work of a ManifestWorkReplicaSet.
-#[must_use]
 pub fn of_set(set: &str) -> String {
     format!(r#""labels":{{"work.open-cluster-management.io/manifestworkreplicaset":"{set}"}}"#)
 }
 
 /// Returns the change for a ManifestWorkReplicaSet of an Application.
-#[must_use]
 pub fn set(object_ref: &ObjectRef, application: &str) -> Change {
     set_with(object_ref, application, r#""spec":{}"#)
 }
 
 /// Returns the change for a ManifestWorkReplicaSet with these fields besides its metadata.
-#[must_use]
 pub fn set_with(object_ref: &ObjectRef, application: &str, fields: &str) -> Change {
     let ObjectRef { namespace, name } = object_ref;
     let text = format!(
@@ -154,7 +141,6 @@ pub fn set_with(object_ref: &ObjectRef, application: &str, fields: &str) -> Chan
 }
 
 /// Returns the change for a ManagedCluster with this reachability.
-#[must_use]
 pub fn cluster(name: &str, availability: Availability) -> Change {
     let cluster = Cluster {
         uid: name.into(),
@@ -166,7 +152,6 @@ pub fn cluster(name: &str, availability: Availability) -> Change {
 }
 
 /// Returns the hold of a managed cluster.
-#[must_use]
 pub fn hold(name: &str, until: Option<&str>) -> Change {
     let hold = Hold {
         cluster: name.to_owned(),
@@ -177,14 +162,12 @@ pub fn hold(name: &str, until: Option<&str>) -> Change {
 }
 
 /// Returns the name that Argo CD gives to the first work of an Application.
-#[must_use]
 pub fn name_of(application: &str) -> String {
     let name: WorkName = application.parse().expect("an Application");
     name.to_string()
 }
 
 /// Returns the name of the ManifestWorkReplicaSet of an Application in the namespace `fleet`.
-#[must_use]
 pub fn set_of(application: &str) -> String {
     let name: WorkName = application.parse().expect("an Application");
     name.set_part("", "fleet", 60)

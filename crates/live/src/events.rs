@@ -42,7 +42,6 @@ pub struct Events {
 }
 
 /// Returns the Events of the objects in a tree, by the uid of their object.
-#[must_use]
 pub fn select(tree: &Tree, candidates: &[Value], truncated: bool) -> Events {
     let uids: HashSet<&str> = tree.nodes.iter().map(|node| &*node.uid).collect();
     let of_tree = candidates.iter().filter(|candidate| {

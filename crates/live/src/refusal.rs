@@ -44,7 +44,6 @@ impl HttpRefusal {
     }
 
     /// Returns the body of the response.
-    #[must_use]
     pub fn body(&self) -> String {
         json!({"error": self.line}).to_string()
     }

@@ -102,7 +102,6 @@ pub struct ObjectId {
 
 impl ObjectId {
     /// Returns the identity of an object; `None` if it has no kind or no name.
-    #[must_use]
     pub fn of(object: &Value) -> Option<Self> {
         let (api_version, metadata) = (object["apiVersion"].as_str().unwrap_or_default(), &object["metadata"]);
         let group = api_version.split_once('/').map_or("", |(group, _)| group);

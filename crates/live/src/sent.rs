@@ -25,7 +25,6 @@ pub struct ListedWorks(HashSet<ListedWork>);
 
 impl ListedWorks {
     /// Reads the list in the status of an Application.
-    #[must_use]
     pub fn from_application(application: &Value) -> Self {
         Self(listed_works(application).collect())
     }
@@ -39,7 +38,6 @@ impl ListedWorks {
     }
 
     /// Returns the names of the works for a managed cluster, sorted.
-    #[must_use]
     pub fn for_cluster(&self, cluster: &str) -> Vec<&str> {
         let of_cluster = |(kind, namespace, _): &&ListedWork| kind == KIND && namespace == cluster;
         let mut names: Vec<&str> = self.0.iter().filter(of_cluster).map(|work| &*work.2).collect();
@@ -48,7 +46,6 @@ impl ListedWorks {
     }
 
     /// Returns the namespaces and names of the ManifestWorkReplicaSets, sorted.
-    #[must_use]
     pub fn sets(&self) -> Vec<(&str, &str)> {
         let mut sets: Vec<_> = self
             .0
@@ -62,7 +59,6 @@ impl ListedWorks {
 
     /// Returns true if Argo CD has marked the work or set as the Application's. A list alone is no proof: two Applications that share
     /// a work both list it.
-    #[must_use]
     pub fn owns(&self, application: &ApplicationName, tracking: &Tracking, kind: &str, work: &Value) -> bool {
         let metadata = work["metadata"].to_string();
         let Ok(metadata) = yaml::json(&metadata) else {
@@ -123,7 +119,6 @@ pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, HttpRe
 }
 
 /// Returns the identities of the objects in works, sorted and without repetitions.
-#[must_use]
 pub fn objects(works: &[Value]) -> Vec<ObjectId> {
     let manifests = works
         .iter()

@@ -51,7 +51,6 @@ pub struct Service {
 
 impl Service {
     /// Creates a service whose streams of logs end after a time.
-    #[must_use]
     pub fn new(hub: Client, tunnel: Tunnel, stream_timeout: Duration) -> Self {
         Self {
             hub,

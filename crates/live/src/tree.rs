@@ -23,7 +23,6 @@ const CRON_JOBS: Resource = Resource::new("batch", "v1", "cronjobs", "CronJob");
 const SERVICES: Resource = Resource::new("", "v1", "services", "Service");
 
 /// Returns the kinds that an object of this kind may own, directly or not.
-#[must_use]
 pub fn kinds_below(kind: &GroupKind) -> &'static [Resource] {
     match (&*kind.group, &*kind.kind) {
         ("apps", "Deployment") => &[REPLICA_SETS, PODS],
@@ -48,7 +47,6 @@ pub fn kinds_below(kind: &GroupKind) -> &'static [Resource] {
 }
 
 /// Returns the selector that limits the objects below a workload: all of them have the labels of its Pods.
-#[must_use]
 pub fn selector(kind: &GroupKind, live: &Value) -> Option<String> {
     let is_workload = matches!(
         (&*kind.group, &*kind.kind),
@@ -111,7 +109,6 @@ pub struct Tree {
 
 impl Tree {
     /// Builds the tree below `root` from the objects of [`kinds_below`] in its namespace.
-    #[must_use]
     pub fn new(root: &Value, candidates: &[Value], truncated: bool) -> Self {
         let mut nodes: Vec<TreeNode> = node(root, None).into_iter().collect();
         let mut by_owner: HashMap<&str, Vec<&Value>> = HashMap::new();

@@ -20,7 +20,6 @@ use tokio::time::{Instant, timeout};
 pub const CLUSTER_ACCOUNT: &str = "argocd-ocm-cmp-live-clusters";
 
 /// Returns the name that a cluster has for this account in a namespace of the hub.
-#[must_use]
 pub fn cluster_user(namespace: &str) -> String {
     format!("cluster:hub:system:serviceaccount:{namespace}:{CLUSTER_ACCOUNT}")
 }
@@ -119,7 +118,6 @@ impl Tunnel {
     }
 
     /// Creates a tunnel from a client of the user-server at this URL, which sends the token of a user. Sends nothing yet.
-    #[must_use]
     pub fn of_user(url: Uri, client: Client) -> Self {
         Self {
             url,

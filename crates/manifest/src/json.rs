@@ -153,7 +153,6 @@ fn is_unreadable(char: char) -> bool {
 
 /// Returns JSON for a terminal, which displays it as it is: the same value, with [unprintable](is_unprintable) characters escaped. They can
 /// only be in strings.
-#[must_use]
 pub fn escape_unprintable(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for char in json.chars() {
@@ -217,7 +216,6 @@ pub(crate) fn format_like_go(float: impl ryu::Float, plain: Range<i32>, width: u
 
 /// Returns the number of bytes that OCM's admission webhook counts for one manifest whose JSON has `length` bytes in Go's
 /// encoding: `RawExtension.Size()` adds one byte and the length of the length.
-#[must_use]
 pub fn webhook_size(length: usize) -> usize {
     let varint = (usize::BITS - length.leading_zeros()).div_ceil(7).max(1) as usize;
     1 + varint + length
@@ -235,7 +233,6 @@ pub struct Passage {
 }
 
 /// Analyzes canonical JSON, or a piece of it, as Kubernetes will process it.
-#[must_use]
 pub fn passage(json: &str) -> Passage {
     let bytes = json.as_bytes();
     let mut length = bytes.len() + 5 * memchr::memchr3_iter(b'<', b'>', b'&', bytes).count();

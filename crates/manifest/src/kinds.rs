@@ -18,19 +18,16 @@ pub struct GroupKind {
 
 impl GroupKind {
     /// Returns true if the kind has this group and name.
-    #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         &*self.kind == kind && &*self.group == group
     }
 
     /// Returns the description of the kind if it is built into Kubernetes.
-    #[must_use]
     pub fn built_in(&self) -> Option<&'static BuiltIn> {
         built_in(&self.group, &self.kind)
     }
 
     /// Returns the description of the kind if it is a custom kind of a public operator.
-    #[must_use]
     pub fn known_custom(&self) -> Option<KnownCustom> {
         static GROUPS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| groups().collect());
         let (_, scope, plural) = kinds_of(GROUPS.get(&*self.group)?).find(|(kind, ..)| *kind == &*self.kind)?;
@@ -38,7 +35,6 @@ impl GroupKind {
     }
 
     /// Returns the resource names (plurals) that the kind may have, the most likely first; one if it is known.
-    #[must_use]
     pub fn plurals(&self) -> Vec<Cow<'static, str>> {
         let built_in = self.built_in().map(|known| known.plural.into());
         match built_in.or_else(|| self.known_custom().map(|known| known.plural)) {
@@ -49,7 +45,6 @@ impl GroupKind {
     }
 
     /// Returns the most likely plural of a custom kind: regular English, as CRD generators derive it.
-    #[must_use]
     pub fn guessed_plural(&self) -> String {
         let singular = self.kind.to_ascii_lowercase();
         match singular.as_bytes() {
@@ -130,7 +125,6 @@ const fn known(
 }
 
 /// Returns the description of a kind if it is built into Kubernetes.
-#[must_use]
 pub fn built_in(group: &str, kind: &str) -> Option<&'static BuiltIn> {
     let at = BUILT_IN
         .binary_search_by(|known| (known.kind, known.group).cmp(&(kind, group)))

@@ -25,7 +25,6 @@ impl Problems {
     }
 
     /// Returns the lines.
-    #[must_use]
     pub fn into_lines(self) -> Vec<String> {
         self.0
     }
@@ -71,7 +70,6 @@ impl From<String> for Problems {
 }
 
 /// Formats an I/O error in the style of the other messages: without its number, in lowercase.
-#[must_use]
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

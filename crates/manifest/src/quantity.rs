@@ -1,7 +1,6 @@
 //! The suffixes of Kubernetes' quantities, such as `500m` and `1Gi`.
 
 /// Returns the factor and the power of ten of a quantity's suffix; none for a text that is no suffix.
-#[must_use]
 pub fn suffix(text: &str) -> Option<(u128, i32)> {
     let (factor, exponent) = match text {
         "" => (1, 0),

@@ -7,13 +7,11 @@ use std::collections::HashSet;
 
 /// Returns true for characters that a terminal or a page does not display as themselves: control characters, line breaks, and
 /// those that change the direction of the following text.
-#[must_use]
 pub fn is_unprintable(char: char) -> bool {
     char.is_control() || matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Replaces unprintable characters, for a terminal: a name on the hub or in a file may contain any.
-#[must_use]
 pub fn printable(text: &str) -> String {
     text.replace(is_unprintable, "\u{fffd}")
 }
@@ -28,7 +26,6 @@ pub struct LineCounter<'a> {
 
 impl<'a> LineCounter<'a> {
     /// Creates a counter at the start of a text.
-    #[must_use]
     pub const fn new(text: &'a str) -> Self {
         Self { text, at: 0, line: 1 }
     }
@@ -49,7 +46,6 @@ impl<'a> LineCounter<'a> {
 }
 
 /// Returns the text in one line, with a blank for every unprintable character.
-#[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(is_unprintable) {
         text.replace(is_unprintable, " ").into()
@@ -59,7 +55,6 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 }
 
 /// Truncates a text to at most `max` bytes, including a mark if it was longer.
-#[must_use]
 pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return text.into();
@@ -70,7 +65,6 @@ pub fn shortened(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// Replaces the middle of a text by a mark if it has more than `max` bytes: both its start and its end are kept.
-#[must_use]
 pub fn without_middle(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return text.into();
@@ -84,7 +78,6 @@ pub fn without_middle(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// Removes repeated texts, and keeps the order.
-#[must_use]
 pub fn unique(mut texts: Vec<String>) -> Vec<String> {
     let mut known = HashSet::new();
     texts.retain(|text| known.insert(text.clone()));
@@ -92,7 +85,6 @@ pub fn unique(mut texts: Vec<String>) -> Vec<String> {
 }
 
 /// Formats a count of a noun with a regular plural: `1 work`, `2 works`.
-#[must_use]
 pub fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")

@@ -25,25 +25,21 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// Creates an owned string.
-    #[must_use]
     pub fn from_text(text: impl Into<String>) -> Self {
         Self::String(Cow::Owned(text.into()))
     }
 
     /// Creates an integer; a count beyond `i64` saturates.
-    #[must_use]
     pub fn from_count(count: impl TryInto<i64>) -> Self {
         Self::Int(count.try_into().unwrap_or(i64::MAX))
     }
 
     /// Creates a mapping of these fields.
-    #[must_use]
     pub fn map(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
         Self::Map(Map::from_fields(fields))
     }
 
     /// Returns the string, if the value is one.
-    #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -52,7 +48,6 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the mapping, if the value is one.
-    #[must_use]
     pub fn as_map(&self) -> Option<&Map<'a>> {
         match self {
             Self::Map(map) => Some(map),
@@ -61,7 +56,6 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the mutable mapping, if the value is one.
-    #[must_use]
     pub fn as_map_mut(&mut self) -> Option<&mut Map<'a>> {
         match self {
             Self::Map(map) => Some(map),
@@ -70,7 +64,6 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the items of a list; none for any other value.
-    #[must_use]
     pub fn items(&self) -> &[Self] {
         match self {
             Self::List(items) => items,
@@ -79,7 +72,6 @@ impl<'a> Value<'a> {
     }
 
     /// Returns true for an empty list or mapping.
-    #[must_use]
     pub fn is_empty_collection(&self) -> bool {
         match self {
             Self::List(items) => items.is_empty(),
@@ -89,7 +81,6 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the type of the value, for messages.
-    #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -110,7 +101,6 @@ pub struct Map<'a> {
 
 impl<'a> Map<'a> {
     /// Creates a mapping of entries in source order; of two entries with the same key the later wins.
-    #[must_use]
     pub fn from_entries(mut entries: Vec<(Cow<'a, str>, Value<'a>)>) -> Self {
         let in_order = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !in_order {
@@ -128,20 +118,17 @@ impl<'a> Map<'a> {
     }
 
     /// Creates a mapping of these fields, in any order.
-    #[must_use]
     pub fn from_fields(fields: impl IntoIterator<Item = (&'static str, Value<'a>)>) -> Self {
         let entries = fields.into_iter().map(|(key, value)| (Cow::Borrowed(key), value));
         Self::from_entries(entries.collect())
     }
 
     /// Returns the value of `key`.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.position(key).ok().map(|at| &self.entries[at].1)
     }
 
     /// Returns the value at the end of a path of keys.
-    #[must_use]
     pub fn at(&self, path: &[&str]) -> Option<&Value<'a>> {
         let (last, parents) = path.split_last()?;
         let parent = parents.iter().try_fold(self, |map, key| map.get(key)?.as_map());
@@ -187,19 +174,16 @@ impl<'a> Map<'a> {
     }
 
     /// Returns the entries in key order.
-    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value<'a>)> {
         self.entries.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
     /// Returns the number of entries.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns true if there are no entries.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

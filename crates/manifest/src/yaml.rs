@@ -93,7 +93,6 @@ impl Fault {
 /// rest is read as YAML. Null documents are skipped. The iterator ends after an error.
 ///
 /// Reading recurses with the depth of a document: run it with [`STACK`] bytes of stack.
-#[must_use]
 pub fn documents(text: &str) -> Documents<'_> {
     let first = text.char_indices().find(|(_, character)| !character.is_whitespace());
     let source = match first {
@@ -109,7 +108,6 @@ pub fn documents(text: &str) -> Documents<'_> {
 
 /// Returns the first repeated key in a mapping of the text. Kubernetes uses the last value; a reader of files that must be
 /// unambiguous refuses both. [`documents`] must have read the text without an error.
-#[must_use]
 pub fn repeated_key(text: &str) -> Option<YamlError> {
     let mut lines = LineCounter::new(text);
     let mut chunks = Chunks::new(text, 0);

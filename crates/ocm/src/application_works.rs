@@ -63,7 +63,6 @@ pub struct ApplicationWorks {
 impl ApplicationWorks {
     /// Selects the works of this Application in all namespaces; `tracking` is Argo CD's tracking method, `listed` are the works
     /// in the Application's resource list, and `sets` are the namespaces and names of its ManifestWorkReplicaSets.
-    #[must_use]
     pub fn new(
         application: &ApplicationName,
         tracking: &Tracking,
@@ -82,7 +81,6 @@ impl ApplicationWorks {
     }
 
     /// Returns true if the work of this kind with this metadata is shown.
-    #[must_use]
     pub fn has(&self, kind: &str, metadata: &Map<'_>) -> bool {
         let labels = metadata.get("labels").and_then(Value::as_map);
         match labels.and_then(|labels| labels.get(OF_REPLICA_SET)?.as_str()) {

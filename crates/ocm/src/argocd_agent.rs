@@ -85,7 +85,6 @@ const USER: [&str; 2] = [
 ];
 
 /// Returns the groups that the agent of a cluster may have, as in OCM (`agent.DefaultGroups`).
-#[must_use]
 pub fn groups(cluster: &str) -> [String; 3] {
     [
         format!("system:open-cluster-management:cluster:{cluster}:addon:{ADDON}"),
@@ -96,7 +95,6 @@ pub fn groups(cluster: &str) -> [String; 3] {
 
 /// Returns the name of an AddOnTemplate of a GitOpsCluster. A template is never edited, because OCM would roll out the change to
 /// all clusters at once: other content has another name. Two GitOpsClusters may share the prefix: the annotation names the owner.
-#[must_use]
 pub fn template(ObjectRef { namespace, name }: &ObjectRef, content_hash: &str) -> String {
     with_hash(format!("{ADDON}-{namespace}-{name}"), "-", content_hash, NAME_MAX)
 }
@@ -113,7 +111,6 @@ pub enum AddonPlacement {
 impl AddonPlacement {
     /// Returns the name of the Placement of a GitOpsCluster, in its namespace. OCM copies the name into a label, which allows 63
     /// characters.
-    #[must_use]
     pub fn name(self, gitops_cluster: &str) -> String {
         let suffix = match self {
             Self::All => "-argocd-agent",
@@ -127,13 +124,11 @@ impl AddonPlacement {
     }
 
     /// Returns the name of a PlacementDecision of the Placement, numbered from 1.
-    #[must_use]
     pub fn decision(self, gitops_cluster: &str, number: usize) -> String {
         format!("{}-decision-{number}", self.name(gitops_cluster))
     }
 
     /// Returns the number of a PlacementDecision of the Placement, or `None` for another name.
-    #[must_use]
     pub fn decision_number(self, gitops_cluster: &str, decision: &str) -> Option<usize> {
         let rest = decision.strip_prefix(&self.name(gitops_cluster))?;
         let number = rest.strip_prefix("-decision-")?.parse().ok()?;
@@ -142,14 +137,12 @@ impl AddonPlacement {
 }
 
 /// Returns the name of the AddOnDeploymentConfig of a GitOpsCluster, in its namespace.
-#[must_use]
 pub fn deployment_config(gitops_cluster: &str) -> String {
     AddonPlacement::All.name(gitops_cluster)
 }
 
 /// Returns the name of the ManifestWork with the ArgoCD resource for an operator, as in argocd-pull-integration
 /// (`getArgoCDCRManifestWorkName`).
-#[must_use]
 pub fn argocd_work(namespace: &str, name: &str) -> String {
     let mut work = format!("argocd-agent-cr-{namespace}-{name}");
     if work.len() > LABEL_MAX {
@@ -161,19 +154,16 @@ pub fn argocd_work(namespace: &str, name: &str) -> String {
 }
 
 /// Returns the name of the Secret that lists the certificates of a cluster's agent.
-#[must_use]
 pub fn issued(cluster: &str) -> String {
     format!("{ISSUED}{cluster}")
 }
 
 /// Returns the cluster whose certificates the Secret of this name lists, or `None` for another Secret.
-#[must_use]
 pub fn cluster_of_issued(name: &str) -> Option<&str> {
     name.strip_prefix(ISSUED).filter(|cluster| !cluster.is_empty())
 }
 
 /// Returns the user name of a cluster's agent: the common name of its certificate.
-#[must_use]
 pub fn user(cluster: &str) -> String {
     let [before, after] = USER;
     format!("{before}{cluster}{after}")
@@ -201,7 +191,6 @@ pub fn check_agent(cluster: &str, argocd: &str) -> Result<(), String> {
 }
 
 /// Returns the first digits of a text's SHA-256.
-#[must_use]
 pub fn hash(text: &str) -> String {
     primitives::hash::hash([text], HASH_DIGITS)
 }

@@ -49,7 +49,6 @@ fn nanoseconds_of(unit: &str) -> Option<u128> {
 }
 
 /// Formats a duration so that [`parse`] reads it, in the largest unit that needs no fraction.
-#[must_use]
 pub fn format(duration: Duration) -> String {
     match duration.as_secs() {
         seconds if seconds > 0 && seconds.is_multiple_of(3600) => format!("{}h", seconds / 3600),

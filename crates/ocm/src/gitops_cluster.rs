@@ -39,7 +39,6 @@ pub struct Field<T>(Option<T>);
 
 impl<T> Field<T> {
     /// Returns the value, if any.
-    #[must_use]
     pub fn into_option(self) -> Option<T> {
         self.0
     }
@@ -118,7 +117,6 @@ pub enum AskedAgent<'s> {
 
 impl GitOpsClusterSpec {
     /// Returns the settings of argocd-agent, if the GitOpsCluster requests it.
-    #[must_use]
     pub fn asked_agent(&self) -> Option<AskedAgent<'_>> {
         if let Some(agent) = self.agent_addon.as_ref() {
             return Some(AskedAgent::Pull(agent));
@@ -134,7 +132,6 @@ impl GitOpsClusterSpec {
 
 impl AskedAgent<'_> {
     /// Returns the mode of the agent, unvalidated.
-    #[must_use]
     pub fn mode(&self) -> Option<&str> {
         match self {
             Self::Pull(agent) => agent.mode.as_deref(),

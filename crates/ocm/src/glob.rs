@@ -62,7 +62,6 @@ impl Glob {
     }
 
     /// Returns true if the pattern matches all of `text`.
-    #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         let mut now = Threads::new(self.program.len());
         let mut next = Threads::new(self.program.len());

@@ -63,7 +63,6 @@ impl HealthStatus {
     ];
 
     /// Returns the name for users.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Degraded => "Degraded",
@@ -77,7 +76,6 @@ impl HealthStatus {
     }
 
     /// Returns the name in the health checks of argocd_cm.yaml.
-    #[must_use]
     pub fn in_argo_cd(self) -> &'static str {
         match self {
             Self::Degraded | Self::Missing => "Degraded",
@@ -119,7 +117,6 @@ pub struct ObjectStatus {
 
 impl ObjectStatus {
     /// Returns the name as in the health checks: `Deployment shop/web`.
-    #[must_use]
     pub fn short_name(&self) -> String {
         match (self.kind.as_str(), self.namespace.as_str(), self.name.as_str()) {
             ("", _, _) | (_, _, "") => self.placeholder.clone(),
@@ -129,7 +126,6 @@ impl ObjectStatus {
     }
 
     /// Returns the name with its API group: `Deployment.apps shop/web`.
-    #[must_use]
     pub fn full_name(&self) -> String {
         let name = self.short_name();
         match (self.group.as_str(), name.strip_prefix(&self.kind)) {
@@ -162,7 +158,6 @@ pub struct WorkStatus {
 
 impl WorkStatus {
     /// Creates the health of a work as a whole, without objects.
-    #[must_use]
     pub fn whole(kind: &'static str, namespace: &str, name: &str, health: HealthStatus, message: String) -> Self {
         Self {
             kind,
@@ -177,13 +172,11 @@ impl WorkStatus {
     }
 
     /// Returns the managed cluster, or `None` for a ManifestWorkReplicaSet.
-    #[must_use]
     pub fn cluster(&self) -> Option<&str> {
         (self.kind == works::KIND).then_some(&*self.namespace)
     }
 
     /// Returns the reason for the health, with a few objects, in the text of the health checks.
-    #[must_use]
     pub fn summary(&self) -> String {
         if !self.message.is_empty() {
             return self.message.clone();
@@ -199,7 +192,6 @@ impl WorkStatus {
 
     /// Returns the first of the selected objects with their messages and the number of further ones, or `None` if there are none.
     /// The messages together have at most `max` bytes; longer ones lose their middle, because the cause is often at the end.
-    #[must_use]
     pub fn listed(
         &self,
         name: impl Fn(&ObjectStatus) -> String,
@@ -231,7 +223,6 @@ pub struct Clock {
 
 impl Clock {
     /// Creates a clock at this time.
-    #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self {
             now,
@@ -240,7 +231,6 @@ impl Clock {
     }
 
     /// Returns the first time at which the same evaluation has another result, or `None` if time changes nothing.
-    #[must_use]
     pub fn next_change(&self) -> Option<Timestamp> {
         self.next.get()
     }
@@ -362,7 +352,6 @@ pub struct HealthReport {
 
 impl HealthReport {
     /// Builds a report; `silent` are the clusters that the hub does not hear from.
-    #[must_use]
     pub fn new(
         application: &str,
         mut works: Vec<WorkStatus>,
@@ -388,7 +377,6 @@ impl HealthReport {
     }
 
     /// Returns the worst health of the works, or `Unknown` if there are none. While Argo CD syncs, it is at most `Progressing`.
-    #[must_use]
     pub fn health(&self) -> HealthStatus {
         let worst = self.works.iter().map(|work| work.health).min();
         match worst.unwrap_or(HealthStatus::Unknown) {
@@ -398,7 +386,6 @@ impl HealthReport {
     }
 
     /// Returns the number of clusters, and of those on which all works are healthy.
-    #[must_use]
     pub fn clusters(&self) -> (usize, usize) {
         let all: BTreeSet<_> = self.works.iter().filter_map(WorkStatus::cluster).collect();
         let unhealthy = self.works.iter().filter(|work| work.health != HealthStatus::Healthy);
@@ -407,7 +394,6 @@ impl HealthReport {
     }
 
     /// Returns the number of objects with this health.
-    #[must_use]
     pub fn objects(&self, health: HealthStatus) -> usize {
         let objects = self.works.iter().flat_map(|work| &work.objects);
         objects.filter(|object| object.health == health).count()

@@ -28,7 +28,6 @@ pub struct Hold {
 
 impl Hold {
     /// Reads the hold in a namespace, if there is one. As for the policy, any value of the label is a hold, and only one has an end.
-    #[must_use]
     pub fn from_namespace(namespace: &Value) -> Option<Self> {
         let metadata = &namespace["metadata"];
         let has_end = metadata["labels"].get(LABEL)? == UNTIL_TIME;
@@ -41,7 +40,6 @@ impl Hold {
     }
 
     /// Returns the merge patch of the namespace that begins the hold, or replaces another one.
-    #[must_use]
     pub fn patch(&self) -> Value {
         // Each value has its own binding of the policy.
         let value = self.until.as_ref().map_or("until-released", |_| UNTIL_TIME);
@@ -49,31 +47,26 @@ impl Hold {
     }
 
     /// Returns the merge patch of the namespace that ends a hold.
-    #[must_use]
     pub fn release() -> Value {
         json!({"metadata": {"labels": {LABEL: null}, "annotations": {UNTIL: null, REASON: null}}})
     }
 
     /// Returns the time at which the hold ends by itself.
-    #[must_use]
     pub fn end(&self) -> Option<Timestamp> {
         self.until.as_ref()?.parse().ok()
     }
 
     /// Returns true if the hold has ended by itself.
-    #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.end().is_some_and(|end| end <= now)
     }
 
     /// Describes the hold: `managed cluster eu1 is on hold until 2026-12-01T06:00:00Z: storage migration`.
-    #[must_use]
     pub fn describe(&self) -> String {
         format!("managed cluster {} is {}", self.cluster, self.state())
     }
 
     /// Describes the state of the cluster: `on hold until 2026-12-01T06:00:00Z: storage migration`.
-    #[must_use]
     pub fn state(&self) -> String {
         let until = self
             .until

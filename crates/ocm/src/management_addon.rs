@@ -5,7 +5,6 @@ use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 
 /// Returns true if a ClusterManagementAddOn installs the add-on for a GitOpsCluster, with any AddOnTemplate.
-#[must_use]
 pub fn is_named(gitops_cluster: &ObjectRef, existing: &Value) -> bool {
     [AddonPlacement::All, AddonPlacement::Next]
         .into_iter()
@@ -13,7 +12,6 @@ pub fn is_named(gitops_cluster: &ObjectRef, existing: &Value) -> bool {
 }
 
 /// Returns the install strategy entry of a Placement of a GitOpsCluster.
-#[must_use]
 pub fn strategy_at<'v>(gitops: &ObjectRef, placement: AddonPlacement, existing: &'v Value) -> Option<&'v Value> {
     let name = placement.name(&gitops.name);
     let placements = existing.pointer("/spec/installStrategy/placements")?.as_array()?;

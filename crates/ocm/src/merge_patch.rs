@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 /// Returns the merge patch from one value to the other. Lists are replaced. `None` if they are equal.
-#[must_use]
 pub fn between(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         return (before != after).then(|| after.clone());

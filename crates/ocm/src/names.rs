@@ -63,7 +63,6 @@ pub fn namespace(name: &str) -> Result<String, InvalidName> {
 
 /// Returns the value of [`works::APPLICATION_LABEL`](crate::work::APPLICATION_LABEL) for an Application that Argo CD calls
 /// `application`: this name, or its start and a hash if it is longer than a label value may be.
-#[must_use]
 pub fn application_label(application: &str) -> String {
     if application.len() <= LABEL_MAX {
         return application.to_owned();
@@ -73,7 +72,6 @@ pub fn application_label(application: &str) -> String {
 }
 
 /// Returns true if `name` is a DNS label (RFC 1123).
-#[must_use]
 pub fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && is_dns_part(name)
 }

@@ -48,7 +48,6 @@ pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkre
 impl Ownership {
     /// Identifies the works called `name`, and their parts, on a hub: those in the namespaces of `clusters` and of `works`, which
     /// would be generated, and all with tracking marks of Argo CD.
-    #[must_use]
     pub fn on_hub<'w, 'a: 'w>(
         name: &WorkName,
         clusters: &[ClusterName],
@@ -72,7 +71,6 @@ impl Ownership {
     }
 
     /// Identifies works by name in any namespace, as needed for a file, which may contain works for any cluster.
-    #[must_use]
     pub fn in_file(self) -> Self {
         Self {
             in_any_namespace: true,
@@ -81,19 +79,16 @@ impl Ownership {
     }
 
     /// Returns the namespaces in which works of this kind are identified by name.
-    #[must_use]
     pub fn namespaces(&self, kind: &str) -> &[String] {
         if kind == self.kind { &self.namespaces } else { &[] }
     }
 
     /// Returns true if the work of this kind with this metadata belongs to the Application and is not being deleted.
-    #[must_use]
     pub fn owns(&self, kind: &str, metadata: &Map<'_>) -> bool {
         metadata.get("deletionTimestamp").is_none() && self.has(kind, metadata)
     }
 
     /// Returns true if the work of this kind with this metadata belongs to the Application, even if it is being deleted.
-    #[must_use]
     pub fn has(&self, kind: &str, metadata: &Map<'_>) -> bool {
         let of = |field: &str, key: &str| metadata.get(field)?.as_map()?.get(key)?.as_str();
         if of("labels", OF_REPLICA_SET).is_some() {

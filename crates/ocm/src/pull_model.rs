@@ -130,13 +130,11 @@ pub const INFO: &str = "ManifestWorkInfo";
 pub const OWN_CONDITIONS: [&str; 2] = ["ManifestWork", "ManagedCluster"];
 
 /// Returns true if a finalizer is one of Argo CD's.
-#[must_use]
 pub fn is_argo_cds(finalizer: &str) -> bool {
     CASCADE.contains(&finalizer) || is_for_deletion_hooks(finalizer)
 }
 
 /// Returns true if Argo CD runs hooks before it removes the finalizer.
-#[must_use]
 pub fn is_for_deletion_hooks(finalizer: &str) -> bool {
     let is_it = |name: &&str| matches!(finalizer.strip_prefix(name), Some("" | "/cleanup"));
     DELETION_HOOKS.iter().any(is_it)

@@ -76,7 +76,6 @@ pub enum Owner<'a> {
 
 impl Tracking {
     /// Reads the tracking method from the `data` of [`CONFIG_MAP`].
-    #[must_use]
     pub fn configured<'a>(data: impl Fn(&str) -> Option<&'a str>) -> Self {
         let text = |key| data(key).filter(|text| !text.is_empty());
         Self {
@@ -91,7 +90,6 @@ impl Tracking {
     }
 
     /// Returns the tracking method if [`CONFIG_MAP`] cannot be read: every possible mark of an Argo CD counts.
-    #[must_use]
     pub fn unknown() -> Self {
         Self {
             method: Method::Unknown,
@@ -101,13 +99,11 @@ impl Tracking {
     }
 
     /// Returns the key of the label with which Argo CD may track.
-    #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
     /// Returns the owner of the object with these marks.
-    #[must_use]
     pub fn owner<'a>(&self, marks: &TrackingMarks<'a>, identity: &ObjectIdentity<'_>) -> Owner<'a> {
         let label = marks.label.filter(|label| !label.is_empty());
         match (self.method, self.by_annotation(marks, identity)) {
@@ -118,7 +114,6 @@ impl Tracking {
     }
 
     /// Returns the owning Application, if it is one of this Argo CD.
-    #[must_use]
     pub fn application<'a>(&self, marks: &TrackingMarks<'a>, identity: &ObjectIdentity<'_>) -> Option<&'a str> {
         match self.owner(marks, identity) {
             Owner::Application(name) => Some(name),

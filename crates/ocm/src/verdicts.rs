@@ -119,7 +119,6 @@ impl<'m> FeedbackValues<'m> {
     }
 
     /// Returns the text of a value; empty if there is none.
-    #[must_use]
     pub fn get_text(&self, name: &str) -> &'m str {
         match self.0.get(name) {
             Some(Reported::Text(text)) => text,
@@ -139,27 +138,23 @@ impl<'m> FeedbackValues<'m> {
     }
 
     /// Returns true if the value is true.
-    #[must_use]
     pub fn is_true(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Reported::Flag(true))
     }
 }
 
 /// Returns all kinds of the table.
-#[must_use]
 pub fn kinds() -> &'static [KindVerdicts] {
     &table::KINDS
 }
 
 /// Returns the verdicts on a kind in any version; `None` if the table does not have it.
-#[must_use]
 pub fn find(group: &str, kind: &str) -> Option<&'static KindVerdicts> {
     kinds().iter().find(|known| (known.group, known.kind) == (group, kind))
 }
 
 impl KindVerdicts {
     /// Evaluates the values of an object. A healthy object has no message.
-    #[must_use]
     pub fn evaluate(&self, values: &FeedbackValues<'_>) -> (HealthStatus, String) {
         let rule = self
             .rules

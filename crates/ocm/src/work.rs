@@ -83,7 +83,6 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the kind of the work.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.target {
             Target::Cluster(_) => KIND,
@@ -92,26 +91,22 @@ impl<'a> Work<'a> {
     }
 
     /// Returns the work's own annotation of this name.
-    #[must_use]
     pub fn annotation(&self, name: &str) -> Option<&str> {
         self.metadata()?.get("annotations")?.as_map()?.get(name)?.as_str()
     }
 
     /// Returns the sync wave of the work on the hub.
-    #[must_use]
     pub fn wave(&self) -> i32 {
         let wave = self.annotation("argocd.argoproj.io/sync-wave");
         wave.and_then(|wave| wave.parse().ok()).unwrap_or_default()
     }
 
     /// Returns the work's own `metadata`.
-    #[must_use]
     pub fn metadata(&self) -> Option<&Map<'a>> {
         self.fields.get("metadata")?.as_map()
     }
 
     /// Returns the `spec`.
-    #[must_use]
     pub fn spec(&self) -> Option<&Map<'a>> {
         self.fields.get("spec")?.as_map()
     }
@@ -125,7 +120,6 @@ impl<'a> Work<'a> {
     }
 
     /// Removes the objects from the work and returns them.
-    #[must_use]
     pub fn take_manifests(&mut self) -> Vec<Value<'a>> {
         let spec = self.fields.get_mut("spec").and_then(Value::as_map_mut);
         let for_agent = match self.target {
@@ -140,7 +134,6 @@ impl<'a> Work<'a> {
     }
 
     /// Returns true if an object stays on the cluster when it is removed from this work.
-    #[must_use]
     pub fn keeps(&self, key: &ObjectKey) -> bool {
         let Some(option) = self.for_agent().and_then(|spec| spec.get("deleteOption")?.as_map()) else {
             return false;
@@ -175,7 +168,6 @@ pub const TEMPLATE: &str = "manifestWorkTemplate";
 pub const WORKLOAD: &str = "workload";
 
 /// Returns the identity of an object; missing fields are empty.
-#[must_use]
 pub fn key(object: &Value<'_>) -> ObjectKey {
     let nothing = Map::default();
     let fields = object.as_map().unwrap_or(&nothing);

@@ -22,7 +22,6 @@ pub const TLS_KEY: &str = "tls.key";
 pub const NEXT_KEY: &str = "next.key";
 
 /// Returns the common name of a CA with this start of validity, in the format of argocd-pull-integration.
-#[must_use]
 pub fn authority_name(not_before: Timestamp) -> String {
     format!("argocd-agent-ca@{}", not_before.as_second())
 }

@@ -88,7 +88,6 @@ impl Certificate {
 
     /// Returns a PEM text of certificates without any private key, which may be published: if there is a key, only the
     /// certificates remain, or nothing if they cannot be read.
-    #[must_use]
     pub fn without_keys(pem: Vec<u8>) -> Vec<u8> {
         if memmem::find(&pem, b"PRIVATE KEY").is_none() {
             return pem;
@@ -130,7 +129,6 @@ impl Certificate {
 
     /// Returns true if that CA has signed it with the key of that certificate. Validity dates are ignored. If the names match,
     /// the signature is verified, which takes about 0.1 ms.
-    #[must_use]
     pub fn is_issued_by(&self, authority: &Self) -> bool {
         let (Ok(signed), Ok(theirs)) = (self.signed(), authority.signed()) else {
             return false;
@@ -145,13 +143,11 @@ impl Certificate {
     }
 
     /// Returns true if the certificate is for this key.
-    #[must_use]
     pub fn has_key(&self, key: &KeyId) -> bool {
         self.key == *key
     }
 
     /// Returns the renewal time: 80 % of the lifetime.
-    #[must_use]
     pub fn renews_at(&self) -> Timestamp {
         let life = self.not_after.duration_since(self.not_before).max(SignedDuration::ZERO);
         let after = SignedDuration::from_secs(life.as_secs().saturating_mul(4) / 5);
@@ -160,7 +156,6 @@ impl Certificate {
 
     /// Returns the time when a new certificate of its issuer should replace it. Returns `None` if it already lasts as long as the
     /// issuer's: a new one would expire no later. A certificate that is not valid yet is due: the clock was ahead when it was issued.
-    #[must_use]
     pub fn renewal(&self, issuer: &Self, now: Timestamp) -> Option<Timestamp> {
         if self.not_before > now {
             return Some(Timestamp::MIN);
@@ -169,7 +164,6 @@ impl Certificate {
     }
 
     /// Returns the SHA-256 of the certificate in DER, in hex.
-    #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }

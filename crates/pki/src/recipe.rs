@@ -17,7 +17,6 @@ use std::ops::Range;
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// Returns the validity of a certificate that is issued now.
-#[must_use]
 pub fn validity(now: Timestamp, lifetime: SignedDuration) -> Range<Timestamp> {
     before(now, CLOCK_SKEW)..after(now, lifetime)
 }
@@ -79,7 +78,6 @@ pub enum Recipe {
 
 impl Recipe {
     /// Returns the key under which a result is stored.
-    #[must_use]
     pub fn key<'r>(&'r self, made: &'r str) -> &'r str {
         match self {
             Self::Sign { key, .. } => key,
@@ -88,7 +86,6 @@ impl Recipe {
     }
 
     /// Returns the CA that the recipe needs. The result is valid only if the CA's Secret still has this resource version.
-    #[must_use]
     pub fn authority(&self) -> Option<&Authority> {
         match self {
             Self::Jwt | Self::Authority { .. } => None,

@@ -4,14 +4,12 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
 /// Returns a name of at most `max` bytes that ends in a mark and a hash.
-#[must_use]
 pub fn with_hash(mut name: String, mark: &str, hash: &str, max: usize) -> String {
     name.truncate(beginning(&name, max.saturating_sub(mark.len() + hash.len())).len());
     name + mark + hash
 }
 
 /// Returns the whole characters in the first `max` bytes of a name, without the separators at their end.
-#[must_use]
 pub fn beginning(name: &str, max: usize) -> &str {
     let mut ends = (0..=max.min(name.len())).rev();
     let first = ends.find_map(|end| name.get(..end)).unwrap_or_default();
@@ -19,7 +17,6 @@ pub fn beginning(name: &str, max: usize) -> &str {
 }
 
 /// Returns a name without the separators at its end, which Kubernetes does not allow there.
-#[must_use]
 pub fn without_separator(name: &str) -> &str {
     name.trim_end_matches(['.', '-'])
 }
@@ -34,7 +31,6 @@ pub fn hash<T: AsRef<str>>(texts: impl IntoIterator<Item = T>, digits: usize) ->
 }
 
 /// Formats bytes in hex.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

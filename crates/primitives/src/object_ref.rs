@@ -14,7 +14,6 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// Creates a reference.
-    #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -23,14 +22,12 @@ impl ObjectRef {
     }
 
     /// Parses `NAMESPACE/NAME`, as [`Display`](fmt::Display) writes a reference with a namespace.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('/')?;
         Some(Self::new(namespace, name))
     }
 
     /// Returns a reference that sorts before all objects of a namespace.
-    #[must_use]
     pub fn first_of(namespace: &Arc<str>) -> Self {
         Self {
             namespace: Arc::clone(namespace),

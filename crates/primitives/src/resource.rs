@@ -21,7 +21,6 @@ pub struct Resource {
 
 impl Resource {
     /// Describes a resource whose objects may be shown.
-    #[must_use]
     pub const fn new(group: &'static str, version: &'static str, plural: &'static str, kind: &'static str) -> Self {
         Self {
             group,
@@ -34,7 +33,6 @@ impl Resource {
     }
 
     /// Returns a subresource of the resource.
-    #[must_use]
     pub const fn subresource(&self, subresource: &'static str) -> Self {
         Self {
             subresource: Some(subresource),
@@ -43,7 +41,6 @@ impl Resource {
     }
 
     /// Returns the `apiVersion`.
-    #[must_use]
     pub fn api_version(&self) -> String {
         match self.group {
             "" => self.version.to_owned(),
@@ -52,7 +49,6 @@ impl Resource {
     }
 
     /// Returns the API path of the resource in the namespace of an object.
-    #[must_use]
     pub fn path(&self, object_ref: &ObjectRef) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         let (api_version, plural) = (self.api_version(), self.plural);

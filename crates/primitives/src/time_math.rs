@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// Returns the time that is `duration` after `time`, or the last (first) representable time.
-#[must_use]
 pub fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
     // An addition of seconds fails only by leaving the range; then it saturates.
     let limit = if duration.is_negative() {
@@ -24,7 +23,6 @@ pub fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
 }
 
 /// Returns the time that is `duration` before `time`, or the first (last) representable time.
-#[must_use]
 pub fn before(time: Timestamp, duration: SignedDuration) -> Timestamp {
     let limit = if duration.is_negative() {
         Timestamp::MAX
@@ -35,13 +33,11 @@ pub fn before(time: Timestamp, duration: SignedDuration) -> Timestamp {
 }
 
 /// Returns the duration from `now` to `then`; zero if that is past.
-#[must_use]
 pub fn until(then: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(then.duration_since(now)).unwrap_or_default()
 }
 
 /// Returns the instant that is `duration` after `instant`, or one that no process reaches.
-#[must_use]
 pub fn later(instant: Instant, duration: Duration) -> Instant {
     instant
         .checked_add(duration)

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 /// Formats a time like Kubernetes: in UTC, to the second.
-#[must_use]
 pub fn format_time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

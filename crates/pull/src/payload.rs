@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 const DIGITS: usize = 20;
 
 /// Returns the namespace of an Application on its managed cluster.
-#[must_use]
 pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'a str {
     let asked = application.cluster_namespace.as_deref();
     let namespace = asked.unwrap_or(&application.namespace);
@@ -25,7 +24,6 @@ pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'
 }
 
 /// Returns all objects of the work in dependency order. `project` is the hub's AppProject of the Application.
-#[must_use]
 pub fn manifests(
     application: &Application,
     settings: &Settings,
@@ -48,7 +46,6 @@ pub fn manifests(
 }
 
 /// Returns the Application for the managed cluster.
-#[must_use]
 pub fn application(application: &Application, settings: &Settings, requests: &Requests) -> Value {
     let mut base: Value = serde_json::from_str(&application.base).expect("it was written as JSON");
     let mut annotations = entries(base.get("annotations"));

@@ -29,7 +29,6 @@ const HARD: &str = "hard";
 
 /// Returns the requests for the work, and those that can be removed from the hub's Application. `pull_work` is its work on the
 /// present target cluster: requests for another cluster are ignored.
-#[must_use]
 pub fn requests(application: &Application, pull_work: Option<&PullWork>) -> (Requests, Forwarded) {
     let requested = &application.requests;
     let Some(pull_work) = pull_work else {

@@ -46,7 +46,6 @@ const UNKNOWN: &str = "Unknown";
 const RUNNING: &str = "Running";
 
 /// Returns the desired status of an Application with the status `current`.
-#[must_use]
 pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredStatus {
     if !inputs.is_ours {
         return MirroredStatus {
@@ -84,7 +83,6 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
 }
 
 /// Returns true if a work carries a request to compare the Application with Git.
-#[must_use]
 pub fn is_comparison_requested(pull_work: Option<&PullWork>) -> bool {
     pull_work.is_some_and(|it| it.refresh.is_some())
 }

@@ -19,7 +19,6 @@ use sha1::{Digest, Sha1};
 
 /// Returns the next state of an existing work if everything is to be released. Objects that were never applied have no owner
 /// reference.
-#[must_use]
 pub fn next_retention(settings: &Settings, pull_work: Option<&PullWork>) -> Retention {
     let now = pull_work.map_or(Retention::Released, |pull_work| pull_work.retention);
     let is_applied = pull_work.is_some_and(|pull_work| pull_work.applied == ApplyState::Succeeded);
@@ -41,7 +40,6 @@ pub struct Desired {
 impl Desired {
     /// Builds the work of this name that carries an Application to this cluster, with its AppProject on the hub if that is
     /// delivered.
-    #[must_use]
     pub fn build(
         application: &Application,
         (cluster, name): (&str, &str),
@@ -89,19 +87,16 @@ impl Desired {
     }
 
     /// Returns true if the stored work needs no write.
-    #[must_use]
     pub fn is_stored(&self, work: &PullWork) -> bool {
         work.fingerprint == fingerprint(&self.object) && work.feedback_mode.is_none_or(|stored| stored == self.feedback)
     }
 
     /// Returns the work to create.
-    #[must_use]
     pub fn object(&self) -> &Value {
         &self.object
     }
 
     /// Returns the merge patch of this resource version to the desired work; it leaves fields of others unchanged.
-    #[must_use]
     pub fn patch(&self, version: &str) -> Value {
         let mut spec = self.object["spec"].clone();
         match spec.get_mut("deleteOption") {

@@ -39,7 +39,6 @@ pub struct InvolvedObject {
 
 impl InvolvedObject {
     /// Creates the reference to an object of this UID.
-    #[must_use]
     pub fn new(resource: &'static Resource, object_ref: ObjectRef, uid: Box<str>) -> Self {
         Self {
             resource,
@@ -83,7 +82,6 @@ pub enum Verb {
 
 impl Verb {
     /// Returns the verb of the request.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Create(_) => "create",
@@ -95,19 +93,16 @@ impl Verb {
 
 impl Write {
     /// Creates an object.
-    #[must_use]
     pub fn create(resource: &'static Resource, object_ref: ObjectRef, object: Value) -> Self {
         Self::new(resource, object_ref, Verb::Create(object))
     }
 
     /// Patches an object.
-    #[must_use]
     pub fn patch(resource: &'static Resource, object_ref: ObjectRef, body: Value) -> Self {
         Self::new(resource, object_ref, Verb::Patch(body))
     }
 
     /// Deletes the object of this UID and resource version, unless another object exists.
-    #[must_use]
     pub fn delete(
         resource: &'static Resource,
         object_ref: ObjectRef,
@@ -132,7 +127,6 @@ impl Write {
     }
 
     /// Adds the data that this recipe generates.
-    #[must_use]
     pub fn with_recipe(self, recipe: Recipe) -> Self {
         Self {
             recipe: Some(recipe),
@@ -141,7 +135,6 @@ impl Write {
     }
 
     /// Returns the object to create, or the patch; none for a deletion.
-    #[must_use]
     pub fn body(&self) -> Option<&Value> {
         match &self.verb {
             Verb::Create(body) | Verb::Patch(body) => Some(body),
@@ -160,7 +153,6 @@ impl Write {
 
 impl Action {
     /// Creates the action with these writes and Events, which asks for no refresh.
-    #[must_use]
     pub fn new(involved_object: InvolvedObject, writes: Vec<Write>, events: impl IntoIterator<Item = Event>) -> Self {
         Self {
             involved_object,
@@ -214,7 +206,6 @@ pub struct Event {
 
 impl Event {
     /// Creates an Event of the type Warning.
-    #[must_use]
     pub fn warning(reason: &'static str, message: String) -> Self {
         Self {
             warning: true,
@@ -224,7 +215,6 @@ impl Event {
     }
 
     /// Creates an Event of the type Normal.
-    #[must_use]
     pub fn normal(reason: &'static str, message: String) -> Self {
         Self {
             warning: false,
@@ -235,7 +225,6 @@ impl Event {
 
     /// Returns one Event for changes of an object, the worst first: each Event costs the API server as much as the write that it
     /// reports. It has the reason of the worst change, and names the first few.
-    #[must_use]
     pub fn of_all(changes: Vec<Self>) -> Option<Self> {
         let more = changes.len().saturating_sub(MAX_NAMED_CHANGES);
         let mut changes = changes.into_iter();

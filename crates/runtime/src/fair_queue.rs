@@ -19,7 +19,6 @@ pub struct FlowKey {
 
 impl FlowKey {
     /// Returns the share of a namespace whose objects are not divided by clusters.
-    #[must_use]
     pub fn of_namespace(namespace: &Arc<str>) -> Self {
         Self {
             namespace: Arc::clone(namespace),
@@ -57,13 +56,11 @@ impl<T> Default for FairQueue<T> {
 
 impl<T> FairQueue<T> {
     /// Returns the number of items that wait.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns true if nothing waits.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

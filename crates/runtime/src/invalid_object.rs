@@ -9,13 +9,11 @@ pub struct InvalidObject(Box<str>);
 
 impl InvalidObject {
     /// Creates the error with this message.
-    #[must_use]
     pub fn new(message: &str) -> Self {
         Self(message.into())
     }
 
     /// Creates the error of a JSON parser, which may quote values of the object: not for Secrets.
-    #[must_use]
     pub fn json(error: &serde_json::Error) -> Self {
         Self(error.to_string().into())
     }

@@ -68,7 +68,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// Creates a candidate. No other process may have this identity, nor may this one after a restart.
-    #[must_use]
     pub fn new(identity: String) -> Self {
         Self {
             identity,
@@ -78,13 +77,11 @@ impl Candidate {
     }
 
     /// Returns the time until which we lead; none if we do not lead.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.renewed.map(|at| plus(at, RENEW_DEADLINE))
     }
 
     /// Returns true if we lead.
-    #[must_use]
     pub fn leads(&self, now: Instant) -> bool {
         self.deadline().is_some_and(|deadline| now < deadline)
     }
@@ -137,7 +134,6 @@ impl Candidate {
     }
 
     /// Returns the Lease that gives up leadership; none if it is not ours. Mirrors client-go's `ReleaseOnCancel`.
-    #[must_use]
     pub fn released(&self, found: &Lease, now: LeaseTime) -> Option<Lease> {
         let spec = found.spec.clone()?;
         let time = Some(MicroTime(now.wall_time));
@@ -194,7 +190,6 @@ fn holder(lease: &Lease) -> Option<&str> {
 }
 
 /// Returns the identity of a replica: its host name and a random part that changes at each restart.
-#[must_use]
 pub fn identity(host: &str, random: u64) -> String {
     format!("{host}_{random:016x}")
 }

@@ -38,13 +38,11 @@ pub struct Metadata {
 
 impl Metadata {
     /// Returns the value of the annotation.
-    #[must_use]
     pub fn annotation(&self, name: &str) -> Option<&str> {
         self.annotations.get(name).map(String::as_str)
     }
 
     /// Returns the value of the label.
-    #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.get(name).map(String::as_str)
     }

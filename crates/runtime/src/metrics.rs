@@ -59,7 +59,6 @@ impl Reason {
     ];
 
     /// Returns the value of the label `reason`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Conflict => "conflict",
@@ -75,7 +74,6 @@ impl Reason {
     }
 
     /// Returns the reason for an HTTP status.
-    #[must_use]
     pub fn of_code(code: u16) -> Self {
         match code {
             401 | 403 => Self::Forbidden,
@@ -89,7 +87,6 @@ impl Reason {
     }
 
     /// Returns the reason for an error of a request.
-    #[must_use]
     pub fn from_error(error: &Error) -> Self {
         match error {
             Error::Api(status) => Self::of_code(status.code),
@@ -267,7 +264,6 @@ impl Metrics {
     }
 
     /// Returns all metrics in the OpenMetrics text format.
-    #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string cannot fail");

@@ -53,7 +53,6 @@ impl Outbox {
     }
 
     /// Returns true if no Event waits.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.len() == 0
     }

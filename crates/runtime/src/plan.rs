@@ -60,7 +60,6 @@ impl Plan {
     }
 
     /// Returns the totals by kind.
-    #[must_use]
     pub fn totals(&self) -> BTreeMap<&'static str, Totals> {
         let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
         for (kind, read) in &self.read {

@@ -140,7 +140,6 @@ impl Outcome {
 
 impl Queue {
     /// Creates an empty workqueue with this minimum interval between two writes for the same object.
-    #[must_use]
     pub fn new(min_write_interval: Duration) -> Self {
         Self {
             min_write_interval,
@@ -185,13 +184,11 @@ impl Queue {
     }
 
     /// Returns the earliest due time.
-    #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.subqueues.iter().filter_map(Subqueue::next_due).min()
     }
 
     /// Returns the earliest due time that is in the future.
-    #[must_use]
     pub fn next_due_after(&self, now: Instant) -> Option<Instant> {
         static FIRST: LazyLock<ObjectRef> = LazyLock::new(|| ObjectRef::new("", ""));
         let from = (later(now, Duration::from_nanos(1)), FIRST.clone());
@@ -200,31 +197,26 @@ impl Queue {
     }
 
     /// Returns true if an object is due: with `slow`, one whose last write was slow, else one of the others.
-    #[must_use]
     pub fn is_due(&self, slow: bool, now: Instant) -> bool {
         self.subqueues[usize::from(slow)].next_due().is_some_and(|at| at <= now)
     }
 
     /// Returns the number of objects that the queue knows.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns true if the queue knows no object.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Returns the number of objects that have failed at least three times in a row and are retried.
-    #[must_use]
     pub fn failing(&self) -> usize {
         self.failing
     }
 
     /// Returns true if an object counts in [`Self::failing`].
-    #[must_use]
     pub fn is_failing(&self, object_ref: &ObjectRef) -> bool {
         self.entries
             .get(object_ref)

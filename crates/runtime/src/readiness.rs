@@ -11,7 +11,6 @@ pub struct Readiness<K> {
 
 impl<K: Ord> Readiness<K> {
     /// Waits for the caches of these kinds.
-    #[must_use]
     pub fn new(kinds: impl IntoIterator<Item = (K, &'static str)>) -> Self {
         Self {
             waiting: Mutex::new(kinds.into_iter().collect()),

@@ -54,7 +54,6 @@ struct Running {
 
 impl<K: Copy + Eq + Hash> Slots<K> {
     /// Divides `total` slots, at least one, among the groups. A quarter of the slots is reserved.
-    #[must_use]
     pub fn new(total: usize, groups: usize) -> Self {
         let total = total.max(1);
         let each = total.checked_div(groups.saturating_mul(4)).unwrap_or_default();
@@ -69,7 +68,6 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     }
 
     /// Returns true if a group may begin another write; `is_slow` is true if the object's last write was slow.
-    #[must_use]
     pub fn may_begin(&self, group: usize, is_slow: bool) -> bool {
         let Some(counts) = self.groups.get(group) else {
             return false;
@@ -84,14 +82,12 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     }
 
     /// Returns true if a group may begin another write without taking from the pool.
-    #[must_use]
     pub fn may_begin_reserved(&self, group: usize) -> bool {
         let counts = self.groups.get(group);
         self.may_begin(group, false) && counts.is_some_and(|counts| counts.running < self.reserved)
     }
 
     /// Returns true if a group may begin another write for an object of this namespace.
-    #[must_use]
     pub fn may_begin_for_namespace(&self, group: usize, namespace: &Arc<str>) -> bool {
         let group_limit = self.group_limit().saturating_mul(3).div_ceil(4);
         let running = self.groups.get(group).and_then(|group| group.tenants.get(namespace));
@@ -99,7 +95,6 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     }
 
     /// Returns true if a group may begin another write for an object of this share.
-    #[must_use]
     pub fn may_begin_for_flow(&self, group: usize, flow: &FlowKey) -> bool {
         // A namespace that is not divided by clusters has only the limit of namespaces.
         if flow.cluster == flow.namespace {
@@ -110,7 +105,6 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     }
 
     /// Returns true if another group has a write in progress.
-    #[must_use]
     pub fn are_others_busy(&self, group: usize) -> bool {
         self.running.len() > self.groups.get(group).map_or(0, |group| group.running)
     }
@@ -184,7 +178,6 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     }
 
     /// Returns the time at which the next write in progress becomes slow.
-    #[must_use]
     pub fn next_slow_at(&self, now: Instant) -> Option<Instant> {
         let times = self
             .running

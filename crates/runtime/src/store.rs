@@ -19,7 +19,6 @@ pub enum Update<K, V> {
 
 impl<K, V> Update<K, V> {
     /// Returns the update of one object: it was deleted if there is no value.
-    #[must_use]
     pub fn from_option(key: K, value: Option<V>) -> Self {
         match value {
             Some(value) => Self::Set(key, value),
@@ -28,7 +27,6 @@ impl<K, V> Update<K, V> {
     }
 
     /// Returns the key of the object, or none for a complete list.
-    #[must_use]
     pub fn key(&self) -> Option<&K> {
         match self {
             Self::Set(key, _) | Self::Deleted(key) => Some(key),
@@ -45,7 +43,6 @@ pub trait Indexed: PartialEq + Sized {
     type Indices: Debug + Default;
 
     /// Returns true if no reader sees a difference between two states of an object.
-    #[must_use]
     fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
         before == after
     }
@@ -89,7 +86,6 @@ impl<V: Indexed> Store<V> {
     }
 
     /// Returns true if there is no object.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
@@ -217,7 +213,6 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
     }
 
     /// Returns true if no object has a property.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -272,7 +267,6 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
 
 /// Returns a property as the key of an index: the object's name, without a copy, if it equals the property; otherwise a copy of
 /// the property.
-#[must_use]
 pub fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
     if *property == **name {
         Arc::clone(name)

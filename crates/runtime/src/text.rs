@@ -7,7 +7,6 @@ use std::borrow::Cow;
 pub const TEXT_MAX: usize = 512;
 
 /// Shortens a text to the limit for a condition, and replaces line breaks and other unprintable characters.
-#[must_use]
 pub fn bounded(text: String) -> String {
     let text = if text.contains(is_unprintable) {
         text.split(is_unprintable)

@@ -50,7 +50,6 @@ pub struct Writer {
 impl Writer {
     /// Creates a writer that uses this client, under the name `manager`, for the replica of this identity, which writes
     /// only while it `leads`.
-    #[must_use]
     pub fn new(
         client: Client,
         metrics: Metrics,
@@ -73,7 +72,6 @@ impl Writer {
     }
 
     /// Returns true if writes are only logged.
-    #[must_use]
     pub const fn is_dry_run(&self) -> bool {
         self.dry_run
     }

@@ -23,7 +23,6 @@ pub struct HealthCase {
 ///
 /// # Panics
 /// Panics if the file is malformed.
-#[must_use]
 pub fn health_cases(time: impl Fn(i64) -> String) -> Vec<HealthCase> {
     let mut text = include_str!("../../../tests/data/health/cases.json").to_owned();
     for seconds in [10, 20, 80] {

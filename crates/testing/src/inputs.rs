@@ -170,7 +170,6 @@ fn collect_paths(value: &Value, path: String, paths: &mut Vec<String>) {
 }
 
 /// Returns true if a text is one line that a terminal displays unchanged.
-#[must_use]
 pub fn is_plain_line(text: &str) -> bool {
     !text.contains(|char: char| {
         char.is_control() || matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -38,7 +38,6 @@ pub const SEEDS: &str = "TEST_SEEDS";
 ///
 /// # Panics
 /// Panics if the environment variable has another form.
-#[must_use]
 pub fn seeds(count: u64) -> Range<u64> {
     env::var(SEEDS).map_or(1..count + 1, |text| read_seeds(&text).expect("a seed, or FIRST..END"))
 }
@@ -54,7 +53,6 @@ fn read_seeds(text: &str) -> Option<Range<u64>> {
 /// Returns the configuration of a property that runs `cases` inputs by default.
 ///
 /// Failing inputs are printed and not stored in a file: they become unit tests.
-#[must_use]
 pub fn config(cases: u32) -> Config {
     let by_hand = Config {
         failure_persistence: None,

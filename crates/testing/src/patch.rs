@@ -22,7 +22,6 @@ pub fn merge(object: &mut Value, patch: &Value) {
 }
 
 /// Returns the merge patch that turns one value into another. No patch sets a value to null: [`merge`] removes it.
-#[must_use]
 pub fn create_patch(before: &Value, after: &Value) -> Value {
     let (Value::Object(before), Value::Object(after)) = (before, after) else {
         return after.clone();

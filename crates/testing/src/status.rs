@@ -1,7 +1,6 @@
 //! JSON of works with the status that OCM's agent reports.
 
 /// Returns a work of generation 2 with these objects in its spec, as JSON, and this status.
-#[must_use]
 pub fn work(cluster: &str, objects: &str, status: &str) -> String {
     format!(
         r#"{{"kind":"ManifestWork","metadata":{{"name":"shop","namespace":"{cluster}","generation":2}},"spec":{{"workload":{{"manifests":[{objects}]}}}},"status":{status}}}"#
@@ -9,7 +8,6 @@ pub fn work(cluster: &str, objects: &str, status: &str) -> String {
 }
 
 /// Returns a Deployment in the namespace `shop`.
-#[must_use]
 pub fn object(name: &str) -> String {
     format!(
         r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{name}","namespace":"shop"}},"spec":{{}}}}"#
@@ -17,7 +15,6 @@ pub fn object(name: &str) -> String {
 }
 
 /// Returns a condition since 11:00 on 2026-06-01.
-#[must_use]
 pub fn condition(kind: &str, status: &str, message: &str, generation: u32) -> String {
     format!(
         r#"{{"type":"{kind}","status":"{status}","message":"{message}","reason":"ConditionRuleEvaluated","lastTransitionTime":"2026-06-01T11:00:00Z","observedGeneration":{generation}}}"#
@@ -25,7 +22,6 @@ pub fn condition(kind: &str, status: &str, message: &str, generation: u32) -> St
 }
 
 /// Returns the status of a Deployment with these conditions.
-#[must_use]
 pub fn manifest(name: &str, conditions: &[String]) -> String {
     format!(
         r#"{{"resourceMeta":{{"group":"apps","kind":"Deployment","namespace":"shop","name":"{name}"}},"conditions":[{}]}}"#,
@@ -34,7 +30,6 @@ pub fn manifest(name: &str, conditions: &[String]) -> String {
 }
 
 /// Returns the status of a work: its condition Applied of this generation, and the status of its manifests.
-#[must_use]
 pub fn status(applied: &str, generation: u32, manifests: &[String]) -> String {
     format!(
         r#"{{"conditions":[{}],"resourceStatus":{{"manifests":[{}]}}}}"#,
@@ -44,14 +39,12 @@ pub fn status(applied: &str, generation: u32, manifests: &[String]) -> String {
 }
 
 /// Returns the status of a healthy Deployment.
-#[must_use]
 pub fn fine(name: &str) -> String {
     let conditions = ["Applied", "Available", "Healthy"].map(|kind| condition(kind, "True", "", 2));
     manifest(name, &conditions)
 }
 
 /// Returns the status of a Deployment that is applied, and not healthy.
-#[must_use]
 pub fn broken(name: &str) -> String {
     let conditions = [
         condition("Applied", "True", "", 2),

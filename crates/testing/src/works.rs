@@ -5,7 +5,6 @@ use proptest::prelude::{BoxedStrategy, Strategy, prop_oneof};
 use serde_json::{Value, json};
 
 /// Returns a ManifestWork as the plugin creates it, with the status of OCM's agent.
-#[must_use]
 pub fn work() -> Value {
     let condition = |kind: &str, status: &str| {
         json!({

@@ -21,7 +21,6 @@ pub const DEGRADED: &str = "ManifestWorkDegradedWarning";
 pub const APPLY_ERROR: &str = "ManifestWorkApplyError";
 
 /// Returns the messages of an Application's conditions of this type, in order.
-#[must_use]
 pub fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
     let conditions = application["status"]["conditions"].as_array().into_iter().flatten();
     let of_kind = conditions.filter(|condition| condition["type"] == kind);
@@ -29,13 +28,11 @@ pub fn messages<'a>(application: &'a Value, kind: &str) -> Vec<&'a str> {
 }
 
 /// Returns true if an Application has this health.
-#[must_use]
 pub fn has_health(application: &Value, status: &str) -> bool {
     application["status"]["health"]["status"] == status
 }
 
 /// Returns true if an Application is as in Git, on the hub and on the clusters.
-#[must_use]
 pub fn is_healthy(application: &Value) -> bool {
     crate::is_synced(application) && has_health(application, "Healthy")
 }

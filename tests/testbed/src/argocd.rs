@@ -71,7 +71,6 @@ pub struct Plugin {
 
 impl Plugin {
     /// Creates a plugin with its plugin.yaml in one folder and its programs in another.
-    #[must_use]
     pub fn new(config_dir: impl Into<PathBuf>, path: impl Into<PathBuf>) -> Self {
         Self {
             config_dir: config_dir.into(),
@@ -97,7 +96,6 @@ impl Default for ArgoCd {
 
 impl ArgoCd {
     /// Creates an Argo CD with one plugin.
-    #[must_use]
     pub fn with_plugin(plugin: Plugin) -> Self {
         Self {
             plugins: vec![plugin],
@@ -106,7 +104,6 @@ impl ArgoCd {
     }
 
     /// Adds `ApplicationSets` with the strategy `RollingSync`, which is ignored otherwise.
-    #[must_use]
     pub fn with_rolling_sync(mut self) -> Self {
         self.application_sets = true;
         let switch = "ARGOCD_APPLICATIONSET_CONTROLLER_ENABLE_PROGRESSIVE_SYNCS";

@@ -100,13 +100,11 @@ impl ClusterProxy {
     }
 
     /// Returns the URL of the user-server, `https://127.0.0.1:…`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Returns the file with the certificate authority of the user-server.
-    #[must_use]
     pub fn authority(&self) -> &Path {
         &self.authority
     }

@@ -114,19 +114,16 @@ impl CompleteHub {
     }
 
     /// Returns the managed clusters: `cluster1`, `cluster2`, …
-    #[must_use]
     pub fn managed_clusters(&self) -> &[ManagedCluster] {
         &self.clusters
     }
 
     /// Returns the address of Argo CD's pages and API, `http://127.0.0.1:…`.
-    #[must_use]
     pub fn ui(&self) -> &str {
         self.pages.url()
     }
 
     /// Returns false if there is only Argo CD's API, because no release of Argo CD is on the `PATH`.
-    #[must_use]
     pub fn has_pages(&self) -> bool {
         self.pages.exist()
     }

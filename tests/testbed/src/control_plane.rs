@@ -139,25 +139,21 @@ impl ControlPlane {
     }
 
     /// Returns the name of the cluster.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the URL of the API server, `https://127.0.0.1:…`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Returns a kubeconfig with all permissions.
-    #[must_use]
     pub fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
 
     /// Returns the folder with the log of every process of this testbed.
-    #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.bench.logs()
     }

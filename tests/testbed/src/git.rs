@@ -50,13 +50,11 @@ impl GitRepository {
     }
 
     /// Returns the URL for Argo CD, `file:///…`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("file://{}", self.folder.path().display())
     }
 
     /// Returns the folder with the files, to write what [`commit`](Self::commit) cannot, such as symbolic links.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -215,19 +215,16 @@ impl Hub {
     }
 
     /// Returns the address of Argo CD's repo-server, `127.0.0.1:…`, once Argo CD is started.
-    #[must_use]
     pub fn repo_server(&self) -> Option<&str> {
         self.argocd.get().map(|argocd| argocd.repo_server.as_str())
     }
 
     /// Returns the address of Argo CD's Redis, `127.0.0.1:…`, once Argo CD is started.
-    #[must_use]
     pub fn redis(&self) -> Option<&str> {
         self.argocd.get().map(|argocd| argocd.redis.as_str())
     }
 
     /// Returns the address of argocd-server, `127.0.0.1:…`, if it runs.
-    #[must_use]
     pub fn argocd_server(&self) -> Option<&str> {
         self.argocd.get()?.server.as_deref()
     }

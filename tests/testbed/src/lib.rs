@@ -111,7 +111,6 @@ pub use shared::{Borrowed, Shared};
 pub use transcript::Transcript;
 
 /// Returns the program under test: the path in `TESTBED_PROGRAM`, which must contain no link, or the one that cargo has built.
-#[must_use]
 pub fn program(built: &str) -> PathBuf {
     std::env::var_os("TESTBED_PROGRAM").map_or_else(|| built.into(), PathBuf::from)
 }

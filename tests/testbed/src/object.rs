@@ -19,7 +19,6 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// Names an object in a namespace.
-    #[must_use]
     pub fn namespaced(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
         Self {
             namespace: Some(namespace.to_owned()),
@@ -28,7 +27,6 @@ impl ObjectRef {
     }
 
     /// Names a cluster-scoped object.
-    #[must_use]
     pub fn cluster(api_version: &str, kind: &str, name: &str) -> Self {
         Self {
             api_version: api_version.to_owned(),
@@ -39,7 +37,6 @@ impl ObjectRef {
     }
 
     /// Returns the object with these fields, of which `metadata` has no name.
-    #[must_use]
     pub fn with(&self, fields: Value) -> Value {
         let mut object = json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": self.name}});
         if let Some(namespace) = &self.namespace {
@@ -61,7 +58,6 @@ impl ObjectRef {
     }
 
     /// Returns the identity of an object.
-    #[must_use]
     pub fn of(object: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Self {
@@ -77,21 +73,18 @@ impl ObjectRef {
 macro_rules! kinds {
     (@ $function:ident namespaced $api_version:literal $kind:literal) => {
         #[doc = concat!("Names a ", $kind, " in a namespace.")]
-        #[must_use]
         pub fn $function(namespace: &str, name: &str) -> Self {
             Self::namespaced($api_version, $kind, namespace, name)
         }
     };
     (@ $function:ident argocd $api_version:literal $kind:literal) => {
         #[doc = concat!("Names a ", $kind, " in Argo CD's own namespace.")]
-        #[must_use]
         pub fn $function(name: &str) -> Self {
             Self::namespaced($api_version, $kind, "argocd", name)
         }
     };
     (@ $function:ident cluster $api_version:literal $kind:literal) => {
         #[doc = concat!("Names a ", $kind, ".")]
-        #[must_use]
         pub fn $function(name: &str) -> Self {
             Self::cluster($api_version, $kind, name)
         }
@@ -136,7 +129,6 @@ impl fmt::Display for ObjectRef {
 }
 
 /// Returns a work as Argo CD applies it for an Application in its own namespace.
-#[must_use]
 pub fn tracked_work(application: &str, cluster: &str, name: &str, manifests: &[Value]) -> Value {
     let id = format!("{application}:work.open-cluster-management.io/ManifestWork:{cluster}/{name}");
     ObjectRef::manifest_work(cluster, name).with(json!({
@@ -146,7 +138,6 @@ pub fn tracked_work(application: &str, cluster: &str, name: &str, manifests: &[V
 }
 
 /// Returns a condition as a controller or an agent writes it, about this generation.
-#[must_use]
 pub fn new_condition(kind: &str, status: &str, message: &str, generation: &Value) -> Value {
     json!({
         "type": kind,
@@ -159,13 +150,11 @@ pub fn new_condition(kind: &str, status: &str, message: &str, generation: &Value
 }
 
 /// Returns true if an object has the condition of that type with status `True`.
-#[must_use]
 pub fn is_true(object: &Value, condition: &str) -> bool {
     self::condition(object, condition).is_some_and(|condition| condition["status"] == "True")
 }
 
 /// Returns the condition of that type in an object's status.
-#[must_use]
 pub fn condition<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
     object["status"]["conditions"]
         .as_array()?
@@ -174,7 +163,6 @@ pub fn condition<'a>(object: &'a Value, condition: &str) -> Option<&'a Value> {
 }
 
 /// Returns true if the work agent has applied every manifest in the current generation of the `ManifestWork`.
-#[must_use]
 pub fn is_applied(work: &Value) -> bool {
     condition(work, "Applied").is_some_and(|applied| {
         applied["status"] == "True" && applied["observedGeneration"] == work["metadata"]["generation"]
@@ -182,7 +170,6 @@ pub fn is_applied(work: &Value) -> bool {
 }
 
 /// Returns true if Argo CD has synced the Application and no further sync is pending.
-#[must_use]
 pub fn is_synced(application: &Value) -> bool {
     application["status"]["sync"]["status"] == "Synced" && application["operation"].is_null()
 }

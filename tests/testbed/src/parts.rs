@@ -320,7 +320,6 @@ impl Parts {
     ///
     /// # Panics
     /// Never: [`Parts::ensure`] has found every part.
-    #[must_use]
     pub fn program(&self, part: Part) -> &Path {
         let found = self.programs.iter().find(|(other, _)| *other == part);
         found
@@ -329,7 +328,6 @@ impl Parts {
     }
 
     /// Returns a folder with only kustomize and Helm, for a `PATH`.
-    #[must_use]
     pub fn tools(&self) -> &Path {
         &self.tools
     }
@@ -416,31 +414,26 @@ impl Parts {
     }
 
     /// Returns the folders with the sources of Argo CD, OCM's API and kwok, which contain manifests of every kind.
-    #[must_use]
     pub fn sources(&self) -> [PathBuf; 3] {
         [self.argocd.clone(), self.ocm_api.clone(), self.kwok.clone()]
     }
 
     /// Returns the folder with Argo CD's installation manifests.
-    #[must_use]
     pub fn argocd_manifests(&self) -> PathBuf {
         self.argocd.join("manifests")
     }
 
     /// Returns the folder with Argo CD's health checks of custom resources and the data of their tests, by group and kind.
-    #[must_use]
     pub fn argocd_health_checks(&self) -> PathBuf {
         self.argocd.join("resource_customizations")
     }
 
     /// Returns the folder with argocd-operator's templates of Redis' configuration, which its image has in `/var/lib/redis`.
-    #[must_use]
     pub fn argocd_operator_redis(&self) -> PathBuf {
         self.operator.join("build/redis")
     }
 
     /// Returns the folder with argocd-operator's CRDs.
-    #[must_use]
     pub fn argocd_operator_crds(&self) -> PathBuf {
         self.operator.join("config/crd/bases")
     }
@@ -538,7 +531,6 @@ fn kubernetes_module(cache: &Path) -> Result<GoModule> {
 const ARGOCD_VERSION: &str = "3.6";
 
 /// Returns the version of Argo CD, such as `3.6`: the default one, or the one in `TESTBED_ARGOCD`.
-#[must_use]
 pub fn argocd_version() -> String {
     env::var("TESTBED_ARGOCD").unwrap_or_else(|_| ARGOCD_VERSION.to_owned())
 }
@@ -576,7 +568,6 @@ fn build_checkout(variable: &str, name: &str, package: &str) -> Result<(PathBuf,
 }
 
 /// Returns the prerequisites that this machine lacks for a testbed, in one line.
-#[must_use]
 pub fn missing() -> Option<String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut missing: Vec<String> = ["go", "git", "redis-server", "setpriv"]

@@ -87,13 +87,11 @@ impl Process {
     }
 
     /// Returns the file with all output of the process.
-    #[must_use]
     pub fn log(&self) -> &Path {
         &self.log
     }
 
     /// Returns the id of the process.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.child.lock().unwrap_or_else(PoisonError::into_inner).id()
     }

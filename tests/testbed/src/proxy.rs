@@ -131,19 +131,16 @@ impl RecordedRequest {
     }
 
     /// Returns true for this verb and resource.
-    #[must_use]
     pub fn is(&self, verb: &str, resource: &str) -> bool {
         self.verb == verb && self.resource == resource
     }
 
     /// Returns true if a successful request writes.
-    #[must_use]
     pub fn is_write(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb)
     }
 
     /// Returns true if the API server sends all objects: for a list, or for a watch that begins with the initial objects.
-    #[must_use]
     pub fn is_initial_list(&self) -> bool {
         self.verb == "list" || (self.verb == "watch" && self.query.contains("sendInitialEvents=true"))
     }
@@ -191,7 +188,6 @@ impl Proxy {
     }
 
     /// Returns its URL, `http://127.0.0.1:…`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -229,13 +225,11 @@ impl Proxy {
     }
 
     /// Returns the requests so far, in order.
-    #[must_use]
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.state.requests.borrow().clone()
     }
 
     /// Returns the number of requests so far: `&proxy.requests()[mark..]` are the later ones.
-    #[must_use]
     pub fn mark(&self) -> usize {
         self.state.requests.borrow().len()
     }

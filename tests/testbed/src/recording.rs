@@ -22,7 +22,6 @@ pub struct Recording {
 
 impl Recording {
     /// Returns the states so far, of all objects in one sequence: first the existing ones, then each change.
-    #[must_use]
     pub fn states(&self) -> Vec<Value> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

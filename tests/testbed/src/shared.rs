@@ -31,7 +31,6 @@ struct Uses {
 
 impl<T: Send + Sync> Shared<T> {
     /// Creates it without a value.
-    #[must_use]
     pub const fn new() -> Self {
         Self::kept_for(KEPT)
     }

@@ -112,7 +112,6 @@ fn clusters_to_hand_over(gitops: GitOpsClusterRef<'_>) -> Vec<&str> {
 }
 
 /// Returns the GitOpsClusters that take over clusters of this one, but are currently not served.
-#[must_use]
 pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> {
     let next = gitops.decided_clusters().into_iter().filter_map(|cluster| {
         let assignment = assignment::for_cluster(gitops.cache, cluster);

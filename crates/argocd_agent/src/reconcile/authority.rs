@@ -93,7 +93,6 @@ fn is_renewed(signer: &Certificate) -> bool {
 
 /// Returns the certificate of a Secret if its owner has to renew it: that of a CA which is not ours, or one on the hub which that CA
 /// has not issued.
-#[must_use]
 pub fn renewed_by_its_owner<'t>(ca: Option<&TlsSecret>, secret: &'t TlsSecret) -> Option<&'t Certificate> {
     let certificate = secret.leaf()?;
     let is_ours = match ca {

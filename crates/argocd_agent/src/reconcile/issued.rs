@@ -94,7 +94,6 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 }
 
 /// Returns the clusters that a GitOpsCluster lists as revoked although another one runs the agent there.
-#[must_use]
 pub fn revoked_but_run_by_others(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
     let revoked = gitops.object.spec.agent.iter().flat_map(|desired| &desired.revoked);
     let all = revoked.filter_map(|cluster| {

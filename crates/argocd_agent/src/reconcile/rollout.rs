@@ -147,7 +147,6 @@ pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Con
 }
 
 /// Returns the time when a GitOpsCluster's rollout must be reconciled again without watch events.
-#[must_use]
 pub fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
     let gitops = GitOpsClusterRef::get(cache, object_ref)?;
     let desired = gitops.served_agent()?;

@@ -30,7 +30,6 @@ pub(super) fn template_name(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent
 }
 
 /// Returns the image of argocd-agent that a GitOpsCluster asks for.
-#[must_use]
 pub fn agent_image(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Box<str>> {
     given_agent_image(cache, desired, context).or_else(|| Images::shipped().agent)
 }
@@ -51,7 +50,6 @@ fn default_images(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) 
 }
 
 /// Returns the image of the principal of the hub.
-#[must_use]
 pub fn principal_image(cache: &Cache) -> Option<&str> {
     names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
         let deployment = cache.object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))?;

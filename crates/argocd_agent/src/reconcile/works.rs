@@ -168,7 +168,6 @@ fn has_text(work: &Value, text: &str) -> bool {
 }
 
 /// Returns true if the current CA issued all credentials by which Argo CD connects to a cluster.
-#[must_use]
 pub fn is_registered_by(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
     registered(cache, cluster).all(|secret| secret.is_issued_by(ca))
 }

@@ -31,7 +31,6 @@ pub enum Health {
 
 impl<'a> Agent<'a> {
     /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
-    #[must_use]
     pub fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
         let addon = addon.unwrap_or(&Value::Null);
         let mut references = addon["status"]["configReferences"].as_array().into_iter().flatten();

@@ -41,7 +41,6 @@ const DEFAULT_GROUP_CONCURRENCY: IntOrPercent = IntOrPercent::Percent(10);
 
 impl IntOrPercent {
     /// Returns the number of clusters that this is of the given total.
-    #[must_use]
     pub fn resolve(self, clusters: usize) -> usize {
         match self {
             Self::Number(number) => number,
@@ -64,7 +63,6 @@ impl IntOrPercent {
 impl Strategy {
     /// Parses a `rolloutStrategy`. `None` is [`Strategy::All`]. Replaces invalid values, which our CRD rejects, by the most
     /// careful ones: one cluster at a time, no failures.
-    #[must_use]
     pub fn from_json(strategy: Option<&Value>) -> Self {
         let Some(strategy) = strategy else {
             return Self::All;

@@ -143,7 +143,6 @@ impl KnownAnnotation {
     }
 
     /// Returns the warning about an object that has it.
-    #[must_use]
     pub fn warning(&self, object: &str) -> Option<String> {
         let Effect::None(why) = self.effect else {
             return None;

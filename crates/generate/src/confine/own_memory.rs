@@ -14,7 +14,6 @@ const NAME: &str = "argocd-ocm-cmp-";
 
 /// Runs `generate` in a second process, and returns its exit code. Returns `None` in that process, for other commands, and outside of
 /// Argo CD: the user of a terminal sees why a program ends.
-#[must_use]
 pub fn generate_in_second_process(
     arguments: impl IntoIterator<Item = OsString>,
     is_in_argo_cd: bool,

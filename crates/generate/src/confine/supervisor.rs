@@ -15,7 +15,6 @@ const CANNOT_START: u8 = 126;
 
 /// Runs a tool confined and returns its exit code, if the program was started as a supervisor; otherwise `None`. Must be called
 /// before any thread starts: only a single-threaded process can leave its user namespace.
-#[must_use]
 pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let (confinement, tool) = supervised(arguments)?;
     let result = confinement

@@ -53,7 +53,6 @@ fn set_rules_of_user(rules: Vec<CustomRule>) {
 }
 
 /// Returns the built-in rule of a kind.
-#[must_use]
 pub fn find_rule(group: &str, kind: &str) -> Option<&'static CustomRule> {
     let prepared = BUILT_IN.iter().find(|prepared| prepared.rule.matches(group, kind));
     prepared.map(|prepared| &prepared.rule)
@@ -127,7 +126,6 @@ pub struct CustomRule {
 
 impl CustomRule {
     /// Returns true if the rule is for this kind. `*Policy` matches kinds with this ending, and `*.example.com` subgroups.
-    #[must_use]
     pub fn matches(&self, group: &str, kind: &str) -> bool {
         let is_group = match self.group.strip_prefix('*') {
             Some(parent) => group.ends_with(parent) && group.len() > parent.len(),
@@ -146,7 +144,6 @@ impl CustomRule {
     }
 
     /// Returns the verdict that all objects have, whatever their status; `None` if the status decides.
-    #[must_use]
     pub fn constant(&self) -> Option<HealthStatus> {
         self.clauses.is_empty().then_some(self.otherwise)
     }

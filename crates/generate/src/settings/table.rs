@@ -85,7 +85,6 @@ impl Setting {
     }
 
     /// Returns the default if it is a literal value rather than a description.
-    #[must_use]
     pub fn default_value(&self) -> Option<&'static str> {
         self.default.strip_prefix('`')?.strip_suffix('`')
     }

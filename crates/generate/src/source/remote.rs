@@ -38,21 +38,18 @@ impl FromIterator<Remote> for Remotes {
 
 impl Remotes {
     /// Returns true if no address is allowed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns true if the administrator allows the address and it contains nothing that the server or Git could interpret as
     /// another address or as an option: `..`, escapes, or a reference that begins with `-`.
-    #[must_use]
     pub fn allow(&self, address: &str) -> bool {
         let query = address.split_once('?').map_or("", |(_, query)| query);
         is_plain_query(query) && self.allow_file(address)
     }
 
     /// Returns true if the administrator allows the address of a file, whose query may be a signature of any characters.
-    #[must_use]
     pub fn allow_file(&self, address: &str) -> bool {
         let address = normal(address);
         let path = address.split('?').next().unwrap_or_default();
@@ -71,7 +68,6 @@ impl Remotes {
     }
 
     /// Returns the message about an address that is not allowed.
-    #[must_use]
     pub fn refusal(address: &str) -> String {
         format!(
             "{address}: it would be fetched from the network: commit its content, or ask the administrator to allow it in \

@@ -314,7 +314,6 @@ impl ToolError {
 impl Tools {
     /// Returns the variables that tools need, always with a home directory: without one, helm would search for its plugins and
     /// settings in the chart. If `GOGC` is not set, tools collect garbage later than Go's default.
-    #[must_use]
     pub fn environment(env: &Env) -> Vec<(String, String)> {
         let given = env.iter().filter(|(name, _)| is_given_to_fetch(name));
         let mut env: Vec<_> = given.map(|(name, value)| (name.clone(), value.clone())).collect();

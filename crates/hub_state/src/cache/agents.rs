@@ -86,7 +86,6 @@ impl Cached for TlsSecret {
 
 impl Cache {
     /// Returns an object of argocd-agent or of its add-on.
-    #[must_use]
     pub fn object(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Object> {
         self.objects.get(&kind)?.get(object_ref)
     }
@@ -125,7 +124,6 @@ impl Cache {
     }
 
     /// Returns true if a decision that the controller wrote for a GitOpsCluster contains a managed cluster.
-    #[must_use]
     pub fn has_written_decision(&self, gitops: &ObjectRef, cluster: &str) -> bool {
         self.gitops_with_decision(cluster).any(|owner| owner == *gitops)
     }
@@ -137,7 +135,6 @@ impl Cache {
     }
 
     /// Returns a Secret with certificates of argocd-agent by its name.
-    #[must_use]
     pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {
         self.certificates.get(name)
     }

@@ -63,20 +63,17 @@ impl Cached for Work {
 
 impl Cache {
     /// Finds the objects that several works deliver to one managed cluster.
-    #[must_use]
     pub fn with_shared_objects(mut self) -> Self {
         self.works.shared_objects = Some(SharedObjects::default());
         self
     }
 
     /// Returns how Argo CD tracks the resources that it applied.
-    #[must_use]
     pub fn tracking(&self) -> &Tracking {
         &self.works.tracking
     }
 
     /// Returns a work or a ManifestWorkReplicaSet, if it may belong to an Application.
-    #[must_use]
     pub fn work(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Work> {
         self.works.get(kind, object_ref)
     }
@@ -97,7 +94,6 @@ impl Cache {
     }
 
     /// Returns the Applications with works for a managed cluster.
-    #[must_use]
     pub fn applications_on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let works = self.works.on(cluster);
         let owners = works.filter_map(|(object_ref, work)| self.works.owner(Kind::Works, object_ref, work));
@@ -106,7 +102,6 @@ impl Cache {
 
     /// Returns the objects of a work that works of other Applications deliver to the same cluster, with the first two of these
     /// Applications.
-    #[must_use]
     pub fn shared_objects(
         &self,
         object_ref: &ObjectRef,
@@ -141,7 +136,6 @@ impl Cache {
     }
 
     /// Returns the number of works of Applications with this health.
-    #[must_use]
     pub fn count(&self, health: HealthStatus) -> usize {
         self.works.counts_by_health[health as usize]
     }

@@ -154,8 +154,8 @@ impl Cached for Cluster {
         &mut cache.clusters
     }
 
-    /// Returns all that depends on managed clusters if this is the first one after an empty list: it proves the deletion of all
-    /// others.
+    /// Returns all that depends on managed clusters if this is the first one after an empty list, which proves the deletion of all
+    /// others, or the hub itself, so that no other cluster may be the hub.
     fn before_update(cache: &mut Cache, _: Kind, update: &Update<Arc<str>, Self>) -> Vec<ReconcileRequest> {
         let was_empty = cache.lists_no_cluster;
         cache.lists_no_cluster = match update {
@@ -163,7 +163,12 @@ impl Cached for Cluster {
             Update::Deleted(_) => was_empty,
             Update::Listed(all) => all.is_empty(),
         };
-        if cache.lists_no_cluster == was_empty {
+        let (is_hub, was_hub_known) = match update {
+            Update::Set(name, _) | Update::Deleted(name) => (cache.is_hub(name), cache.cluster(name).is_some()),
+            Update::Listed(_) => (cache.hub_cluster.is_some(), false),
+        };
+        let has_hub_changed = is_hub && was_hub_known != matches!(update, Update::Set(..));
+        if cache.lists_no_cluster == was_empty && !has_hub_changed {
             return Vec::new();
         }
         cache.assignments.forget_all();

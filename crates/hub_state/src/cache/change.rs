@@ -22,11 +22,9 @@ pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
     fn parse(kind: Kind, key: &Self::Key, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject>;
 
     /// Returns the objects of this kind.
-    #[must_use]
     fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self>;
 
     /// Records what an update says about the kind as a whole. Returns the objects to reconcile.
-    #[must_use]
     fn before_update(_: &mut Cache, _: Kind, _: &Update<Self::Key, Self>) -> Vec<ReconcileRequest> {
         Vec::new()
     }
@@ -37,7 +35,6 @@ pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
     }
 
     /// Returns the objects to reconcile for an object, as if it were new.
-    #[must_use]
     fn affected_by(cache: &Cache, kind: Kind, key: &Self::Key) -> Vec<ReconcileRequest> {
         cache.map(kind, &key.to_object_ref(&cache.argocd), None)
     }
@@ -109,7 +106,6 @@ impl fmt::Debug for Change {
 
 impl Change {
     /// Returns the update of objects of a kind.
-    #[must_use]
     pub fn objects<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
         Self::objects_at(kind, update, None)
     }
@@ -129,7 +125,6 @@ impl Change {
     }
 
     /// Returns the change of a setting, to the default without a value.
-    #[must_use]
     pub fn setting<S: Setting>(value: Option<S>) -> Self {
         Self {
             object: None,
@@ -180,7 +175,6 @@ impl Change {
     }
 
     /// Returns the change that a work exists and cannot be read, for this reason.
-    #[must_use]
     pub fn unreadable_work(object_ref: ObjectRef, why: Box<str>) -> Self {
         Self {
             object: Some(object_ref.clone()),
@@ -193,7 +187,6 @@ impl Change {
     }
 
     /// Returns the change that the API server refused or accepted the last write of this part of a controller for an object.
-    #[must_use]
     pub fn write_outcome(
         controller: &'static str,
         part: usize,
@@ -208,7 +201,6 @@ impl Change {
 
     /// Returns a change that panics.
     #[cfg(any(test, feature = "testing"))]
-    #[must_use]
     pub fn panicking() -> Self {
         Self {
             object: None,
@@ -217,7 +209,6 @@ impl Change {
     }
 
     /// Returns the changed object, or none for a complete list or a setting.
-    #[must_use]
     pub fn object(&self) -> Option<&ObjectRef> {
         self.object.as_ref()
     }
@@ -236,20 +227,17 @@ pub struct Changed<'c> {
 
 impl<'c> Changed<'c> {
     /// Returns the previous state of the object, if there was one and it is of this type.
-    #[must_use]
     pub fn before<V: 'static>(&self) -> Option<&'c V> {
         self.previous?.downcast_ref()
     }
 
     /// Returns true if the change affects the reachability of a managed cluster.
-    #[must_use]
     pub fn has_availability_changed(&self, cache: &Cache) -> bool {
         Availability::from_cluster(self.before()) != cache.availability(&self.object_ref.name)
     }
 }
 
 /// Maps a change of a work, or of Argo CD's resource tracking, to the Applications that owned works or own them now.
-#[must_use]
 pub fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let work = changed
         .before::<WorkBefore>()

@@ -76,7 +76,6 @@ impl Cached for PlacementDecision {
 
 impl Cache {
     /// Returns true if a Placement of this namespace selects this managed cluster.
-    #[must_use]
     pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
         let all = self.decisions.from(ObjectRef::first_of(namespace));
         let mut in_namespace = all.take_while(|(object_ref, _)| object_ref.namespace == *namespace);
@@ -94,20 +93,17 @@ impl Cache {
     }
 
     /// Returns a PlacementDecision.
-    #[must_use]
     pub fn decision(&self, object_ref: &ObjectRef) -> Option<&PlacementDecision> {
         self.decisions.get(object_ref)
     }
 
     /// Returns true if the decisions of a Placement contain a managed cluster.
-    #[must_use]
     pub fn is_selected_by(&self, placement: &ObjectRef, cluster: &str) -> bool {
         self.named_by(placement)
             .is_some_and(|named| named.contains_key(cluster))
     }
 
     /// Returns the clusters that a Placement selects.
-    #[must_use]
     pub fn selection(&self, placement: &ObjectRef) -> Selection {
         let Some(selected) = self.placements.get(placement).map(|it| it.selected) else {
             return Selection::NoPlacement;
@@ -121,7 +117,6 @@ impl Cache {
     }
 
     /// Returns true if a Placement and its decisions have not changed for a minute. A restart begins this time again.
-    #[must_use]
     pub fn is_settled(&self, placement: &ObjectRef) -> bool {
         !self.unsettled.contains_key(placement)
     }

@@ -135,7 +135,6 @@ impl WatchedKind {
 
 impl Kind {
     /// Returns how the kind is watched and read: the only table of kinds.
-    #[must_use]
     pub const fn watched(self) -> WatchedKind {
         use Selector::{Field, Label, Labelled, Named, NamespaceOfArgoCd, WithoutLabel};
         let object = objects::<Object>();
@@ -206,13 +205,11 @@ impl Kind {
     }
 
     /// Returns the API resource.
-    #[must_use]
     pub fn resource(self) -> &'static Resource {
         self.watched().resource
     }
 
     /// Returns the selectors of the watch, and its page size; `argocd` is the namespace of Argo CD.
-    #[must_use]
     pub fn watch_config(self, argocd: &str) -> Config {
         let WatchedKind { selector, page, .. } = self.watched();
         let all = Config::default().page_size(page);
@@ -242,7 +239,6 @@ impl Kind {
     }
 
     /// Returns the objects to reconcile for an object in the cache, as if it were new.
-    #[must_use]
     pub fn affected_by(self, cache: &Cache, object_ref: ObjectRef) -> Vec<ReconcileRequest> {
         (self.watched().cached.affected_by)(cache, self, object_ref)
     }

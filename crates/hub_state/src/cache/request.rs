@@ -31,31 +31,26 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for an Application whose state in Argo CD is up to date.
-    #[must_use]
     pub fn application(object_ref: ObjectRef) -> Self {
         Self::new(Kind::Applications, object_ref)
     }
 
     /// Returns the request for the Argo CD of the hub.
-    #[must_use]
     pub fn argocd(namespace: &Arc<str>) -> Self {
         Self::cluster_scoped(Kind::Namespace, namespace)
     }
 
     /// Returns the request for a CertificateSigningRequest.
-    #[must_use]
     pub fn request(object_ref: ObjectRef) -> Self {
         Self::new(Kind::Requests, object_ref)
     }
 
     /// Returns the request for a ManagedCluster.
-    #[must_use]
     pub fn cluster(name: &Arc<str>) -> Self {
         Self::cluster_scoped(Kind::Clusters, name)
     }
 
     /// Returns the request for a GitOpsCluster.
-    #[must_use]
     pub fn gitops(object_ref: ObjectRef) -> Self {
         Self::new(Kind::GitOpsClusters, object_ref)
     }
@@ -66,7 +61,6 @@ impl ReconcileRequest {
     }
 
     /// Returns the request for an ApplicationSet.
-    #[must_use]
     pub fn set(object_ref: ObjectRef) -> Self {
         Self::new(Kind::ApplicationSets, object_ref)
     }

@@ -70,7 +70,6 @@ impl Cache {
     }
 
     /// Returns a cluster Secret of Argo CD by its name.
-    #[must_use]
     pub fn secret(&self, name: &str) -> Option<&ClusterSecret> {
         self.secrets.get(name)
     }

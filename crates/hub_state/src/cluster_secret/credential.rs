@@ -58,7 +58,6 @@ impl Credential {
 }
 
 /// Returns the hash of all CAs of a Secret.
-#[must_use]
 pub fn hash_authorities(ca: &TlsSecret) -> [u8; 32] {
     Sha256::digest(ca.text.as_bytes()).into()
 }

@@ -77,14 +77,12 @@ impl<'k> SecretManager<'k> {
     }
 
     /// Returns the name of the Secret of this cluster.
-    #[must_use]
     pub fn name(self, cluster: &str) -> String {
         let [before, behind] = self.secret_format().name;
         format!("{before}{cluster}{behind}")
     }
 
     /// Returns the server in the Secret of this cluster.
-    #[must_use]
     pub fn server(self, cluster: &str) -> String {
         match self {
             Self::Agent { proxy, .. } => format!("{proxy}{AGENT}{cluster}"),
@@ -94,14 +92,12 @@ impl<'k> SecretManager<'k> {
     }
 
     /// Returns true if a server is that of this cluster, regardless of the cluster's name in the Secret.
-    #[must_use]
     pub fn is_server_of(self, server: &str, cluster: &str) -> bool {
         let is_its_agents = matches!(self, Self::Agent { .. }) && agent_of(server) == Some(cluster);
         is_its_agents || server == self.server(cluster)
     }
 
     /// Returns the owning GitOpsCluster.
-    #[must_use]
     pub fn owner(self) -> Option<&'k str> {
         match self {
             Self::Controller => None,
@@ -110,7 +106,6 @@ impl<'k> SecretManager<'k> {
     }
 
     /// Returns the former owner.
-    #[must_use]
     pub fn before(self) -> Option<&'k str> {
         match self {
             Self::Controller => None,
@@ -119,25 +114,21 @@ impl<'k> SecretManager<'k> {
     }
 
     /// Returns true if Argo CD needs a client certificate for the server.
-    #[must_use]
     pub fn has_agent(self) -> bool {
         matches!(self, Self::Agent { .. })
     }
 
     /// Returns true if Argo CD must skip the Applications of the cluster because another component reconciles them.
-    #[must_use]
     pub fn skips(self) -> bool {
         !matches!(self, Self::Hub { .. })
     }
 
     /// Returns the value of the label [`ACM`].
-    #[must_use]
     pub fn acm(self) -> Option<&'static str> {
         matches!(self, Self::GitOps { .. }).then_some("true")
     }
 
     /// Returns the labels by which users of the peer integration select clusters and argocd-agent finds its Secrets.
-    #[must_use]
     pub fn labels(self, cluster: &str) -> Vec<(&'static str, String)> {
         let name = (CLUSTER_NAME, cluster.to_owned());
         match self {
@@ -178,7 +169,6 @@ impl<'k> SecretManager<'k> {
 
 impl SecretKind {
     /// Returns the name of the Secret of this cluster.
-    #[must_use]
     pub fn secret_name(self, cluster: &str) -> String {
         let (owner, before) = ("", None);
         match self {

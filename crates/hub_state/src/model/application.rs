@@ -56,7 +56,6 @@ pub struct Condition {
 
 impl Application {
     /// Returns the managed cluster in the destination of an Application that an ApplicationSet generated.
-    #[must_use]
     pub fn cluster(&self) -> Option<&str> {
         let generated = self.generated.as_ref()?;
         match &self.pull {
@@ -66,20 +65,17 @@ impl Application {
     }
 
     /// Returns true if Argo CD runs hooks for its deletion.
-    #[must_use]
     pub fn runs_deletion_hooks(&self) -> bool {
         self.deleting && self.hook_finalizer.is_some()
     }
 
     /// Returns true if the Argo CD in this namespace reconciles the Application. In another namespace, the Application names its
     /// Argo CD after the first reconciliation.
-    #[must_use]
     pub fn is_of_argo_cd(&self, object_ref: &ObjectRef, argocd: &str) -> bool {
         *object_ref.namespace == *argocd || self.served_by.as_deref() == Some(argocd)
     }
 
     /// Returns the ApplicationSet that generated the Application, if it is on this hub.
-    #[must_use]
     pub fn set(&self, object_ref: &ObjectRef) -> Option<ObjectRef> {
         let generated = self.generated.as_ref()?;
         Some(ObjectRef {

@@ -20,13 +20,11 @@ pub struct Assignment {
 
 impl Assignment {
     /// Returns the first GitOpsCluster that registers the cluster with a Secret of this kind.
-    #[must_use]
     pub fn registrar(&self, secret_kind: SecretKind) -> Option<&ObjectRef> {
         self.registrars[secret_kind as usize].as_ref()
     }
 
     /// Returns the GitOpsCluster that runs argocd-agent on the cluster, if the controller serves it and it requests agents.
-    #[must_use]
     pub fn served_owner(&self) -> Option<&ObjectRef> {
         self.agent_owner.as_ref().filter(|_| self.is_served)
     }

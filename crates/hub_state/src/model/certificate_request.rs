@@ -51,13 +51,11 @@ pub struct Requester {
 
 impl CertificateRequest {
     /// Returns true if the request has a condition of this type.
-    #[must_use]
     pub fn has(&self, kind: &str) -> bool {
         self.status.conditions.iter().any(|condition| condition["type"] == kind)
     }
 
     /// Returns true if the request is neither signed, denied nor failed.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.status.certificate.is_none() && !self.has("Denied") && !self.has("Failed")
     }
@@ -67,7 +65,6 @@ impl Requester {
     /// Returns the managed cluster whose registration agent the requester is. OCM names that agent
     /// `system:open-cluster-management:CLUSTER:AGENT` and puts it in the group `system:open-cluster-management:CLUSTER`; clusters
     /// cannot choose either. Labels of the request do not count, because the requester sets them.
-    #[must_use]
     pub fn cluster(&self) -> Option<&str> {
         let (cluster, agent) = self.user.strip_prefix(SUBJECT)?.split_once(':')?;
         let is_agent = !cluster.is_empty() && !agent.is_empty() && !agent.contains(':');

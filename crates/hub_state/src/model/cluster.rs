@@ -36,7 +36,6 @@ impl Availability {
     pub const ALL: [Self; 3] = [Self::Available, Self::Unknown, Self::Unavailable];
 
     /// Returns the reachability of a managed cluster. A cluster that does not exist has not joined, which does not count as silent.
-    #[must_use]
     pub fn from_cluster(cluster: Option<&Cluster>) -> Self {
         cluster.map_or(Self::Available, |cluster| cluster.availability)
     }
@@ -45,7 +44,6 @@ impl Availability {
 impl Cluster {
     /// Returns true if a managed cluster of this name is marked as the hub itself. Its agent can write the label, so the mark
     /// proves nothing.
-    #[must_use]
     pub fn has_hub_mark(&self, name: &str) -> bool {
         name == ACM_HUB || self.labels.get(ACM_HUB) == Some("true")
     }

@@ -19,7 +19,6 @@ pub enum Mode {
 
 impl Mode {
     /// Returns the name of the mode in argocd-agent (`--agent-mode`).
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Managed => "managed",
@@ -57,14 +56,12 @@ pub struct DesiredAgent {
 
 impl DesiredAgent {
     /// Returns true if an operator, our own or another one, runs Argo CD and the agent.
-    #[must_use]
     pub fn is_operated(&self) -> bool {
         self.operator || self.argocd_manifests.is_some()
     }
 
     /// Returns true if the add-on installs Argo CD, directly or by our operator. We do not maintain the Argo CD of another
     /// operator.
-    #[must_use]
     pub fn brings_argocd(&self) -> bool {
         self.operator || self.argocd_manifests.is_none()
     }

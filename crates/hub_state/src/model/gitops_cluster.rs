@@ -70,7 +70,6 @@ struct Object {
 
 impl GitOpsCluster {
     /// Returns the Placement of the GitOpsCluster, which is in the same namespace.
-    #[must_use]
     pub fn placement(&self, object_ref: &ObjectRef) -> ObjectRef {
         ObjectRef {
             namespace: Arc::clone(&object_ref.namespace),
@@ -103,7 +102,6 @@ impl GitOpsCluster {
     }
 
     /// Returns the fields that decide about managed clusters.
-    #[must_use]
     pub fn inputs(&self) -> (&Spec, bool, &[String]) {
         (&self.spec, self.deleting, &self.finalizers)
     }
@@ -111,7 +109,6 @@ impl GitOpsCluster {
 
 impl Spec {
     /// Returns true if argocd-agent is requested or may be: invalid settings are no reason to remove anything.
-    #[must_use]
     pub fn may_have_agent(&self) -> bool {
         self.agent.is_some() || self.is_agent_invalid
     }

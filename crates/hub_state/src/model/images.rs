@@ -37,7 +37,6 @@ fn version(image: &str) -> Option<&str> {
 }
 
 /// Returns true if two images have the same version, and `None` if their names do not show it.
-#[must_use]
 pub fn have_same_version(one: &str, other: &str) -> Option<bool> {
     if one == other {
         return Some(true);
@@ -48,7 +47,6 @@ pub fn have_same_version(one: &str, other: &str) -> Option<bool> {
 impl Images {
     /// Returns the releases that we test with, and the Redis of Argo CD's own manifests of that release. Contains no image of
     /// this program, because its registry is only known to the administrator.
-    #[must_use]
     pub fn shipped() -> Self {
         Self {
             agent: Some(shipped::AGENT.into()),
@@ -60,7 +58,6 @@ impl Images {
     }
 
     /// Returns these images, with the given defaults where none is set. An empty string counts as not set.
-    #[must_use]
     pub fn or(&self, defaults: &Self) -> Self {
         let configured = |image: &Option<Box<str>>| image.clone().filter(|image| !image.is_empty());
         let either = |image, default| configured(image).or_else(|| configured(default));

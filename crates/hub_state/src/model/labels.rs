@@ -6,7 +6,6 @@ pub struct Labels(Box<str>);
 
 impl Labels {
     /// Stores labels that are sorted by key.
-    #[must_use]
     pub fn from_sorted<K: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut all = String::new();
         for (key, value) in labels {
@@ -23,7 +22,6 @@ impl Labels {
     }
 
     /// Returns the value of a label.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find(|(other, _)| *other == key).map(|(_, value)| value)
     }

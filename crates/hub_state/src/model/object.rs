@@ -76,7 +76,6 @@ impl Object {
     }
 
     /// Returns true if nothing that is read differs. Heartbeats and the status of others change the resource version alone.
-    #[must_use]
     pub fn has_same_content(&self, other: &Self) -> bool {
         let Self {
             uid,
@@ -89,20 +88,17 @@ impl Object {
     }
 
     /// Returns true if the controller manages the object.
-    #[must_use]
     pub fn is_ours(&self) -> bool {
         self.object["metadata"]["labels"][MANAGED_BY] == OURS
     }
 
     /// Returns the GitOpsCluster of the object, if the controller manages it and it has one.
-    #[must_use]
     pub fn owner(&self) -> Option<ObjectRef> {
         let owner = self.object["metadata"]["annotations"][OWNER].as_str()?;
         ObjectRef::parse(owner).filter(|_| self.is_ours())
     }
 
     /// Returns the certificates in the object, if it is a record of issued certificates.
-    #[must_use]
     pub fn certificates(&self) -> &[IssuedCertificate] {
         match &self.content {
             Content::Certificates(all) => all,
@@ -111,7 +107,6 @@ impl Object {
     }
 
     /// Returns the CertificateSigningRequest, if the object is one.
-    #[must_use]
     pub fn request(&self) -> Option<&CertificateRequest> {
         match &self.content {
             Content::Request(request) => Some(request),

@@ -19,7 +19,6 @@ pub struct PlacementDecision {
 
 impl PlacementDecision {
     /// Returns the Placement of the decision, which is in the same namespace.
-    #[must_use]
     pub fn placement(&self, object_ref: &ObjectRef) -> ObjectRef {
         ObjectRef {
             namespace: Arc::clone(&object_ref.namespace),

@@ -17,7 +17,6 @@ impl SecretKind {
 
     /// Returns the kind of Secret that a GitOpsCluster requests. If it requests both, Secrets without a credential win, because
     /// they were requested explicitly.
-    #[must_use]
     pub fn requested_by(it: &GitOpsCluster) -> Option<Self> {
         let agent = it.spec.agent.as_ref().map(|_| Self::Agent);
         if it.spec.creates_blank_secrets {
@@ -28,7 +27,6 @@ impl SecretKind {
     }
 
     /// Returns the other kind.
-    #[must_use]
     pub fn other(self) -> Self {
         match self {
             Self::Blank => Self::Agent,

@@ -85,7 +85,6 @@ impl TlsSecret {
     }
 
     /// Returns the first certificate if the key belongs to it, as Go's `tls.X509KeyPair` requires.
-    #[must_use]
     pub fn leaf(&self) -> Option<&Certificate> {
         let first = self.certificates.first()?;
         first.has_key(self.key.as_ref()?).then_some(first)

@@ -116,7 +116,6 @@ impl Work {
     }
 
     /// Returns the name of the Application that owns the work, in the format of Argo CD.
-    #[must_use]
     pub fn application(&self, tracking: &Tracking, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
         // Works that OCM generates from a set have the labels of the set's template, and belong to the set.
         if self.set.is_some() {
@@ -194,7 +193,6 @@ impl WorkState {
     }
 
     /// Returns true if both have the same health status in Argo CD.
-    #[must_use]
     pub fn is_same_in_argo_cd(&self, other: &Self) -> bool {
         self.health.in_argo_cd() == other.health.in_argo_cd()
     }

@@ -120,7 +120,6 @@ impl Application {
     }
 
     /// Returns the name of its AppProject. As in Argo CD, an empty name is the default project.
-    #[must_use]
     pub fn project_name(&self) -> &str {
         match &*self.project {
             "" => names::DEFAULT_PROJECT,
@@ -129,7 +128,6 @@ impl Application {
     }
 
     /// Returns the `spec` on the hub.
-    #[must_use]
     pub fn spec(&self) -> Value {
         let mut base: Value = serde_json::from_str(&self.base).expect("it was written as JSON");
         base["spec"].take()
@@ -137,7 +135,6 @@ impl Application {
 
     /// Returns the one merge patch of this resource version for all changes: removing the requests that the work carries, and the
     /// status from [`super::mirrored_status::patch`]. Returns `None` if nothing changes.
-    #[must_use]
     pub fn patch(&self, forwarded: Forwarded, status: Option<Value>) -> Option<Value> {
         if forwarded == Forwarded::default() && status.is_none() {
             return None;
@@ -155,7 +152,6 @@ impl Application {
 
     /// Returns the merge patch of this resource version that removes Argo CD's finalizers after the deployed objects are deleted,
     /// because no other component on the hub removes them. Returns `None` if it has none.
-    #[must_use]
     pub fn release(&self) -> Option<Value> {
         self.argocd_finalizers().next()?;
         let others: Vec<_> = self.other_finalizers().collect();
@@ -216,7 +212,6 @@ fn entries<'v, V: Json>(
 
 /// Returns true if the managed cluster needs an annotation. Not copied are annotations for the hub, those of the hub's own Argo
 /// CD, its notifications and `kubectl`, and requests, which are forwarded separately.
-#[must_use]
 pub fn is_copied(annotation: &str) -> bool {
     let stays = [
         names::CLUSTER,

@@ -18,7 +18,6 @@ pub struct Deployment {
 
 impl Deployment {
     /// Reads the entries of a `status`.
-    #[must_use]
     pub fn read_history<V: Json>(status: &V) -> Vec<Self> {
         let entries = items(status, "/history").iter();
         let read = |entry: &V| Self {
@@ -30,7 +29,6 @@ impl Deployment {
     }
 
     /// Returns the entry as JSON.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         serde_json::from_str(&self.text).expect("it was written as JSON")
     }

@@ -5,7 +5,6 @@ use sha2::{Digest, Sha256};
 
 /// Returns the first `digits`, an even number, of a hash of these texts, in hex. Different lists of texts have different hash
 /// inputs.
-#[must_use]
 pub fn hash(texts: &[&str], digits: usize) -> String {
     let mut hash = Sha256::new();
     for text in texts {

@@ -63,7 +63,6 @@ const SINCE: &str = "LastTransitionTime";
 
 /// Returns the feedback rules for an Application with this number of sources. The rules of the peer integrations come first, one
 /// value each, in their form.
-#[must_use]
 pub fn rules(sources: usize) -> Value {
     let path = |name: &str, path: &str| json!({"name": name, "path": path});
     let rule = |paths: Vec<Value>| {

@@ -22,7 +22,6 @@ pub const LABELS: [&str; 5] = [
 pub const ANNOTATIONS: [&str; 3] = [names::HUB_NAMESPACE, names::HUB_NAME, names::SET];
 
 /// Returns the fingerprint of a work. Nothing is copied, because each reconcile of each Application computes it.
-#[must_use]
 pub fn fingerprint(work: &impl Json) -> Fingerprint {
     let [labels, annotations] = ["labels", "annotations"].map(|map| work.field("metadata")?.field(map));
     let spec = work.field("spec");
@@ -45,7 +44,6 @@ pub const SCRAPE_TYPE: &str = "feedbackScrapeType";
 
 /// Returns the feedback mode of the Application in a work; `None` if the hub's OCM is older than 1.2, whose CRD lacks the field, so
 /// that the API server removes it. Newer ones add a default.
-#[must_use]
 pub fn feedback_mode(work: &impl Json) -> Option<FeedbackMode> {
     let mut configs = items(work, "/spec/manifestConfigs").iter();
     let of_application =

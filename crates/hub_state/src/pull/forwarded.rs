@@ -73,7 +73,6 @@ impl OperationRequest {
     }
 
     /// Reads the operation in a work's payload, if it has an ID of ours.
-    #[must_use]
     pub fn of_payload(payload: &impl Json) -> Option<Self> {
         let operation = payload.field("operation")?;
         let mut info = items(operation, "/info").iter();
@@ -85,20 +84,17 @@ impl OperationRequest {
     }
 
     /// Returns the time of the request.
-    #[must_use]
     pub fn requested_at(&self) -> Option<&str> {
         self.id.split_once(TIME_SEPARATOR).map(|(_, time)| time)
     }
 
     /// Returns true if the ApplicationSet controller requested the operation, as it does in each step of a RollingSync.
-    #[must_use]
     pub fn is_of_set(&self) -> bool {
         let value: Value = serde_json::from_str(&self.value).unwrap_or_default();
         text_at(&value, "/initiatedBy/username") == Some(names::SET_CONTROLLER)
     }
 
     /// Returns true if both request the same, ignoring the time.
-    #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let content = |it: &Self| it.id.split(TIME_SEPARATOR).next().map(ToOwned::to_owned);
         content(self) == content(other)

@@ -79,7 +79,6 @@ pub struct Condition {
 
 impl MirroredStatus {
     /// Reads an Application's `status`.
-    #[must_use]
     pub fn from_json<V: Json>(status: &V) -> Self {
         let message = |path| text_at(status, path).map(bounded);
         let time = |path| text_at(status, path).and_then(time);
@@ -200,7 +199,6 @@ const MAX_RECONCILED_AT_LAG: i64 = 3600;
 /// The time of the last comparison alone is written at most once an hour, except if a client waits for it: after an operation, and
 /// if a comparison was requested. The ApplicationSet controller of Argo CD 3.6 continues a RollingSync only after it has seen the
 /// time of a comparison that it requested (`needsReconcile` in `applicationset/progressivesync`).
-#[must_use]
 pub fn patch(current: &MirroredStatus, desired: &MirroredStatus, comparison_requested: bool) -> Option<Value> {
     // The common case, which needs no JSON.
     if current == desired {

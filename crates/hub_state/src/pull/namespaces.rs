@@ -27,7 +27,6 @@ impl PartialEq for Namespaces {
 
 impl Namespaces {
     /// Parses the value of [`NAMESPACES`]: globs, or regular expressions between slashes, separated by commas.
-    #[must_use]
     pub fn configured(list: &str) -> Self {
         let patterns = list.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
         Self {
@@ -37,7 +36,6 @@ impl Namespaces {
     }
 
     /// Returns true if a pattern matches this namespace.
-    #[must_use]
     pub fn has(&self, namespace: &str) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(namespace))
     }
@@ -55,7 +53,6 @@ pub enum NamespacePattern {
 impl NamespacePattern {
     /// Compiles a glob, or a regular expression between slashes. Returns none for a malformed pattern, which matches nothing, as in
     /// Argo CD, and for an unsupported expression.
-    #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
         let expression = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
         match expression {
@@ -65,7 +62,6 @@ impl NamespacePattern {
     }
 
     /// Returns true if the pattern matches this namespace.
-    #[must_use]
     pub fn matches(&self, namespace: &str) -> bool {
         match self {
             Self::Glob(glob) => glob.matches(namespace),

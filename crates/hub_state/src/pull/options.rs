@@ -25,7 +25,6 @@ pub enum FeedbackMode {
 
 impl FeedbackMode {
     /// Returns OCM's name of the mode.
-    #[must_use]
     pub const fn scrape_type(self) -> &'static str {
         match self {
             Self::Poll => "Poll",

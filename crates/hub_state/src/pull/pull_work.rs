@@ -107,7 +107,6 @@ impl PullWork {
     }
 
     /// Returns the reason why the agent could not apply the current generation of the work.
-    #[must_use]
     pub fn refused(&self) -> Option<&str> {
         match &self.applied {
             ApplyState::Failed(why) => Some(why),
@@ -116,33 +115,28 @@ impl PullWork {
     }
 
     /// Returns true if the cluster's feedback is of the payload that the work carries.
-    #[must_use]
     pub fn is_current(&self) -> bool {
         self.applied != ApplyState::Unknown && !self.missing && self.payload == self.feedback.payload
     }
 
     /// Returns true if the cluster is synced with Git for the payload that the work carries.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         self.is_current() && self.feedback.reported.sync.status.as_deref() == Some("Synced")
     }
 
     /// Returns true if the cluster's Argo CD is running an operation, including one of its own. It would not start another one,
     /// and would clear it together with the running one.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         let operation = self.feedback.reported.operation.as_ref();
         self.is_current() && operation.is_some_and(|it| ["Running", "Terminating"].contains(&&*it.phase))
     }
 
     /// Returns true if the cluster had this operation and has completed it.
-    #[must_use]
     pub fn has_done(&self, operation: &OperationRequest) -> bool {
         self.is_current() && self.feedback.operation_pending.as_deref() != Some(&*operation.id)
     }
 
     /// Returns true if this operation is the last that the cluster's Argo CD started.
-    #[must_use]
     pub fn has_begun(&self, operation: &OperationRequest) -> bool {
         self.feedback.operation_begun.as_deref() == Some(&*operation.id)
     }

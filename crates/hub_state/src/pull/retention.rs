@@ -22,7 +22,6 @@ pub enum Retention {
 
 impl Retention {
     /// Reads the state from an existing work.
-    #[must_use]
     pub fn from_work<V: Json>(work: &V) -> Self {
         let mut configs = items(work, "/spec/manifestConfigs").iter();
         let is_read_only = |config: &V| text_at(config, "/updateStrategy/type") == Some(READ_ONLY);

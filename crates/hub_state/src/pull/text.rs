@@ -10,7 +10,6 @@ pub const TEXT_MAX: usize = 4096;
 pub(super) const WORD_MAX: usize = 512;
 
 /// Truncates a text to the stored length. Line breaks stay; other control characters that affect a terminal are removed.
-#[must_use]
 pub fn bounded(text: &str) -> Box<str> {
     let text = without_middle(text, TEXT_MAX);
     let is_odd = |char| char != '\n' && is_unprintable(char);
@@ -22,7 +21,6 @@ pub fn bounded(text: &str) -> Box<str> {
 }
 
 /// Truncates a text in the same way, to a single line.
-#[must_use]
 pub fn bounded_line(text: &str) -> Box<str> {
     one_line(&without_middle(text, TEXT_MAX)).into()
 }
@@ -33,13 +31,11 @@ pub(super) fn bounded_word(text: &str) -> Box<str> {
 }
 
 /// Reads a time, or returns `None` for an invalid one, which the API server would reject.
-#[must_use]
 pub fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().map(whole_seconds)
 }
 
 /// Returns a time without the fraction of its second.
-#[must_use]
 pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -14,7 +14,6 @@ const HASH_DIGITS: usize = 10;
 const UID_DIGITS: usize = 5;
 
 /// Returns the name of a new work of an Application: that of the peer integrations, unless it is too long for the agent.
-#[must_use]
 pub fn name(application: &Application) -> String {
     let Application { name, uid, .. } = application;
     let digits: String = uid.chars().take(UID_DIGITS).collect();
@@ -24,7 +23,6 @@ pub fn name(application: &Application) -> String {
 }
 
 /// Returns the name to use if another Application's work has the first one.
-#[must_use]
 pub fn other_name(application: &Application) -> String {
     let Application {
         namespace, name, uid, ..
@@ -35,13 +33,11 @@ pub fn other_name(application: &Application) -> String {
 
 /// Returns the names that works of an Application have: [`name`] and [`other_name`]. Both contain part of its UID, and a
 /// cluster's agent can neither create nor rename works.
-#[must_use]
 pub fn names(application: &Application) -> [String; 2] {
     [name(application), other_name(application)]
 }
 
 /// Returns true if this is one of the [`names()`] of an Application's works.
-#[must_use]
 pub fn is_name(work: &str, application: &Application) -> bool {
     // Many Applications may have the same name, in different namespaces: of most, the first digits of the UID differ.
     let digits = work.rsplit_once('-').map_or("", |(_, digits)| digits);
@@ -50,7 +46,6 @@ pub fn is_name(work: &str, application: &Application) -> bool {
 }
 
 /// Returns true if a work of this name may carry an Application named `application`, with any UID.
-#[must_use]
 pub fn may_be_work_of(work: &str, application: &str) -> bool {
     let Some((name, digits)) = work.rsplit_once('-') else {
         return false;
@@ -64,13 +59,11 @@ pub fn may_be_work_of(work: &str, application: &str) -> bool {
 }
 
 /// Returns what [`names()`] of an Application begin with: its name, or the first part of a long one.
-#[must_use]
 pub fn stem_of(application: &str) -> &str {
     beginning(application, NAME_MAX - HASH_DIGITS - 1)
 }
 
 /// Returns the [stem](stem_of) of the Applications whose works have this name.
-#[must_use]
 pub fn stem(work: &str) -> &str {
     stem_of(work.rsplit_once('-').map_or(work, |(name, _)| name))
 }

@@ -10,14 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Returns the Secrets of two CAs that are valid for a year from [`now`].
-#[must_use]
 pub fn authorities() -> &'static [Value; 2] {
     static ALL: OnceLock<[Value; 2]> = OnceLock::new();
     ALL.get_or_init(|| ["one", "other"].map(|name| authority(name, now() + SignedDuration::from_hours(24 * 365))))
 }
 
 /// Returns the Secret of a CA that is valid until this time.
-#[must_use]
 pub fn authority(name: &str, not_after: Timestamp) -> Value {
     let recipe = Recipe::Authority {
         common_name: name.to_owned(),
@@ -32,7 +30,6 @@ pub fn authority(name: &str, not_after: Timestamp) -> Value {
 }
 
 /// Returns the Secret of the first CA, which trusts the second one as well.
-#[must_use]
 pub fn both(first: &Value, second: &Value) -> Value {
     let text = |secret: &Value| {
         let text: ByteString = serde_json::from_value(secret["data"]["tls.crt"].clone()).expect("a certificate");

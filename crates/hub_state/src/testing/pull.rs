@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 pub const UID: &str = "0a1b2c3d-0000-4000-8000-000000000001";
 
 /// Returns the hub's Application `argocd/shop` for the cluster `eu1`, with changes.
-#[must_use]
 pub fn object(change: impl FnOnce(&mut Value)) -> Value {
     let mut object = json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -36,20 +35,17 @@ pub fn object(change: impl FnOnce(&mut Value)) -> Value {
 }
 
 /// Returns that Application, with changes.
-#[must_use]
 pub fn application(change: impl FnOnce(&mut Value)) -> Application {
     read_application(&object(change))
 }
 
 /// Reads an Application of the pull model.
-#[must_use]
 pub fn read_application(object: &Value) -> Application {
     let application = Application::from_json(object).expect("it is not deep");
     application.expect("it is of the pull model")
 }
 
 /// Reads a work of the pull model.
-#[must_use]
 pub fn read_work(work: &Value) -> PullWork {
     let pull_work = PullWork::from_json(work).expect("it is not deep");
     pull_work.expect("it is of the pull model")
@@ -61,7 +57,6 @@ pub fn annotate(object: &mut Value, name: &str, text: &str) {
 }
 
 /// Returns the status of an agent that has applied the current generation of the work, with this feedback.
-#[must_use]
 pub fn reported(values: &[(&str, &str)]) -> Value {
     let value = |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
     json!({

@@ -17,7 +17,6 @@ pub struct Positions<'a> {
 impl<'a> Positions<'a> {
     /// Parses a document of a file again; `number` counts from 1, see [`Document::number`](super::Document::number). Returns `None`
     /// if the document is not there, or if the file is a stream of several JSON values.
-    #[must_use]
     pub fn locate_document(text: &'a str, number: usize) -> Option<Self> {
         let mut chunks = Chunks::new(text, 0);
         for _ in 1..number {
@@ -29,7 +28,6 @@ impl<'a> Positions<'a> {
 
     /// Returns the line of a field, from 1, or that of the innermost field on the path which is in the text. The path has the form
     /// `spec.ports[0].port`; a key in it may contain dots, and may be in brackets.
-    #[must_use]
     pub fn line_of(&self, path: &str) -> Option<usize> {
         let mut position = None;
         let (mut node, mut rest) = (0, path);

@@ -78,7 +78,6 @@ impl<'a> Scalar<'a> {
 }
 
 /// Returns true if the text, written without quotes and tag, is read as a string. The context may still require quotes.
-#[must_use]
 pub fn is_text(text: &str) -> bool {
     plain(text).is_none()
 }

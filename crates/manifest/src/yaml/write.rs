@@ -9,7 +9,6 @@ use crate::value::{Map, Value};
 ///
 /// Mappings have one entry per line, lists the indentation of the parent mapping (as in kubectl). Multi-line strings become
 /// literal blocks if that is exact, and strings that any reader might misinterpret are quoted.
-#[must_use]
 pub fn write(value: &Value<'_>) -> String {
     let mut out = String::new();
     match value {

@@ -8,14 +8,12 @@ pub const SHARED_FINALIZER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 const PREFIX: &str = "gitopscluster.argocd-ocm-cmp.github.io/";
 
 /// Returns the finalizer of the controller for the Argo CD in this namespace.
-#[must_use]
 pub fn finalizer(argocd: &str) -> String {
     format!("{PREFIX}{argocd}")
 }
 
 /// Returns the namespace of the Argo CD whose controller adds and removes this finalizer, or `None` for the shared one and those
 /// of others.
-#[must_use]
 pub fn namespace_of_finalizer(finalizer: &str) -> Option<&str> {
     finalizer.strip_prefix(PREFIX)
 }

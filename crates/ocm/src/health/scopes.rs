@@ -8,7 +8,6 @@ pub(super) fn wrong_resource_name(group: &str, kind: &str, resource: &str) -> St
 
 /// Adds the remedy to the agent's message about an object that it cannot apply, if the message shows that the plugin has assumed
 /// another scope. The agent reports the object with the true scope.
-#[must_use]
 pub fn with_remedy(message: String, group: &str, kind: &str) -> String {
     if message.ends_with("the server could not find the requested resource") {
         format!("{message}: if the kind is cluster-scoped, set cluster-scoped-kinds to {kind}.{group}")

@@ -59,7 +59,6 @@ const PLAIN_BASE_MAX: usize = WORK_NAME_MAX - HASH_MARK.len() - HASH_DIGITS - PA
 const ARGOCD_WORK: &str = "argocd-agent-cr-";
 
 /// Returns the maximum length of a `ManifestWorkReplicaSet` name in a namespace, in characters.
-#[must_use]
 pub fn set_name_max(namespace: &str) -> usize {
     LABEL_MAX.saturating_sub(namespace.len().saturating_add(1))
 }
@@ -106,7 +105,6 @@ impl WorkName {
     /// works of OCM, of add-ons, of the controller and of the pull model end differently. An attacker who can choose Application
     /// names needs about 2^160 attempts to hit the work of a given one, and about 2^80 to find two of their own names that share
     /// a work.
-    #[must_use]
     pub fn under_policy(self) -> Self {
         Self {
             base: policy_base(&self.application),
@@ -116,20 +114,17 @@ impl WorkName {
     }
 
     /// Returns true if it is the name under a policy.
-    #[must_use]
     pub fn is_under_policy(&self) -> bool {
         self.is_under_policy
     }
 
     /// Returns the name of the Application in Argo CD.
-    #[must_use]
     pub fn application(&self) -> &str {
         &self.application
     }
 
     /// Returns the name of the work that carries a part of the Application; with an empty `suffix`, that of the Application
     /// itself.
-    #[must_use]
     pub fn part(&self, suffix: &str) -> String {
         part(&self.application, &self.base, suffix)
     }
@@ -141,7 +136,6 @@ impl WorkName {
     /// and no work that is delivered to clusters by name may have the name: it consists of the readable part and a hash of the
     /// whole with the namespace. It has no dots, because OCM finds the works by a label of namespace and name with one dot in it.
     /// That label leaves room for 80 bits: about 2^80 attempts to hit the set of a given Application.
-    #[must_use]
     pub fn set_part(&self, suffix: &str, namespace: &str, max: usize) -> String {
         let whole = part(&self.application, &plain(&self.application), suffix);
         let hash = hash([namespace, "/", &whole], HASH_DIGITS);
@@ -150,14 +144,12 @@ impl WorkName {
 
     /// Returns true if a work of this name carries the Application or a part of it, under a policy or without one: an Application
     /// has works of both while it changes from one to the other. No other Application has a work of such a name.
-    #[must_use]
     pub fn is_of(&self, work: &str) -> bool {
         let base = base_of(work);
         base == self.base || base == plain(&self.application) || base == policy_base(&self.application)
     }
 
     /// Returns true if a work of this name carries the Application or a part of it, and was created under a policy.
-    #[must_use]
     pub fn is_of_under_policy(&self, work: &str) -> bool {
         base_of(work) == policy_base(&self.application)
     }
@@ -165,7 +157,6 @@ impl WorkName {
     /// Returns true if a `ManifestWorkReplicaSet` of this name in `namespace` may carry the Application or a part of it. Only the
     /// beginning of a long name can be compared, so others may share it: among users who may write sets, Argo CD's tracking marks
     /// decide on the owner; the clusters' agents may not write sets.
-    #[must_use]
     pub fn is_of_set(&self, set: &str, namespace: &str) -> bool {
         let Some((readable, _)) = set.rsplit_once(SET_MARK).filter(|(_, digits)| is_hash(digits)) else {
             return false;
@@ -264,7 +255,6 @@ fn base_of(work: &str) -> &str {
 
 /// Returns the name in Argo CD of the Application that a work carries, as far as the work's name shows it: exactly without a policy, and
 /// for a short name of Argo CD's own namespace also under one.
-#[must_use]
 pub fn application_of(work: &str) -> &str {
     let base = base_of(work);
     let derived = base.rsplit_once(POLICY_MARK);
@@ -296,7 +286,6 @@ fn looks_derived(name: &str) -> bool {
 /// - OCM's add-on manager has `addon-<name>-deploy-<n>`, `addon-<name>-deploy-hosting-…` and `addon-<name>-pre-delete`.
 /// - The controller has [`CA_WORK`] and `argocd-agent-cr-…` for agents, as argocd-pull-integration does.
 /// - The pull model has `<name>-<first 5 digits of a UID>`, as argocd-pull-integration does, and `<name>-<10 digits of a hash>`.
-#[must_use]
 pub fn is_reserved(name: &str) -> bool {
     let is_klusterlet = name.ends_with("-klusterlet") || name.ends_with("-klusterlet-crds");
     let addon = name.strip_prefix("addon-").unwrap_or_default();

@@ -863,6 +863,10 @@ fn mark_of_the_hub_stops_only_new_applications() {
     let why = "ManagedCluster eu1 may be the hub itself, whose agent would apply the Application onto itself: name another \
                cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none";
     hub.has(&new, &[(ERROR, why)], &[WORK]);
+    // A misspelled name is none.
+    hub.cache.name_hub(Some("eu2"));
+    hub.settle(&new);
+    hub.has(&new, &[(ERROR, why)], &[WORK]);
     hub.cache.name_hub(Some("none"));
     hub.settle(&new);
     assert_eq!((hub.conditions(&new), hub.works().len()), (vec![], 2));

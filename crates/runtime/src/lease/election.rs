@@ -35,7 +35,6 @@ pub struct Election {
 impl Election {
     /// Starts a candidacy in the current runtime. `leads` is true while this replica holds the Lease; when the task ends, for
     /// whatever reason, `leads` is false. `random` spreads requests over time.
-    #[must_use]
     pub fn start(
         client: Client,
         namespace: &str,

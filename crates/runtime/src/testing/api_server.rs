@@ -66,7 +66,6 @@ impl Refused {
 }
 
 /// Responds to a read or a write of one object. A written object gets this resource version.
-#[must_use]
 pub fn answer(call: &Call, existing: Option<&Value>, version: u64) -> Answer {
     execute(call, existing, version).unwrap_or_else(|refused| Answer {
         code: refused.code,

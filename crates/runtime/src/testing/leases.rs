@@ -29,7 +29,6 @@ pub struct Hub(Arc<Mutex<ApiServer>>);
 
 impl Hub {
     /// Returns a client of this hub, and the setting for its treatment.
-    #[must_use]
     pub fn client(&self) -> (Client, Arc<Mutex<Fault>>) {
         let fault = Arc::new(Mutex::new(Fault::None));
         let (stored, current_fault) = (Arc::clone(&self.0), Arc::clone(&fault));
@@ -59,19 +58,16 @@ impl Hub {
     }
 
     /// Returns the spec of the Lease of this name.
-    #[must_use]
     pub fn spec(&self, name: &str) -> Value {
         self.0.lock().unwrap().objects[&format!("{PATH}/{name}")]["spec"].clone()
     }
 
     /// Returns the number of writes of Leases.
-    #[must_use]
     pub fn writes(&self) -> u64 {
         self.0.lock().unwrap().version
     }
 
     /// Returns a copy of the state, with its version.
-    #[must_use]
     pub fn state(&self) -> ApiServer {
         self.0.lock().unwrap().clone()
     }

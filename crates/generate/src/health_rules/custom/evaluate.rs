@@ -16,7 +16,6 @@ pub struct Evaluation {
 }
 
 /// Evaluates the health of an object.
-#[must_use]
 pub fn evaluate(rule: &CustomRule, object: &Map<'_>) -> Evaluation {
     let mut evaluation = Evaluation {
         verdict: HealthStatus::Progressing,

@@ -26,7 +26,6 @@ impl fmt::Display for RuleError {
 }
 
 /// Parses a file of rules. An invalid rule is left out and reported.
-#[must_use]
 pub fn parse(text: &str) -> (Vec<CustomRule>, Vec<RuleError>) {
     let (mut rules, mut errors): (Vec<CustomRule>, Vec<RuleError>) = (Vec::new(), Vec::new());
     let mut shapes: HashMap<String, Vec<RuleToken>> = HashMap::new();

@@ -36,7 +36,6 @@ impl Call {
     /// # Panics
     ///
     /// Panics at a path that is none of an API resource.
-    #[must_use]
     pub fn from_request(request: &Request<Vec<u8>>) -> Self {
         let parts: Vec<_> = request.uri().path().split('/').skip(1).collect();
         let (group, rest) = match &*parts {

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 /// Returns true if an object matches these label and field selectors: `a=b`, `a!=b` and `a`, separated by commas.
-#[must_use]
 pub fn selects(labels: &str, fields: &str, object: &Value) -> bool {
     let label = |key: &str| object["metadata"]["labels"][key].as_str();
     let field = |path: &str| path.split('.').fold(object, |at, key| &at[key]).as_str();
