@@ -864,7 +864,7 @@ fn mark_of_the_hub_stops_only_new_applications() {
                cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none";
     hub.has(&new, &[(ERROR, why)], &[WORK]);
     // A misspelled name is none.
-    hub.cache.name_hub(Some("eu2"));
+    hub.cache.name_hub(Some("ue1"));
     hub.settle(&new);
     hub.has(&new, &[(ERROR, why)], &[WORK]);
     hub.cache.name_hub(Some("none"));
