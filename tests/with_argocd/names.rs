@@ -268,3 +268,84 @@ async fn refused_renamed_works_keep_objects_on_the_cluster() -> Result<()> {
     hub.wait_for(&app, is_healthy).await?;
     wait_for_change_and_delete(stage, &app, name, name, &uids_before).await
 }
+
+#[tokio::test]
+async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
+    let stage = stage().await?;
+    let Stage { hub, cluster1, .. } = stage;
+    make_project(stage).await?;
+    let git = GitRepository::new()?;
+    let victim = "names-victim";
+    let config = |path: &str, name: &str, colour: &str| {
+        let text =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"colour": colour}});
+        (format!("{path}/config.json"), text.to_string())
+    };
+    commit(&git, &[config(victim, victim, "green")])?;
+    hub.create_application(&in_project(victim, &git)?).await?;
+    hub.wait_for(&ObjectRef::application(victim), is_healthy).await?;
+
+    // Works of the controller, of the pull model and of another team.
+    let others = ["argocd-agent-ca-mw", "payments-1a2b3"];
+    for other in others {
+        let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{other}-held"), "namespace": PROJECT}});
+        hub.create(
+            &ObjectRef::manifest_work("cluster1", other).with(json!({"spec": {"workload": {"manifests": [held]}}})),
+        )
+        .await?;
+        hub.wait_for(&ObjectRef::manifest_work("cluster1", other), is_applied)
+            .await?;
+    }
+    let of_victim = under_policy(victim)?;
+    let targets = [others[0], others[1], &of_victim];
+    let mut before = Vec::new();
+    for target in targets {
+        before.push(desired_state(stage, target).await?);
+    }
+
+    for (plugin, in_git) in [(PLUGIN_WITH_POLICY, "a"), ("argocd-ocm-cmp", "b")] {
+        for (at, target) in targets.iter().enumerate() {
+            let object = format!("names-attack-{in_git}{at}");
+            commit(&git, &[config(target, &object, "red")])?;
+            let mut attack = in_project(target, &git)?;
+            attack["spec"]["source"]["plugin"]["name"] = json!(plugin);
+            hub.create_application(&attack).await?;
+            let app = ObjectRef::application(target);
+            hub.wait_for(&app, is_healthy).await?;
+            // The Application delivers with its own work, and the other work is unchanged.
+            let config_map = ObjectRef::config_map(PROJECT, &object);
+            cluster1
+                .wait_for(&config_map, |it| it["data"]["colour"] == "red")
+                .await?;
+            assert_eq!(desired_state(stage, target).await?, before[at], "{target} by {plugin}");
+            hub.delete(&app).await?;
+            hub.wait_gone(&app).await?;
+            cluster1.wait_gone(&config_map).await?;
+            assert_eq!(
+                desired_state(stage, target).await?,
+                before[at],
+                "{target} is still there"
+            );
+        }
+    }
+    for held in ["argocd-agent-ca-mw-held", "payments-1a2b3-held", victim] {
+        let held = ObjectRef::config_map(PROJECT, held);
+        assert!(cluster1.get(&held).await?.is_some(), "{held}");
+    }
+    for other in others {
+        hub.delete(&ObjectRef::manifest_work("cluster1", other)).await?;
+    }
+    hub.delete(&ObjectRef::application(victim)).await
+}
+
+/// Returns the desired state of a work: its identity, its `spec` and its annotations.
+async fn desired_state(stage: &Stage, work: &str) -> Result<Value> {
+    let work = stage.hub.read(&ObjectRef::manifest_work("cluster1", work)).await?;
+    let metadata = &work["metadata"];
+    Ok(json!([
+        metadata["uid"],
+        metadata["annotations"],
+        metadata["deletionTimestamp"],
+        work["spec"]
+    ]))
+}

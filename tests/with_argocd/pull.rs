@@ -12,6 +12,7 @@ mod requests;
 mod rights;
 mod sets;
 mod switching;
+mod tenancy;
 mod trouble;
 
 use crate::controller::{Controller, health};

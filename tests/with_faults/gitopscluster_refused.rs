@@ -118,3 +118,41 @@ async fn refused(stage: &Stage) -> Result<()> {
     ensure!(events.len() == 1, "retries are counted in one Event: {events:#?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result<()> {
+    const TENANT: &str = "refused-tenant";
+    let stage = hub(&["refused-fields"]).await?;
+    let hub = &stage.hub;
+    hub.create_namespace(TENANT).await?;
+    let label = |value: Value| json!({"metadata": {"labels": {"apps.open-cluster-management.io/gitops-argo-namespace": value}}});
+    let argocd = ObjectRef::namespace("argocd");
+    hub.patch(&argocd, &label(json!("true"))).await?;
+    let mut tenant = object(
+        "v1beta1",
+        "fields",
+        &json!({
+            "placementRef": {"kind": "Placement", "name": "some"},
+            "argoServer": {"argoNamespace": "argocd"},
+            "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}},
+            "agent": {"images": {"agent": "registry.example.com/agent:1"}},
+        }),
+    );
+    tenant["metadata"]["namespace"] = json!(TENANT);
+    let tenant = ObjectRef::of(&hub.create(&tenant).await?);
+    let proxy = stage.proxy().await?;
+    let controller = stage.controller_for("gitopscluster", &proxy).await?;
+    let refused = |it: &Value| {
+        let [status, reason, message] = condition(it, "SpecPermitted");
+        (status, reason) == ("False", "NotPermitted") && message.contains("can set agent.images")
+    };
+    let now = hub.wait_for(&tenant, refused).await?;
+    let [_, _, message] = condition(&now, "SpecPermitted");
+    stage.wait_for_warning(&tenant, "FieldRefused", message).await?;
+    let counted = r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="FieldRefused"}"#;
+    assert_eq!(controller.metric(counted).await?, 1);
+    hub.delete(&tenant).await?;
+    hub.wait_gone(&tenant).await?;
+    hub.patch(&argocd, &label(Value::Null)).await?;
+    controller.stop().await
+}
