@@ -221,6 +221,11 @@ impl Rollout {
         !self.clusters.is_empty() && self.with_state(RolloutState::Updated).count() == self.clusters.len()
     }
 
+    /// Returns true if a cluster has another content.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.clusters.is_empty() && !self.is_complete()
+    }
+
     /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
     fn late(&self) -> BTreeMap<Option<u32>, (usize, usize)> {
         let is_by_group = self.kind() == "ProgressivePerGroup";

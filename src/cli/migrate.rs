@@ -1,6 +1,7 @@
 //! The command line of `migrate`.
 
 use super::HubArgs;
+use super::namespace::name;
 use super::process::ProcessNamespace;
 use super::pull::PullArgs;
 use clap::{Args, Subcommand};
@@ -32,7 +33,7 @@ pub struct MigratePlanArgs {
     pub(crate) argo_cd: ProcessNamespace,
 
     /// Name of the ManagedCluster that is the hub itself, or 'none'; labels do not count
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub hub_cluster: Option<String>,
 
     #[command(flatten)]

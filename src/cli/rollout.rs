@@ -44,7 +44,7 @@ pub struct RolloutStatusArgs {
 }
 
 const STATUS_EXAMPLES: &str = "\
-Exit code: 0 when all clusters have the current content, 1 when some have not, 2 on errors.
+Exit code: 0 when all clusters have the current content, 1 when some have not or none is selected, 2 on errors.
 
 Examples:
   # Which clusters has the rollout reached, and why does it wait?

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use manifest::problem::Problems;
 use ocm::hold::{Hold, LABEL};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -21,7 +22,11 @@ const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissio
 pub(super) fn run(args: &HoldArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
     let done = if args.clusters.is_empty() {
-        with_hub(&args.hub, "reading the hub", async |hub| list_holds(&hub, args).await).map(|text| lines = text)
+        let listed = with_hub(&args.hub, "reading the hub", async |hub| list_holds(&hub, args).await);
+        listed.map(|(text, unenforced)| {
+            warn(&unenforced);
+            lines = text;
+        })
     } else {
         with_hub(&args.hub, "holding", async |hub| hold(&hub, args, &mut lines).await)
     };
@@ -36,19 +41,20 @@ pub(super) fn run_release(args: &ReleaseArgs) -> Result<Exit, Problems> {
     finish(&lines, done)
 }
 
-async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<String, Problems> {
+/// Returns the holds, and a line about each type of hold that the hub does not enforce.
+async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<(String, Vec<String>), Problems> {
     let namespaces = hub.list(NAMESPACES, LABEL).await?;
     let namespaces = namespaces.unwrap_or_default();
     let holds = Holds {
         all: namespaces.iter().filter_map(Hold::from_namespace).collect(),
         now: Timestamp::now(),
     };
-    if !holds.all.is_empty() {
-        let has_end = holds.all.iter().any(|hold| hold.until.is_some());
-        let policy = check_policy(hub, &args.argo_cd.namespace, has_end).await;
-        policy.unwrap_or_else(|line| warn(&[line]));
+    let mut unenforced = Vec::new();
+    let types: BTreeSet<bool> = holds.all.iter().map(|hold| hold.until.is_some()).collect();
+    for has_end in types {
+        unenforced.extend(check_policy(hub, &args.argo_cd.namespace, has_end).await.err());
     }
-    Ok(list::format_list(&holds, args.output)?)
+    Ok((list::format_list(&holds, args.output)?, unenforced))
 }
 
 /// Begins the holds, and adds a line about each.

@@ -57,8 +57,8 @@ fn change(
         args,
         "changing the rollout",
         async |hub, Rollouts(mut rollouts), application| {
-            if rollouts.iter().any(|rollout| !rollout.is_complete()) {
-                rollouts.retain(|rollout| !rollout.is_complete());
+            if rollouts.iter().any(Rollout::is_open) {
+                rollouts.retain(Rollout::is_open);
             }
             let changes: Result<Vec<_>, String> =
                 rollouts.iter().map(|rollout| Ok((rollout, decide(rollout)?))).collect();

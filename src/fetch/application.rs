@@ -276,7 +276,7 @@ impl FetchedSource {
 impl Plugin {
     /// Returns true if it is meant for this program, whose name may be misspelled.
     fn is_ours(&self) -> bool {
-        is_our_plugin(&self.name) || !self.clusters().is_empty()
+        is_our_plugin(&self.name) || !self.texts("clusters", &["TARGET_CLUSTER"]).is_empty()
     }
 
     /// Returns the managed clusters that it sets.
@@ -297,7 +297,7 @@ impl Plugin {
         self.texts("name", &["NAME"]).pop()
     }
 
-    /// Returns the texts of a setting as the plugin takes them: those of the parameter, else of the first of these variables that is not
+    /// Returns the texts of a setting as the plugin reads them: those of the parameter, else of the first of these variables that is not
     /// blank.
     fn texts(&self, parameter: &str, variables: &[&str]) -> Vec<&str> {
         let of_parameter = texts_of(self.parameters.as_ref(), parameter);

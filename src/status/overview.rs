@@ -74,16 +74,8 @@ impl OnCluster {
             let key = (work.namespace.clone(), application.name.clone());
             let on_cluster = all.entry(key).or_insert_with(|| Self {
                 cluster: work.namespace.clone(),
-                health: if application.has_error {
-                    HealthStatus::Degraded
-                } else {
-                    HealthStatus::Healthy
-                },
-                message: if application.has_error {
-                    application.message.clone()
-                } else {
-                    String::new()
-                },
+                health: HealthStatus::Healthy,
+                message: String::new(),
                 application,
                 works: Vec::new(),
                 objects: 0,
@@ -114,16 +106,15 @@ impl Overview {
     /// # Errors
     /// One line, if no Application belongs to one of the projects: nothing would be shown as healthy for a misspelled name.
     pub(crate) fn keep(&mut self, health: &[HealthStatus], projects: &[String]) -> Result<(), String> {
-        let known: BTreeSet<&str> = match &*self {
-            Self::All(all) => all.iter().map(|application| &*application.project).collect(),
-            Self::OnClusters(all) => all.iter().map(|cluster| &*cluster.application.project).collect(),
-        };
-        if let Some(unknown) = projects.iter().find(|project| !known.contains(&***project)) {
-            let known: Vec<_> = known.into_iter().collect();
-            return Err(format!(
-                "no Application belongs to AppProject {unknown}: correct its name: those of the Applications are {}",
-                known.join(", ")
-            ));
+        if let Self::All(all) = &*self {
+            let known: BTreeSet<&str> = all.iter().map(|application| &*application.project).collect();
+            if let Some(unknown) = projects.iter().find(|project| !known.contains(&***project)) {
+                let known: Vec<_> = known.into_iter().collect();
+                return Err(format!(
+                    "no Application belongs to AppProject {unknown}: correct its name: the AppProjects of Applications are: {}",
+                    known.join(", ")
+                ));
+            }
         }
         let keeps = |application: &Overviewed, of: HealthStatus| {
             (health.is_empty() || health.contains(&of))
@@ -367,19 +358,14 @@ mod tests {
             has_error: true,
             ..application("shop", "web", "Healthy", "the policy refuses it")
         };
-        let works = [(refused.clone(), work("eu1", "shop", HealthStatus::Healthy, ""))];
-        for mut overview in [
-            Overview::All(vec![refused]),
-            Overview::OnClusters(OnCluster::all(works)),
-        ] {
-            overview.keep(&[HealthStatus::Degraded], &[]).expect("no project");
-            assert_eq!(overview.health(), HealthStatus::Degraded);
-            let json = format_overview(&overview, ListFormat::Json);
-            assert!(
-                json.contains("Degraded") && json.contains("the policy refuses it"),
-                "{json}"
-            );
-        }
+        let mut overview = Overview::All(vec![refused]);
+        overview.keep(&[HealthStatus::Degraded], &[]).expect("no project");
+        assert_eq!(overview.health(), HealthStatus::Degraded);
+        let json = format_overview(&overview, ListFormat::Json);
+        assert!(
+            json.contains("Degraded") && json.contains("the policy refuses it"),
+            "{json}"
+        );
     }
 
     #[test]
@@ -387,7 +373,7 @@ mod tests {
         let error = all().keep(&[], &["web".to_owned(), "dta".to_owned()]).unwrap_err();
         assert_eq!(
             error,
-            "no Application belongs to AppProject dta: correct its name: those of the Applications are data, web"
+            "no Application belongs to AppProject dta: correct its name: the AppProjects of Applications are: data, web"
         );
     }
 

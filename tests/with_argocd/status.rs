@@ -224,10 +224,8 @@ fn check_errors(stage: &Stage) -> Result<()> {
     let (code, stdout, _) = printed(stage.hub.kubeconfig_path(), &[NAME, "--clusters=cluster9"])?;
     let unknown = "well-or-not has no works: managed cluster cluster9 is not registered on the hub: ";
     assert!(code == Some(1) && stdout.starts_with(unknown), "{stdout}");
-    let (_, _, stderr) = printed(stage.hub.kubeconfig_path(), &["--clusters=cluster9"])?;
-    assert!(
-        stderr.starts_with("warning: managed cluster cluster9 is not registered on the hub: "),
-        "{stderr}"
-    );
+    let (code, _, stderr) = printed(stage.hub.kubeconfig_path(), &["--clusters=cluster9"])?;
+    let unknown = "error: managed cluster cluster9 is not registered on the hub: ";
+    assert!(code == Some(2) && stderr.starts_with(unknown), "{stderr}");
     Ok(())
 }

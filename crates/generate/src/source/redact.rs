@@ -43,6 +43,9 @@ const MIN_PART: usize = 12;
 
 /// The first bytes of a compressed file.
 const GZIP: &[u8] = &[0x1f, 0x8b, 8];
+/// The maximum number of archives within archives. A chart has some; a hostile one would have a mark every three bytes, of which each
+/// is a header to read.
+const MAX_ARCHIVES: usize = 1_000;
 
 /// The number of levels of packaged charts in a packaged chart that are searched.
 const ARCHIVES: u8 = 3;
@@ -124,6 +127,8 @@ struct Texts {
     public: HashSet<String>,
     has_secrets: bool,
     size: usize,
+    /// The number of archives within archives.
+    archives: usize,
 }
 
 impl Texts {
@@ -207,6 +212,10 @@ impl Texts {
         self.size += bytes.len();
         if depth > 0 {
             for at in memmem::find_iter(&bytes, GZIP) {
+                self.archives += 1;
+                if self.is_too_large() {
+                    break;
+                }
                 self.archive(&mut &bytes[at..], depth - 1);
             }
         }
@@ -240,7 +249,7 @@ impl Texts {
     }
 
     fn is_too_large(&self) -> bool {
-        self.size > MAX_SIZE
+        self.size > MAX_SIZE || self.archives > MAX_ARCHIVES
     }
 
     /// Adds the values in the text of a file.
@@ -657,6 +666,9 @@ fn with_punctuation(message: &str, mut range: Range<usize>) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write as _;
 
     fn texts(file: &str, text: &str) -> Texts {
         let mut texts = Texts::default();
@@ -710,6 +722,18 @@ mod tests {
             "{}",
             hidden(&texts, &user)
         );
+    }
+
+    #[test]
+    fn archive_of_many_marks_of_archives_is_too_large() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed
+            .write_all(&GZIP.repeat(MAX_ARCHIVES + 1))
+            .expect("it is in memory");
+        let packed = packed.finish().expect("it is in memory");
+        let mut texts = Texts::default();
+        texts.archive(&mut &*packed, 3);
+        assert!(texts.is_too_large());
     }
 
     #[test]

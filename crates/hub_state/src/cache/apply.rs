@@ -19,6 +19,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::any::Any;
 use std::collections::HashSet;
+use std::iter;
 use std::sync::Arc;
 
 impl Cache {
@@ -163,11 +164,14 @@ impl Cached for Cluster {
             Update::Deleted(_) => was_empty,
             Update::Listed(all) => all.is_empty(),
         };
-        let (is_hub, was_hub_known) = match update {
-            Update::Set(name, _) | Update::Deleted(name) => (cache.is_hub(name), cache.cluster(name).is_some()),
-            Update::Listed(_) => (cache.hub_cluster.is_some(), false),
+        let hub = cache.hub_cluster();
+        let was_hub_known = hub.is_some_and(|hub| cache.cluster(hub).is_some());
+        let is_hub_known = match update {
+            Update::Set(name, _) => was_hub_known || cache.is_hub(name),
+            Update::Deleted(name) => was_hub_known && !cache.is_hub(name),
+            Update::Listed(all) => was_hub_known && hub.is_some_and(|hub| all.contains(hub)),
         };
-        let has_hub_changed = is_hub && was_hub_known != matches!(update, Update::Set(..));
+        let has_hub_changed = is_hub_known != was_hub_known;
         if cache.lists_no_cluster == was_empty && !has_hub_changed {
             return Vec::new();
         }
@@ -177,6 +181,15 @@ impl Cached for Cluster {
         };
         let others = cache.clusters_with_secrets().filter(|name| *name != first);
         let others = others.map(ReconcileRequest::cluster);
+        let marked = cache
+            .clusters
+            .iter()
+            .filter(|(name, it)| has_hub_changed && it.has_hub_mark(name));
+        let marked = marked.flat_map(|(name, _)| {
+            let pulled = cache.pull_applications_to(name).cloned();
+            iter::once(ReconcileRequest::cluster(name)).chain(pulled.map(ReconcileRequest::application))
+        });
+        let others = others.chain(marked);
         let gitops = ReconcileRequest::gitops_all(cache.gitops.keys());
         let argocd = ReconcileRequest::argocd(&cache.argocd);
         others.chain(gitops).chain([argocd]).collect()
