@@ -71,7 +71,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     load.create_clusters().await?;
     let clusters: Vec<_> = (0..size.1).map(|at| load.cluster(at)).collect();
     stage.hub().select("fleet", &clusters).await?;
-    let requests: Result<Vec<_>> = clusters.iter().map(|it| certificate_request(it)).collect();
+    let requests: Result<Vec<_>> = clusters.iter().map(|cluster| certificate_request(cluster)).collect();
     let requests = requests?;
     let controller = stage.controller("first").await?;
 
@@ -197,8 +197,10 @@ fn addon(cluster: &str, template: &Value) -> Vec<Request<Vec<u8>>> {
             "lastTransitionTime": now(),
         })
     };
-    let status =
-        |kinds: &[&str]| json!({"status": {"conditions": kinds.iter().map(|it| condition(it)).collect::<Vec<_>>()}});
+    let status = |kinds: &[&str]| {
+        let conditions: Vec<_> = kinds.iter().map(|kind| condition(kind)).collect();
+        json!({"status": {"conditions": conditions}})
+    };
     let form = json!({"name": template, "specHash": "1"});
     let mut available = status(&["ManifestApplied", "Available"]);
     available["status"]["configReferences"] = json!([{

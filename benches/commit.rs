@@ -317,7 +317,7 @@ impl Works {
         loop {
             let (mut times, all, reached): (Vec<Instant>, _, _) = {
                 let values = lock(&self.values);
-                let of_value = || values.iter().filter(|(_, (it, _))| it == value);
+                let of_value = || values.iter().filter(|(_, (label, _))| label == value);
                 let reached: HashSet<_> = of_value().map(|((namespace, _), _)| namespace).collect();
                 (
                     of_value().map(|(_, (_, since))| *since).collect(),

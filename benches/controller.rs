@@ -230,10 +230,10 @@ impl Fleet<'_> {
     }
 
     fn status(&self, broken: Option<&str>) -> Value {
-        let condition = |kind: &str, is: bool, message: &str| {
+        let condition = |kind: &str, status: bool, message: &str| {
             json!({
                 "type": kind,
-                "status": if is { "True" } else { "False" },
+                "status": if status { "True" } else { "False" },
                 // The reason that the agent sets for a condition rule of the work.
                 "reason": "ConditionRuleEvaluated",
                 "message": message,

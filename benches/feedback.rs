@@ -159,8 +159,9 @@ impl Stage {
     async fn wait_until_all_differ(&self, number: usize, health: &str) -> Result<()> {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let differing = |(is, _): &(String, Instant)| !is.is_empty() && is != health && is != "Missing";
-            let count = lock(&self.on_hub).values().filter(|it| differing(it)).count();
+            let differing =
+                |(state, _): &(String, Instant)| !state.is_empty() && state != health && state != "Missing";
+            let count = lock(&self.on_hub).values().filter(|value| differing(value)).count();
             if count == number {
                 // The agents have settled.
                 tokio::time::sleep(Duration::from_secs(5)).await;
@@ -186,7 +187,7 @@ impl Stage {
             tokio::time::sleep(BETWEEN).await;
         }
         let deadline = Instant::now() + DEADLINE;
-        while lock(&self.on_hub).values().filter(|(is, _)| is == health).count() < number {
+        while lock(&self.on_hub).values().filter(|(state, _)| state == health).count() < number {
             ensure!(
                 Instant::now() < deadline,
                 "not all are {health}: {:?}",

@@ -193,11 +193,11 @@ async fn beside(number: usize) -> Result<String> {
     let deployment = ObjectRef::deployment("guestbook", "guestbook-ui");
     let cluster = &stage.managed.cluster;
     cluster
-        .wait_for(&deployment, |it| testbed::is_true(it, "Available"))
+        .wait_for(&deployment, |object| testbed::is_true(object, "Available"))
         .await?;
     let pods = cluster.list("v1", "Pod").await?;
-    let pod = pods.iter().find(|it| it["metadata"]["namespace"] == "guestbook");
-    let pod = pod.and_then(|it| it["metadata"]["name"].as_str()).context("a Pod")?;
+    let pod = pods.iter().find(|pod| pod["metadata"]["namespace"] == "guestbook");
+    let pod = pod.and_then(|pod| pod["metadata"]["name"].as_str()).context("a Pod")?;
     let client = stage.resource_proxy("cluster1").await?;
     let log = format!("/api/v1/namespaces/guestbook/pods/{pod}/log?container=guestbook-ui&tailLines=1");
     let mut table = String::new();

@@ -73,14 +73,14 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
         ("all are out of sync, s", [false, false]),
         ("all are synced and healthy, s", [true, true]),
     ];
-    for (name, is) in phases {
-        let status = json!({"status": status(is)});
+    for (name, flags) in phases {
+        let status = json!({"status": status(flags)});
         let report = |at| {
             let path = format!("{ARGO_CD}/applications/application-{at}");
             vec![request("PATCH", &path, &status)]
         };
         fleet
-            .measure(&controller, table, name, is, load.of_each(report))
+            .measure(&controller, table, name, flags, load.of_each(report))
             .await?;
     }
     let sizes = load.list_objects(REPORTS, |report| report.to_string().len()).await?;
@@ -121,14 +121,14 @@ impl<'s> Fleet<'s> {
         controller: &Controller,
         table: &mut Table,
         name: &'static str,
-        is: [bool; 2],
+        flags: [bool; 2],
         load: impl Future<Output = Result<()>>,
     ) -> Result<()> {
         let before = writes(&controller.metrics()?, KIND);
         let done = timed(load).await?;
         let sets = self.sets.len() as f64;
         let quiet = controller.quiet(|metrics| writes(metrics, KIND), before + sets).await?;
-        self.check_reports(is).await?;
+        self.check_reports(flags).await?;
         let each = (writes(&quiet.metrics, KIND) - before) / sets;
         table.note(name, seconds(done.took));
         table.note("  all reports are written after that, s", seconds(quiet.since(&done)));
@@ -138,7 +138,7 @@ impl<'s> Fleet<'s> {
 
     /// Asserts that each report counts all clusters with this status.
     async fn check_reports(&self, [synced, healthy]: [bool; 2]) -> Result<()> {
-        let count = |is: bool| if is { self.clusters } else { 0 }.to_string();
+        let count = |flag: bool| if flag { self.clusters } else { 0 }.to_string();
         let expected = [self.clusters.to_string(), count(synced), count(healthy)];
         let read = |report: &Value| {
             let summary = &report["statuses"]["summary"];
@@ -146,7 +146,7 @@ impl<'s> Fleet<'s> {
         };
         let reports = self.load.list_objects(REPORTS, read).await?;
         ensure!(
-            reports.len() == self.sets.len() && reports.iter().all(|it| *it == expected),
+            reports.len() == self.sets.len() && reports.iter().all(|report| *report == expected),
             "not {expected:?} in each of {}: {reports:?}",
             self.sets.len()
         );
@@ -172,7 +172,7 @@ fn spec() -> Value {
 
 /// Returns Argo CD's status of an Application that is synced or not, and healthy or not.
 fn status([synced, healthy]: [bool; 2]) -> Value {
-    let word = |is: bool, yes, no| if is { yes } else { no };
+    let word = |flag: bool, yes, no| if flag { yes } else { no };
     let (sync, health) = (
         word(synced, "Synced", "OutOfSync"),
         word(healthy, "Healthy", "Progressing"),

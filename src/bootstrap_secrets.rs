@@ -53,14 +53,19 @@ pub enum SecretWrite {
 }
 
 impl RequiredKey {
-    /// Returns the write that completes the Secret `found`, which may not exist; `None` if it is complete. `random` becomes the
-    /// value of a missing key. Existing values stay, even an empty one, or a label that differs from Argo CD's.
-    pub fn missing_write(&self, found: Option<&Value>, namespace: &str, random: &[u8; BYTES]) -> Option<SecretWrite> {
+    /// Returns the write that completes the Secret `existing`, which may not exist; `None` if it is complete. `random` becomes
+    /// the value of a missing key. Existing values stay, even an empty one, or a label that differs from Argo CD's.
+    pub fn missing_write(
+        &self,
+        existing: Option<&Value>,
+        namespace: &str,
+        random: &[u8; BYTES],
+    ) -> Option<SecretWrite> {
         // Text, as Argo CD creates it: a password of Redis is an argument of its command line.
         let text = json!(ByteString(random.to_vec()));
         let text = text.as_str().unwrap_or_default().as_bytes().to_vec();
         let data = json!({self.key: ByteString(text)});
-        let Some(secret) = found else {
+        let Some(secret) = existing else {
             return Some(SecretWrite::Create(json!({
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -98,8 +103,8 @@ mod tests {
     /// Encoded in base64 twice: the value is text, and Secrets contain bytes.
     const VALUE: &str = "QndjSEJ3Y0hCd2NIQndjSEJ3Y0hCd2NIQndjSEJ3Y0hCd2NIQndjSEJ3Yz0=";
 
-    fn missing_write(required_key: RequiredKey, found: Option<&Value>) -> Option<Value> {
-        let write = required_key.missing_write(found, "argocd", &RANDOM)?;
+    fn missing_write(required_key: RequiredKey, existing: Option<&Value>) -> Option<Value> {
+        let write = required_key.missing_write(existing, "argocd", &RANDOM)?;
         Some(match write {
             SecretWrite::Create(object) => json!({"create": object}),
             SecretWrite::Patch(patch) => json!({"patch": patch}),
@@ -151,7 +156,7 @@ mod tests {
             Some(json!({"patch": patch}))
         };
         let value = json!({"server.secretkey": VALUE});
-        for (found, expected) in [
+        for (existing, expected) in [
             (secret(&labels, &data), None),
             (secret(&part_of("shop"), &data), None),
             (
@@ -162,13 +167,13 @@ mod tests {
             // Without labels and data.
             (secret(&Value::Null, &Value::Null), patch(Some(&labels), Some(&value))),
         ] {
-            assert_eq!(missing_write(server, Some(&found)), expected, "{found}");
+            assert_eq!(missing_write(server, Some(&existing)), expected, "{existing}");
         }
-        let found = secret(&Value::Null, &json!({"auth": "eA=="}));
-        assert_eq!(missing_write(redis, Some(&found)), None);
-        let found = secret(&Value::Null, &json!({"password": "eA=="}));
+        let existing = secret(&Value::Null, &json!({"auth": "eA=="}));
+        assert_eq!(missing_write(redis, Some(&existing)), None);
+        let existing = secret(&Value::Null, &json!({"password": "eA=="}));
         assert_eq!(
-            missing_write(redis, Some(&found)),
+            missing_write(redis, Some(&existing)),
             patch(None, Some(&json!({"auth": VALUE})))
         );
     }

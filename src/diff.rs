@@ -453,10 +453,10 @@ mod tests {
             ["c ConfigMap shop/b moves from work shop.part-wave5 to shop"]
         );
         // Orphaned objects are not deleted.
-        let kept = r#""spec":{"deleteOption":{"propagationPolicy":"SelectivelyOrphan","selectivelyOrphans":{"orphaningRules":
+        let spec = r#""spec":{"deleteOption":{"propagationPolicy":"SelectivelyOrphan","selectivelyOrphans":{"orphaningRules":
             [{"name":"b","namespace":"shop","resource":"configmaps"}]}},"#;
-        let kept = early.clone().map(|work| work.replace(r#""spec":{"#, kept));
-        let lines = changes_of(&kept, &late);
+        let orphaning = early.clone().map(|work| work.replace(r#""spec":{"#, spec));
+        let lines = changes_of(&orphaning, &late);
         assert!(
             lines.contains(&"c ConfigMap shop/b moves from work shop to shop.part-wave5".to_owned()),
             "{lines:?}"

@@ -16,8 +16,8 @@ pub(crate) fn table(contenders: &[Contender], usages: &[Vec<Usage>]) -> String {
             .into_iter()
             .enumerate()
         {
-            let figure = median(of_it.iter().map(|its| its[at]));
-            let ratio = median(of_it.iter().zip(&usages[0]).map(|(its, ours)| its[at] / ours[at]));
+            let figure = median(of_it.iter().map(|usage| usage[at]));
+            let ratio = median(of_it.iter().zip(&usages[0]).map(|(usage, ours)| usage[at] / ours[at]));
             match figure.zip(ratio) {
                 Some((figure, ratio)) => {
                     write!(table, "{:>width$.1}{unit}{ratio:>8.2}", figure * scale)

@@ -34,7 +34,7 @@ pub(crate) type Latest<K, T> = Arc<Mutex<HashMap<K, (T, Instant)>>>;
 /// Records a value, and the time if it is new.
 pub(crate) fn set<K: Eq + Hash, T: PartialEq>(latest: &Latest<K, T>, key: K, value: T) {
     let mut latest = lock(latest);
-    if latest.get(&key).is_none_or(|(is, _)| *is != value) {
+    if latest.get(&key).is_none_or(|(current, _)| *current != value) {
         latest.insert(key, (value, Instant::now()));
     }
 }

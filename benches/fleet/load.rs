@@ -77,9 +77,9 @@ impl Load {
         let apply = apply.header("content-type", "application/apply-patch+yaml");
         self.client.request_text(apply.body(crd)?).await?;
         loop {
-            let found: Value = self.client.request(Request::get(&path).body(Vec::new())?).await?;
-            let conditions = found["status"]["conditions"].as_array();
-            let is_served = |it: &Value| it["type"] == "Established" && it["status"] == "True";
+            let definition: Value = self.client.request(Request::get(&path).body(Vec::new())?).await?;
+            let conditions = definition["status"]["conditions"].as_array();
+            let is_served = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
             if conditions.is_some_and(|all| all.iter().any(is_served)) {
                 return Ok(());
             }

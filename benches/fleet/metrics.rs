@@ -84,7 +84,7 @@ impl Requests {
 
     /// Returns the writes of a kind of [`KINDS`].
     pub(crate) fn writes_of(&self, kind: &str) -> u64 {
-        let at = KINDS.iter().position(|it| *it == kind).expect("a counted kind");
+        let at = KINDS.iter().position(|entry| *entry == kind).expect("a counted kind");
         self.writes[at]
     }
 

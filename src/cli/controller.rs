@@ -88,7 +88,7 @@ pub struct ControllerArgs {
 fn controllers_and_examples() -> String {
     let mut lines: Vec<_> = CONTROLLERS
         .iter()
-        .map(|it| format!("  {}  {}\n", it.name, it.about))
+        .map(|controller| format!("  {}  {}\n", controller.name, controller.about))
         .collect();
     lines.dedup();
     format!(
@@ -121,7 +121,7 @@ mod tests {
             args: ControllerArgs,
         }
         let command = Only::command();
-        let flags = command.get_arguments().filter(|it| it.get_long() != Some("help"));
+        let flags = command.get_arguments().filter(|argument| argument.get_long() != Some("help"));
         let rows: Vec<String> = flags.map(row).collect();
         let table = rows.concat();
         let page = include_str!("../../docs/controller.md");

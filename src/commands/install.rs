@@ -97,7 +97,7 @@ async fn apply(
     problems.extend(images::unknown_tools(args, &options, objects));
     Problems::or(problems, ())?;
     let (served, note) = served(hub, objects).await?;
-    let (found, mut lines) = fetch_live(hub, args, &options, served).await?;
+    let (live_objects, mut lines) = fetch_live(hub, args, &options, served).await?;
     lines.push_str(&note);
     // The chart's Job, which applies the additions, lacks the permission to list Nodes.
     if features.contains(&Feature::Plugin) && !args.additions_only {
@@ -105,7 +105,7 @@ async fn apply(
     }
     lines.push_str(&about_principal);
     lines.push_str(&about_view);
-    let inherited = take_over_all(hub, &found, args.dry_run).await?;
+    let inherited = take_over_all(hub, &live_objects, args.dry_run).await?;
     let how = |object: &ShippedObject, dry_run| ApplyOptions {
         manager: MANAGER,
         // The lists of an ArgoCD have one manager each, so force would remove the entries of others. In a dry run the fields that an
@@ -114,7 +114,7 @@ async fn apply(
             && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
-    let rehearsal = rehearse(hub, &found, |object| how(object, true)).await?;
+    let rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
     if args.dry_run {
         lines.push_str(&rehearsal.lines);
     }
@@ -124,7 +124,7 @@ async fn apply(
         summary.push_str(&rehearsal.changes);
         return Ok(());
     }
-    for (object, live) in &found {
+    for (object, live) in &live_objects {
         if let Some(live) = live
             .as_ref()
             .filter(|_| rehearsal.unchanged.contains(&object.to_string()))
@@ -135,7 +135,7 @@ async fn apply(
         summary.push_str(&apply_object(hub, object, live.as_ref(), how(object, false)).await?);
     }
     summary.extend(settings.as_ref().and_then(|live| settings::left(live, objects)));
-    for (object, live) in &found {
+    for (object, live) in &live_objects {
         summary.extend(policy::about_sample(&options.policy, object, live.as_ref()));
     }
     summary.extend(about_policy.map(|line| line + "\n"));
@@ -143,9 +143,13 @@ async fn apply(
 }
 
 /// Takes over the objects whose fields an earlier kubectl apply manages, except in a dry run. Returns the names of these objects.
-async fn take_over_all(hub: &InstallHub, found: &LiveObjects<'_>, dry_run: bool) -> Result<HashSet<String>, Problems> {
+async fn take_over_all(
+    hub: &InstallHub,
+    live_objects: &LiveObjects<'_>,
+    dry_run: bool,
+) -> Result<HashSet<String>, Problems> {
     let mut inherited = HashSet::new();
-    for (object, live) in found {
+    for (object, live) in live_objects {
         let Some(live) = live else { continue };
         if merged_managers(live, object.is_addition()).is_none() {
             continue;
@@ -175,12 +179,12 @@ struct Rehearsal {
 /// The reasons why objects cannot be applied.
 async fn rehearse(
     hub: &InstallHub,
-    found: &LiveObjects<'_>,
+    live_objects: &LiveObjects<'_>,
     how: impl Fn(&ShippedObject) -> ApplyOptions,
 ) -> Result<Rehearsal, Problems> {
     let mut rehearsal = Rehearsal::default();
     let mut problems = Vec::new();
-    for (object, live) in found {
+    for (object, live) in live_objects {
         match hub.apply(object, how(object)).await {
             Ok(applied) => {
                 let line = result_line(object, live.as_ref(), &applied, " (dry run)");
@@ -215,7 +219,7 @@ async fn fetch_live<'o>(
             "Namespace {namespace} does not exist on the hub: install Argo CD first, or pass its namespace with --namespace"
         )));
     }
-    let (mut found, mut lines) = (Vec::new(), String::new());
+    let (mut live_objects, mut lines) = (Vec::new(), String::new());
     let mut problems = Vec::new();
     for object in objects {
         let live = hub.get(&object.path(), object.name()).await?;
@@ -251,9 +255,9 @@ async fn fetch_live<'o>(
             },
             _ => {}
         }
-        found.push((object, live));
+        live_objects.push((object, live));
     }
-    Problems::or(problems, (found, lines))
+    Problems::or(problems, (live_objects, lines))
 }
 
 /// Returns the objects whose kinds the hub serves, and a line about those that are left out: an old API server has no admission

@@ -117,14 +117,14 @@ async fn find(hub: &InstallHub, ours: &[ShippedObject]) -> Result<Vec<InstalledO
 }
 
 /// Returns all reasons against removing the objects.
-async fn check(hub: &InstallHub, found: &[InstalledObject], args: &HubUninstallArgs) -> Result<(), Problems> {
+async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstallArgs) -> Result<(), Problems> {
     let mut problems = Vec::new();
-    if let Some(release) = found.iter().find_map(|object| helm_release(&object.live)) {
+    if let Some(release) = objects.iter().find_map(|object| helm_release(&object.live)) {
         problems.push(format!(
             "it was installed by Helm: remove the additions to Argo CD with --additions-only, then run helm uninstall {release}"
         ));
     }
-    if let Some(other) = found
+    if let Some(other) = objects
         .iter()
         .find_map(|object| other_namespace(&object.live, &args.argo_cd.namespace))
     {
@@ -137,7 +137,7 @@ async fn check(hub: &InstallHub, found: &[InstalledObject], args: &HubUninstallA
         let name = object.live["metadata"]["name"].as_str();
         name.is_some_and(|name| name.starts_with("argocd-ocm-cmp-holds."))
     };
-    if !args.additions_only && found.iter().any(enforces_holds) {
+    if !args.additions_only && objects.iter().any(enforces_holds) {
         let namespaces = hub.list("/api/v1/namespaces", LABEL).await?.unwrap_or_default();
         let holds = namespaces.iter().filter_map(Hold::from_namespace);
         problems.extend(holds.filter(|hold| !hold.is_over(Timestamp::now())).map(|hold| {
@@ -165,22 +165,22 @@ async fn additions(
     ours: &[ShippedObject],
     workloads: &[Value],
 ) -> Result<Vec<(ShippedObject, Value)>, Problems> {
-    let (mut found, mut problems): (Vec<(ShippedObject, Value)>, _) = (Vec::new(), Vec::new());
+    let (mut additions, mut problems): (Vec<(ShippedObject, Value)>, _) = (Vec::new(), Vec::new());
     for object in ours.iter().filter(|object| object.is_addition()) {
         if let Some(live) = hub.get(&object.path(), object.name()).await? {
             problems.extend(argocd_fields_error(object, &live));
-            found.push((object.clone(), live));
+            additions.push((object.clone(), live));
         }
     }
     for live in workloads {
         if let Some(object) = addition_to(live)
-            && !found.iter().any(|(other, _)| other.is_same(&object))
+            && !additions.iter().any(|(other, _)| other.is_same(&object))
         {
             problems.extend(argocd_fields_error(&object, live));
-            found.push((object, live.clone()));
+            additions.push((object, live.clone()));
         }
     }
-    Problems::or(problems, found)
+    Problems::or(problems, additions)
 }
 
 /// Removes our fields from one of Argo CD's objects. Returns the result as text, and the changes of a dry run.

@@ -158,8 +158,8 @@ fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
         ..application("", "")
     };
     let causes = |target: &str, phase: &str| -> Vec<_> {
-        let found = found(&syncing(target, phase)).into_iter();
-        found.map(|(cause, _, permanent)| (cause, permanent)).collect()
+        let problems = found(&syncing(target, phase)).into_iter();
+        problems.map(|(cause, _, permanent)| (cause, permanent)).collect()
     };
     for phase in ["Running", "Failed"] {
         assert_eq!(causes("cluster9", phase), [(ProblemCause::ClusterUnknown, true)]);
@@ -198,11 +198,11 @@ fn application_without_errors_has_a_reason_too() {
         let mut application = application("", "");
         application.conditions.clear();
         change(&mut application);
-        let found = found(&application);
+        let problems = found(&application);
         assert_eq!(
-            (found.len(), found[0].0, found[0].2),
+            (problems.len(), problems[0].0, problems[0].2),
             (1, cause, permanent),
-            "{found:?}"
+            "{problems:?}"
         );
     }
 }
@@ -211,8 +211,8 @@ fn application_without_errors_has_a_reason_too() {
 fn filter_names_the_clusters_of_the_application() {
     let application = application("", "");
     let lines = |name: &str| -> Vec<String> {
-        let found = absence_on(&[name.to_owned()], &application, Some(&clusters()));
-        found.iter().map(Diagnosis::line).collect()
+        let problems = absence_on(&[name.to_owned()], &application, Some(&clusters()));
+        problems.iter().map(Diagnosis::line).collect()
     };
     assert_eq!(lines("cluster1"), [""; 0]);
     assert_eq!(
@@ -262,8 +262,8 @@ fn names_what_stands_still() {
     ]}});
     let why = unsatisfied(&placement).expect("it selects none");
     let placements = [("fleet/eu".to_owned(), why)].into();
-    let found = standstill(&works, Some(&clusters()), &placements);
-    let lines: Vec<_> = found.iter().map(Diagnosis::line).collect();
+    let problems = standstill(&works, Some(&clusters()), &placements);
+    let lines: Vec<_> = problems.iter().map(Diagnosis::line).collect();
     assert_eq!(
         lines,
         [
@@ -274,5 +274,5 @@ fn names_what_stands_still() {
         ],
         "cluster2 is not available, which another problem says"
     );
-    assert!(found.iter().all(|diagnosis| !diagnosis.permanent), "waiting may help");
+    assert!(problems.iter().all(|diagnosis| !diagnosis.permanent), "waiting may help");
 }

@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn fills_placeholders_once() {
-        let found = MESSAGE.finding(&[("who", &"{what}"), ("what", &2)]);
-        assert_eq!(found.line(), "{what} has no 2: give {what} one");
+        let finding = MESSAGE.finding(&[("who", &"{what}"), ("what", &2)]);
+        assert_eq!(finding.line(), "{what} has no 2: give {what} one");
     }
 
     #[test]

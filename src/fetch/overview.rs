@@ -386,14 +386,14 @@ fn pulled_work(application: &Overviewed, cluster: &str) -> WorkStatus {
 }
 
 /// Returns the state of a work that does not exist.
-fn missing_work(found: &DeliveredApplication, cluster: &str, name: &str) -> WorkStatus {
-    let health = if found.is_syncing {
+fn missing_work(delivered: &DeliveredApplication, cluster: &str, name: &str) -> WorkStatus {
+    let health = if delivered.is_syncing {
         HealthStatus::Waiting
     } else {
         HealthStatus::Missing
     };
-    let reason = Some(&found.application.message).filter(|message| !message.is_empty());
-    let message = match reason.or(found.failure.as_ref()) {
+    let reason = Some(&delivered.application.message).filter(|message| !message.is_empty());
+    let message = match reason.or(delivered.failure.as_ref()) {
         Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
         None => format!("Argo CD has not created the work {name}"),
     };
@@ -517,9 +517,9 @@ mod tests {
         let works = ["shop", "shop.part-wave2", "shopping", "other"].map(|name| pruned(name, "Unknown"));
         let status = json!({"sync": {"status": "Unknown"}, "resources": works});
         all.add(&object("shop", &json!({}), &plugin(), &status));
-        let mut found: Vec<_> = all.by_work.keys().map(|(.., name)| &**name).collect();
-        found.sort_unstable();
-        assert_eq!(found, ["shop", "shop.part-wave2"]);
+        let mut names: Vec<_> = all.by_work.keys().map(|(.., name)| &**name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["shop", "shop.part-wave2"]);
     }
 
     #[test]

@@ -179,8 +179,8 @@ impl ArgoCd {
         let mut argo_cd = Self::default();
         let mut unknown = Vec::new();
         let mut find = |component| {
-            let found = find_component(workloads, component);
-            found.map_err(|why| unknown.push((component, why))).ok()
+            let workload = find_component(workloads, component);
+            workload.map_err(|why| unknown.push((component, why))).ok()
         };
         // Pods without a ServiceAccount have the one of their namespace.
         let account = |workload: &Json| {
@@ -434,16 +434,16 @@ mod tests {
             },
             ArgoCd::default()
         );
-        let found = ArgoCd::among(&chart());
-        assert_eq!(found.repo_server, "cd-argocd-repo-server");
-        assert_eq!(found.server, "cd-argocd-server");
-        assert_eq!(found.server_container, "server");
-        assert_eq!(found.application_set_controller, "cd-sets");
-        assert_eq!(found.resource, None);
-        let mut own = chart();
-        own.push(workload("argocd-repo-server", "other", "x"));
+        let argo_cd = ArgoCd::among(&chart());
+        assert_eq!(argo_cd.repo_server, "cd-argocd-repo-server");
+        assert_eq!(argo_cd.server, "cd-argocd-server");
+        assert_eq!(argo_cd.server_container, "server");
+        assert_eq!(argo_cd.application_set_controller, "cd-sets");
+        assert_eq!(argo_cd.resource, None);
+        let mut workloads = chart();
+        workloads.push(workload("argocd-repo-server", "other", "x"));
         assert_eq!(
-            ArgoCd::among(&own).repo_server,
+            ArgoCd::among(&workloads).repo_server,
             "argocd-repo-server",
             "Argo CD's own name wins"
         );
@@ -470,10 +470,10 @@ mod tests {
             workload("argocd-repo-server", "repo-server", "repo"),
             workload("argocd-application-controller", "application-controller", "app"),
         ];
-        let found = ArgoCd::among(&core);
-        assert_eq!(found.repo_server, "argocd-repo-server");
+        let argo_cd = ArgoCd::among(&core);
+        assert_eq!(argo_cd.repo_server, "argocd-repo-server");
         assert_eq!(
-            found.why_unknown(SERVER),
+            argo_cd.why_unknown(SERVER),
             Some(&Unknown::Missing),
             "the repo-server is no server"
         );
@@ -509,8 +509,8 @@ mod tests {
         );
         let mut store = workload("argocd-server", "server", "x");
         store["kind"] = json!("StatefulSet");
-        let found = ArgoCd::among(&[workflows, notifications, store]);
-        assert_eq!(found.unknown.len(), 4, "{:?}", found.unknown);
+        let argo_cd = ArgoCd::among(&[workflows, notifications, store]);
+        assert_eq!(argo_cd.unknown.len(), 4, "{:?}", argo_cd.unknown);
     }
 
     #[test]
@@ -580,8 +580,8 @@ mod tests {
             ..ArgoCd::default()
         };
         let all = installed(both);
-        let found: Vec<_> = all.iter().filter(|object| object.name() == "all-in-one").collect();
-        let [one] = found[..] else { panic!("{found:?}") };
+        let objects: Vec<_> = all.iter().filter(|object| object.name() == "all-in-one").collect();
+        let [one] = objects[..] else { panic!("{objects:?}") };
         assert!(one.json().contains("argocd-ocm-cmp-tools") && one.json().contains("argocd-ocm-cmp-ui"));
     }
 

@@ -180,8 +180,8 @@ mod tests {
             "principal.listen.host": "127.0.0.1",
             "principal.destination-based-mapping": "false",
         }});
-        let found = wrong_settings(&theirs(), Some(&defaults));
-        let wrong: Vec<&str> = found.iter().map(|setting| setting.problem).collect();
+        let settings = wrong_settings(&theirs(), Some(&defaults));
+        let wrong: Vec<&str> = settings.iter().map(|setting| setting.problem).collect();
         assert_eq!(
             wrong,
             [
@@ -191,7 +191,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            found[1].remediation,
+            settings[1].remediation,
             "set --listen-host, ARGOCD_PRINCIPAL_LISTEN_HOST, or principal.listen.host in ConfigMap argocd-agent-params, to an empty value"
         );
         let right = json!({"data": {

@@ -17,10 +17,10 @@ pub(super) fn shipped_object(kind: &str, name: &str) -> ShippedObject {
 }
 
 pub(super) fn find<'o>(objects: &'o [ShippedObject], kind: &str, name: &str) -> &'o ShippedObject {
-    let found = objects
+    let object = objects
         .iter()
         .find(|object| (object.kind(), object.name()) == (kind, name));
-    found.unwrap_or_else(|| panic!("{kind} {name}"))
+    object.unwrap_or_else(|| panic!("{kind} {name}"))
 }
 
 /// Returns the value at a path such as `spec.replicas`; finds items of lists by their names. Null if there is none.

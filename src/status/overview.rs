@@ -379,18 +379,18 @@ mod tests {
 
     #[test]
     fn lists_are_filtered_by_health_and_project() {
-        let kept = |health: &[HealthStatus], projects: &[&str]| {
+        let listing = |health: &[HealthStatus], projects: &[&str]| {
             let mut overview = all();
             let projects: Vec<_> = projects.iter().map(|project| (*project).to_owned()).collect();
             overview.keep(health, &projects).expect("known projects");
             (format_overview(&overview, ListFormat::Name), overview.health())
         };
-        assert_eq!(kept(&[], &["web"]).0, "shop\nnew\n");
+        assert_eq!(listing(&[], &["web"]).0, "shop\nnew\n");
         assert_eq!(
-            kept(&[HealthStatus::Healthy], &[]),
+            listing(&[HealthStatus::Healthy], &[]),
             ("shop\n".to_owned(), HealthStatus::Healthy)
         );
-        assert_eq!(kept(&[HealthStatus::Missing], &["web"]).0, "");
+        assert_eq!(listing(&[HealthStatus::Missing], &["web"]).0, "");
         let mut none = all();
         none.keep(&[HealthStatus::Missing], &[]).expect("no project");
         assert_eq!(format_overview(&none, ListFormat::Table), "0 Applications\n");

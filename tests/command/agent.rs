@@ -25,9 +25,9 @@ trap 'echo stopped >> log; exit 7' TERM
 echo started $(cat tls/tls.crt tls/tls.key) >> log
 while :; do sleep 0.05; done";
 
-fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
-    while !is() {
+    while !condition() {
         assert!(
             started.elapsed() < DEADLINE,
             "timed out after {DEADLINE:?} waiting until {what}"

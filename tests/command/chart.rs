@@ -38,7 +38,7 @@ fn rendered(chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     let mut words = vec!["template", "ours", chart, "--namespace", namespace];
     words.extend(values.iter().flat_map(|value| ["--set", value]));
     let mut objects = objects(&stdout_of(&words));
-    objects.retain(|it| it["metadata"]["annotations"]["helm.sh/hook"] != "test");
+    objects.retain(|object| object["metadata"]["annotations"]["helm.sh/hook"] != "test");
     for object in &mut objects {
         remove_labels(object);
         if outlives_the_release(object) {
@@ -84,7 +84,7 @@ fn remove_labels(object: &mut Value) {
         };
         if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
             labels.retain(|name, value| {
-                !LABELS.contains(&&**name) && !added.iter().any(|it| it.0 == name && it.1 == value)
+                !LABELS.contains(&&**name) && !added.iter().any(|label| label.0 == name && label.1 == value)
             });
             if labels.is_empty() {
                 metadata.remove("labels");
@@ -277,12 +277,12 @@ fn values_configure_the_pods() {
     });
     let objects = rendered_with(&values);
     let find = |name: &str| {
-        let found = objects
+        let object = objects
             .iter()
-            .find(|it| it["metadata"]["name"] == name && it["kind"] != "ServiceAccount");
-        found.cloned().unwrap_or_else(|| panic!("{name}"))
+            .find(|object| object["metadata"]["name"] == name && object["kind"] != "ServiceAccount");
+        object.cloned().unwrap_or_else(|| panic!("{name}"))
     };
-    let deployments: Vec<_> = objects.iter().filter(|it| it["kind"] == "Deployment").collect();
+    let deployments: Vec<_> = objects.iter().filter(|object| object["kind"] == "Deployment").collect();
     let [controller, repo_server] = deployments[..] else {
         panic!("{deployments:?}");
     };
@@ -316,7 +316,7 @@ fn values_configure_the_pods() {
         assert_eq!(&metadata["labels"][name], value, "the Deployment selects its Pods");
     }
     assert_eq!(metadata["labels"]["example.com/b"], "2");
-    let of_kind = |kind: &str| objects.iter().find(|it| it["kind"] == kind);
+    let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind);
     let account = of_kind("ServiceAccount").expect("an account");
     assert_eq!(
         account["metadata"]["annotations"],
@@ -344,7 +344,7 @@ fn values_add_objects_for_the_metrics() {
         "networkPolicy": {"enabled": true, "from": [{"namespaceSelector": {}}]},
     });
     let objects = rendered_with(&values);
-    let of_kind = |kind: &str| objects.iter().find(|it| it["kind"] == kind).expect(kind);
+    let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect(kind);
     for kind in ["ServiceMonitor", "PrometheusRule"] {
         assert_eq!(of_kind(kind)["metadata"]["labels"]["release"], "stack", "{kind}");
     }
@@ -354,7 +354,7 @@ fn values_add_objects_for_the_metrics() {
     let port = &policy["ingress"][0]["ports"][0]["port"];
     let ports = &of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0]["ports"];
     let ports = ports.as_array().expect("ports");
-    assert!(ports.iter().any(|it| it["name"] == *port), "{ports:?}");
+    assert!(ports.iter().any(|entry| entry["name"] == *port), "{ports:?}");
 }
 
 /// Renders the chart with these values.
@@ -437,6 +437,6 @@ fn chart_files_match_the_repository() {
 /// Returns the text of a shipped file.
 fn shipped(name: &str) -> String {
     let folders = ["deploy", "examples", "monitoring", "."];
-    let folder = folders.iter().find(|it| root().join(it).join(name).exists());
+    let folder = folders.iter().find(|folder| root().join(folder).join(name).exists());
     read_file(&format!("{}/{name}", folder.expect(name)))
 }

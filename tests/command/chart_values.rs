@@ -10,7 +10,7 @@ fn assert_documented(schema: &Value, values: Option<&Value>, path: &str) {
         let path = format!("{path}.{key}");
         let description = property["description"].as_str().unwrap_or_default();
         assert!(description.ends_with('.'), "{path} has no description");
-        let default = values.map(|it| &it[key]);
+        let default = values.map(|values| &values[key]);
         // Helm passes global values, and values.yaml sets none.
         assert!(
             path == ".global" || default != Some(&Value::Null),
@@ -37,7 +37,7 @@ fn page_has_the_sidecar_as_values_of_the_chart_argo_cd() {
     let (_, block) = page.split_once("```yaml\nrepoServer:\n").expect("values");
     let (block, _) = block.split_once("```").expect("its end");
     let additions = objects(&printed("--features plugin --additions-only"));
-    let deployment = additions.iter().find(|it| it["kind"] == "Deployment");
+    let deployment = additions.iter().find(|object| object["kind"] == "Deployment");
     let pod = &deployment.expect("the sidecar")["spec"]["template"]["spec"];
     let shipped = json!({
         "initContainers": pod["initContainers"],

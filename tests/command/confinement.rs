@@ -161,8 +161,8 @@ fn check_access(isolations: &[&str]) {
     }
     // Without isolation, the script reaches files and processes, but no network.
     let works = printed(&stage.generate(&tools, "none").output().expect("the program runs"));
-    for found in ["outside", "environment", "checkout"] {
-        assert!(works.contains(&format!("canary-of-the-{found}")), "{found}: {works}");
+    for place in ["outside", "environment", "checkout"] {
+        assert!(works.contains(&format!("canary-of-the-{place}")), "{place}: {works}");
     }
     assert!(!works.contains("canary-of-the-network"), "{works}");
 }

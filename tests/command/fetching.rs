@@ -670,7 +670,7 @@ fn renders_charts_of_allowed_registries() {
     let tags = b"{\"tags\": [\"latest\", \"1.1.0\", \"1.2.0\", \"2.0.0\"]}".to_vec();
     let blob = |path: &str| format!("/v2/{path}/blobs/sha256:{}", sha256(&chart));
     let moved = b"{url}/storage/chart".to_vec();
-    let (own, private, stored) = (blob("charts/db"), blob("private/db"), blob("stored/db"));
+    let (public, private, stored) = (blob("charts/db"), blob("private/db"), blob("stored/db"));
     let wrong = blob("wrong/db");
     let files = [
         ("/v2/charts/db/tags/list", tags),
@@ -682,7 +682,7 @@ fn renders_charts_of_allowed_registries() {
             "/v2/image/db/manifests/1.2.0",
             b"{\"layers\": [{\"mediaType\": \"a\"}]}".to_vec(),
         ),
-        (&own, chart.clone()),
+        (&public, chart.clone()),
         (&private, chart.clone()),
         (&stored, moved),
         (&wrong, other),
@@ -697,7 +697,7 @@ fn renders_charts_of_allowed_registries() {
     );
     assert!(stage.server.requests().is_empty(), "{:?}", stage.server.requests());
     stage.renders("oci://{host}/charts/", &["of-db"]);
-    assert_eq!(stage.server.requests(), ["/v2/charts/db/manifests/1.2.0", own.as_str()]);
+    assert_eq!(stage.server.requests(), ["/v2/charts/db/manifests/1.2.0", public.as_str()]);
     stage.chart("~1.0 || ^1.1", None, "oci://{host}/charts");
     stage.renders("oci://{host}/charts/", &["of-db"]);
     stage.kustomization("1.2.0", "oci://{host}/charts");

@@ -58,15 +58,15 @@ fn shipped(files: &[&str]) -> Vec<Value> {
         .collect();
     objects.sort_by_key(name);
     // Two files contain the repo-server: deploy/deploy_policy.yaml adds to the sidecar of deploy_cmp.yaml.
-    let is_repo_server = |it: &&mut Value| it["metadata"]["name"] == "argocd-repo-server";
+    let is_repo_server = |object: &&mut Value| object["metadata"]["name"] == "argocd-repo-server";
     if let [sidecar, policy] = &mut objects.iter_mut().filter(is_repo_server).collect::<Vec<_>>()[..] {
-        let [sidecar, policy] = [sidecar, policy].map(|it| &mut it["spec"]["template"]["spec"]);
+        let [sidecar, policy] = [sidecar, policy].map(|deployment| &mut deployment["spec"]["template"]["spec"]);
         for list in ["/containers/0/env", "/containers/0/volumeMounts", "/volumes"] {
             let more = policy.pointer_mut(list).and_then(Value::as_array_mut).expect("a list");
             let all = sidecar.pointer_mut(list).and_then(Value::as_array_mut).expect("a list");
             all.append(more);
         }
-        objects.dedup_by_key(|it| name(it));
+        objects.dedup_by_key(|object| name(object));
     }
     objects
 }
@@ -119,8 +119,9 @@ fn each_feature_prints_its_files() {
         ("--features argocd-agent", &[CONTROLLER, AGENT]),
     ] {
         let mut printed = objects(&printed(flags));
-        let is_controller =
-            |it: &&mut Value| it["metadata"]["name"] == "argocd-ocm-cmp-controller" && it["kind"] == "Deployment";
+        let is_controller = |object: &&mut Value| {
+            object["metadata"]["name"] == "argocd-ocm-cmp-controller" && object["kind"] == "Deployment"
+        };
         for deployment in printed.iter_mut().filter(is_controller) {
             let env = &mut deployment["spec"]["template"]["spec"]["containers"][0]["env"];
             env.as_array_mut()
@@ -128,9 +129,9 @@ fn each_feature_prints_its_files() {
                 .retain(|entry| entry["name"].as_str().is_some_and(|name| name.starts_with("POD_")));
         }
         // The name of the template contains a hash of its content.
-        if let Some(template) = printed.iter_mut().find(|it| it["kind"] == "AddOnTemplate") {
+        if let Some(template) = printed.iter_mut().find(|object| object["kind"] == "AddOnTemplate") {
             let name = std::mem::replace(&mut template["metadata"]["name"], json!("argocd-addon"));
-            let management = printed.iter_mut().find(|it| it["kind"] == "ClusterManagementAddOn");
+            let management = printed.iter_mut().find(|object| object["kind"] == "ClusterManagementAddOn");
             let default = &mut management.expect("it")["spec"]["supportedConfigs"][0]["defaultConfig"]["name"];
             assert_eq!(std::mem::replace(default, json!("argocd-addon")), name);
         }

@@ -19,11 +19,11 @@ fn dependencies(package: &str) -> Vec<String> {
 }
 
 fn check<'n>(package: &str, forbidden: impl IntoIterator<Item = &'n str>) {
-    let found = dependencies(package);
-    assert_eq!(found.first().map(String::as_str), Some(package));
+    let packages = dependencies(package);
+    assert_eq!(packages.first().map(String::as_str), Some(package));
     for name in forbidden {
         assert!(
-            !found.iter().any(|it| it == name),
+            !packages.iter().any(|dependency| dependency == name),
             "{package} must not depend on {name}"
         );
     }
@@ -44,7 +44,7 @@ fn crates_keep_their_layers() {
             _ => &[],
         };
         let all = [above, &controllers, &["assignment"]].concat().into_iter();
-        check(package, all.filter(|it| it != package && !uses.contains(it)));
+        check(package, all.filter(|name| name != package && !uses.contains(name)));
     }
     let crypto = &["aws-lc-rs", "aws-lc-sys", "rustls"][..];
     for (package, forbidden) in [
@@ -118,10 +118,10 @@ fn runtime_names_no_api_of_argo_cd_or_ocm() {
 #[test]
 fn commands_that_show_a_hub_only_read() {
     let fetch = crate::shipped_files::root().join("src/fetch");
-    let found = walkdir::WalkDir::new(&fetch)
+    let paths = walkdir::WalkDir::new(&fetch)
         .into_iter()
         .map(|entry| entry.expect("a file").into_path());
-    let files: Vec<_> = found
+    let files: Vec<_> = paths
         .filter(|path| path.is_file())
         .chain([fetch.with_extension("rs")])
         .collect();

@@ -70,19 +70,19 @@ fn files_and_pages_name_one_version_of_each_image() {
 
 /// Returns the shipped files and pages that name an image.
 fn files_with(image: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for folder in ["", "deploy", "chart", "docs"] {
         for entry in fs::read_dir(root().join(folder)).expect("a folder") {
             let file = entry.expect("an entry").file_name();
             let name = Path::new(folder).join(file).to_str().expect("a name").to_owned();
             let is_text = [".yaml", ".md"].iter().any(|end| name.ends_with(end));
             if is_text && read_file(&name).contains(image) {
-                found.push(name);
+                files.push(name);
             }
         }
     }
-    assert!(!found.is_empty(), "no file names {image}");
-    found
+    assert!(!files.is_empty(), "no file names {image}");
+    files
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn testbed_and_ui_match_version_rust_and_license() {
         format!("rust-version = \"{RUST}\""),
         format!("license = \"{LICENSE}\""),
     ] {
-        assert!(testbed.lines().any(|it| it == line), "tests/testbed/Cargo.toml: {line}");
+        assert!(testbed.lines().any(|entry| entry == line), "tests/testbed/Cargo.toml: {line}");
     }
     let ui: Value = serde_json::from_str(&read_file("ui/package.json")).expect("JSON");
     assert_eq!(ui["license"], LICENSE);

@@ -157,7 +157,7 @@ fn remedies_in_messages_work() {
     {
         let folder = folder(&files);
         let run = |arguments: &[&'static str]| {
-            let has_clusters = arguments.iter().any(|it| it.starts_with("--clusters"));
+            let has_clusters = arguments.iter().any(|argument| argument.starts_with("--clusters"));
             let clusters = (!has_clusters).then_some("--clusters=eu1");
             let words = [&*path, "generate", "--name=shop"].into_iter().chain(clusters);
             let words = words.chain(arguments.iter().copied());
@@ -221,6 +221,6 @@ fn a_kustomization_changes_in_a_copy_even_if_temporary_files_are_in_the_reposito
     ];
     let printed = run(folder.path(), &words);
     assert!(printed.contains("name: config-blue"), "{printed}");
-    let kept = fs::read_to_string(folder.path().join("kustomization.yaml")).expect("a file");
-    assert_eq!(kept, KUSTOMIZATION);
+    let content = fs::read_to_string(folder.path().join("kustomization.yaml")).expect("a file");
+    assert_eq!(content, KUSTOMIZATION);
 }

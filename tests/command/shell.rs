@@ -115,7 +115,7 @@ fn contexts_come_from_the_kubeconfig() {
     assert_eq!(
         completed(folder.path(), &["status", "--kubeconfig=config", ""])
             .lines()
-            .find(|it| it.starts_with("hub")),
+            .find(|line| line.starts_with("hub")),
         None
     );
     assert_eq!(

@@ -72,8 +72,8 @@ fn keys_of(value: &Value) -> Vec<&str> {
 
 /// Returns the item of a list with this value at a key.
 fn find_item<'v>(items: &'v Value, key: &str, value: &Value) -> &'v Value {
-    let found = as_list(items).iter().find(|item| item[key] == *value);
-    found.unwrap_or_else(|| panic!("no {key} {value} in {items}"))
+    let item = as_list(items).iter().find(|item| item[key] == *value);
+    item.unwrap_or_else(|| panic!("no {key} {value} in {items}"))
 }
 
 #[test]

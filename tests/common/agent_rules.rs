@@ -24,7 +24,7 @@ pub(crate) fn condition_rules(kind_health: &KindHealth) -> Value {
         rule
     };
     let rules = kind_health.rules.iter();
-    let rules = rules.map(|it| rule(it.condition, it.expression, it.message));
+    let rules = rules.map(|entry| rule(entry.condition, entry.expression, entry.message));
     rules
         .chain(kind_health.suspended.map(|expression| rule(SUSPENDED, expression, "")))
         .collect()

@@ -63,7 +63,7 @@ fn every_annotation_of_argo_cd_has_an_effect_or_a_reason() -> Result<()> {
     }
     let options: BTreeSet<_> = literals(&types, "SyncOption")
         .into_iter()
-        .filter(|it| it.contains('='))
+        .filter(|option| option.contains('='))
         .collect();
     ensure!(options.len() > 8, "{options:?}");
     for option in options {

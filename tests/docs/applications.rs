@@ -80,7 +80,7 @@ fn shown() -> Result<Vec<Shown>> {
     for folder in ["", "deploy", "examples"] {
         for entry in fs::read_dir(root().join(folder))? {
             let path = entry?.path();
-            if path.extension().is_some_and(|it| it == "yaml") {
+            if path.extension().is_some_and(|extension| extension == "yaml") {
                 let file = path.strip_prefix(root())?.display().to_string();
                 texts.push((file, fs::read_to_string(&path)?));
             }
@@ -109,14 +109,14 @@ fn shown() -> Result<Vec<Shown>> {
 /// Returns the one that a file shows.
 fn shown_in(file: &str, kind: &str) -> Result<Shown> {
     let mut all = shown()?.into_iter();
-    all.find(|it| it.file == file && it.kind() == kind)
+    all.find(|object| object.file == file && object.kind() == kind)
         .with_context(|| format!("{file} shows no {kind}"))
 }
 
 #[test]
 fn follows_every_application() -> Result<()> {
     let all = shown()?;
-    let mut names: Vec<_> = all.iter().map(|it| (&*it.file, it.kind(), it.name())).collect();
+    let mut names: Vec<_> = all.iter().map(|object| (&*object.file, object.kind(), object.name())).collect();
     names.sort_unstable();
     assert_eq!(names, FOLLOWED);
     Ok(())
@@ -202,8 +202,8 @@ async fn applications_of_the_pages_become_healthy() -> Result<()> {
 
 /// Runs the commands of a section as the page shows them.
 async fn run_scene(shell: &Shell, section: &str, hub: &Hub, kubelet: &mut Kubelet) -> Result<()> {
-    let commands = commands().into_iter().filter(|it| it.section == section);
-    for command in commands.filter(|it| runs(&it.text) == Some(Runs::OnHub)) {
+    let commands = commands().into_iter().filter(|command| command.section == section);
+    for command in commands.filter(|command| runs(&command.text) == Some(Runs::OnHub)) {
         run(shell, &command).await?;
         kubelet.sync(hub).await?;
     }
@@ -212,8 +212,8 @@ async fn run_scene(shell: &Shell, section: &str, hub: &Hub, kubelet: &mut Kubele
 
 /// Waits until Argo CD shows these Applications as Synced and Healthy.
 pub(crate) async fn wait_until_healthy(hub: &Hub, applications: &[&str]) -> Result<()> {
-    let is_healthy = |it: &Value| {
-        let status = &it["status"];
+    let is_healthy = |application: &Value| {
+        let status = &application["status"];
         status["sync"]["status"] == "Synced" && status["health"]["status"] == "Healthy"
     };
     for name in applications {

@@ -39,14 +39,20 @@ fn page_text() -> String {
 
 /// Returns the commands that can be run, without those that only have subcommands.
 fn runnable(command: &Command) -> Vec<&Command> {
-    let subcommands = command.get_subcommands().filter(|it| it.get_name() != "help");
-    let lists = subcommands.map(|it| if it.has_subcommands() { runnable(it) } else { vec![it] });
+    let subcommands = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
+    let lists = subcommands.map(|subcommand| {
+        if subcommand.has_subcommands() {
+            runnable(subcommand)
+        } else {
+            vec![subcommand]
+        }
+    });
     lists.flatten().collect()
 }
 
 /// Returns the words of a command after the program, such as `policy check`.
 fn name(command: &Command) -> &str {
-    let words = command.get_bin_name().and_then(|it| it.split_once(' '));
+    let words = command.get_bin_name().and_then(|words| words.split_once(' '));
     words.expect("a subcommand").1
 }
 
@@ -70,7 +76,7 @@ fn section(command: &Command, groups: &mut Vec<Group>) -> String {
     let mut shared: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (title, arguments) in grouped(command) {
         let table = table(&arguments);
-        if let Some(same) = groups.iter().find(|it| it.title == title && it.table == table) {
+        if let Some(same) = groups.iter().find(|group| group.title == title && group.table == table) {
             shared.entry(same.command.clone()).or_default().push(title);
         } else {
             write!(section, "\n**{title}**\n\n{table}").expect("writing to a String never fails");
@@ -92,7 +98,7 @@ fn section(command: &Command, groups: &mut Vec<Group>) -> String {
 /// Returns the arguments below their headings, in the order of the help.
 fn grouped(command: &Command) -> Vec<(String, Vec<&Arg>)> {
     let mut groups: Vec<(String, Vec<&Arg>)> = vec![("Arguments".into(), vec![]), ("Options".into(), vec![])];
-    let is_shown = |it: &&Arg| !it.is_hide_set() && it.get_id() != "help";
+    let is_shown = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
     for argument in command.get_arguments().filter(is_shown) {
         let heading = if argument.is_positional() {
             "Arguments"
@@ -111,14 +117,14 @@ fn grouped(command: &Command) -> Vec<(String, Vec<&Arg>)> {
 
 /// Returns a table, with a column of environment variables if an argument has one.
 fn table(arguments: &[&Arg]) -> String {
-    let has_variables = arguments.iter().any(|it| it.get_env().is_some());
+    let has_variables = arguments.iter().any(|argument| argument.get_env().is_some());
     let mut table = if has_variables {
         "| Name | Environment | Default | Meaning |\n|---|---|---|---|\n".to_owned()
     } else {
         "| Name | Default | Meaning |\n|---|---|---|\n".to_owned()
     };
     for argument in arguments {
-        let variable = argument.get_env().map(|it| code(&it.to_string_lossy()));
+        let variable = argument.get_env().map(|variable| code(&variable.to_string_lossy()));
         let variable = has_variables.then(|| format!(" {} |", variable.unwrap_or_default()));
         let (default, meaning) = meaning(argument);
         let (names, variable) = (names(argument), variable.unwrap_or_default());
@@ -139,11 +145,11 @@ fn names(argument: &Arg) -> String {
         true => format!(" {value}"),
         false => String::new(),
     };
-    let short = argument.get_short().map(|it| format!("-{it}"));
+    let short = argument.get_short().map(|letter| format!("-{letter}"));
     let aliases = argument.get_visible_aliases().unwrap_or_default();
-    let aliases = aliases.into_iter().map(|it| format!("--{it}"));
+    let aliases = aliases.into_iter().map(|alias| format!("--{alias}"));
     let names = short.into_iter().chain(aliases).chain([format!("--{long}{value}")]);
-    names.map(|it| code(&it)).collect::<Vec<_>>().join(", ")
+    names.map(|name| code(&name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the default and the meaning of an argument. The help has a default in words at its end: `[default: all]`.
@@ -156,7 +162,7 @@ fn meaning(argument: &Arg) -> (String, String) {
     let values: Vec<_> = argument
         .get_default_values()
         .iter()
-        .map(|it| it.to_string_lossy())
+        .map(|value| value.to_string_lossy())
         .collect();
     let takes_value = argument.get_action().takes_values();
     let default = if values.is_empty() || !takes_value {
@@ -166,12 +172,12 @@ fn meaning(argument: &Arg) -> (String, String) {
     };
     let mut meaning = escaped(help);
     let values = argument.get_possible_values();
-    let is_boolean = values.iter().any(|it| it.get_name() == "true");
+    let is_boolean = values.iter().any(|value| value.get_name() == "true");
     if values.is_empty() || is_boolean || argument.is_hide_possible_values_set() {
         return (default, meaning);
     }
-    if values.iter().all(|it| it.get_help().is_none()) {
-        let values: Vec<String> = values.iter().map(|it| code(it.get_name())).collect();
+    if values.iter().all(|value| value.get_help().is_none()) {
+        let values: Vec<String> = values.iter().map(|value| code(value.get_name())).collect();
         return (default, format!("{meaning}: {}", values.join(", ")));
     }
     for value in values {

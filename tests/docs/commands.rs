@@ -110,7 +110,7 @@ pub(crate) fn runs(text: &str) -> Option<Runs> {
         .filter_map(|rest| rest.split(' ').next())
         .collect();
     let needs_hub = of_program.iter().any(|word| NEEDS_HUB.contains(word)) && !text.contains(" --file ");
-    if not_run().any(|(it, _)| it == text) {
+    if not_run().any(|(command, _)| command == text) {
         Some(Runs::Never)
     } else if text.contains("kubectl ") || needs_hub {
         Some(Runs::OnHub)
@@ -124,8 +124,8 @@ fn every_command_is_run_or_excluded_with_a_reason() {
     let all = commands();
     let unknown: Vec<String> = all
         .iter()
-        .filter(|it| runs(&it.text).is_none())
-        .map(|it| format!("{}: {}", it.location, it.text))
+        .filter(|command| runs(&command.text).is_none())
+        .map(|command| format!("{}: {}", command.location, command.text))
         .collect();
     assert!(
         unknown.is_empty(),
@@ -134,7 +134,7 @@ fn every_command_is_run_or_excluded_with_a_reason() {
     );
     for (text, reason) in not_run() {
         assert!(
-            all.iter().any(|it| it.text == text),
+            all.iter().any(|command| command.text == text),
             "no page has {text}, which is excluded because {reason}"
         );
     }

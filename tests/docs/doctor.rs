@@ -28,7 +28,7 @@ fn findings(checks: &[(&str, &[&Message])], by_hand: &BTreeMap<String, String>) 
     for (check, messages) in checks {
         let heading = by_hand.get(*check).cloned();
         let mut section = heading.unwrap_or_else(|| format!("### Check `{check}` (`{check}`)")) + "\n\n";
-        for message in messages.iter().filter(|it| it.level != Severity::Ok) {
+        for message in messages.iter().filter(|message| message.level != Severity::Ok) {
             let (id, level) = (message.id, message.level.name());
             let (text, remediation) = (message.text, message.remediation);
             // `doctor` links to the anchor.
@@ -56,7 +56,7 @@ fn by_hand(part: &str) -> BTreeMap<String, String> {
                 .rsplit_once(" (")
                 .map_or(heading, |(_, name)| name.trim_end_matches(')'));
             name.trim_matches('`').clone_into(&mut key);
-        } else if let Some((id, _)) = line.strip_prefix("- <a id=\"").and_then(|it| it.split_once('"')) {
+        } else if let Some((id, _)) = line.strip_prefix("- <a id=\"").and_then(|rest| rest.split_once('"')) {
             id.clone_into(&mut key);
             is_generated = true;
         }

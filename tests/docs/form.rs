@@ -69,8 +69,8 @@ fn table_of_contents_has_the_form_of_mdbook() {
         let link = line.strip_prefix("- ").unwrap_or(line);
         let target = link
             .strip_prefix('[')
-            .and_then(|it| it.strip_suffix(".md)"))
-            .and_then(|it| it.split_once("]("));
+            .and_then(|link| link.strip_suffix(".md)"))
+            .and_then(|link| link.split_once("]("));
         let is_link = target.is_some_and(|(_, target)| !target.contains(['(', '#']));
         assert!(is_link || line.starts_with("# "), "{CONTENTS}: {line}");
     }

@@ -74,7 +74,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 #[test]
 fn every_hub_command_belongs_to_a_scene() {
     let all = commands();
-    let for_hub = || all.iter().filter(|it| runs(&it.text) == Some(Runs::OnHub));
+    let for_hub = || all.iter().filter(|command| runs(&command.text) == Some(Runs::OnHub));
     for command in for_hub() {
         assert!(
             SCENES.contains(&&*command.section) || applications::SCENES.contains(&&*command.section),
@@ -86,14 +86,14 @@ fn every_hub_command_belongs_to_a_scene() {
     }
     for scene in SCENES.iter().chain(&applications::SCENES) {
         assert!(
-            for_hub().any(|it| it.section == *scene),
+            for_hub().any(|command| command.section == *scene),
             "{scene} has no command for a hub"
         );
     }
     for (text, reason) in NOT_COMPARED {
-        let has_output = |it: &&Shown| it.text == *text && !it.output.is_empty();
+        let has_output = |command: &&Shown| command.text == *text && !command.output.is_empty();
         assert!(
-            for_hub().any(|it| has_output(&it)),
+            for_hub().any(|command| has_output(&command)),
             "no page shows an output of {text}, which is not compared because {reason}"
         );
     }
@@ -144,7 +144,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
     for scene in SCENES {
         for command in all
             .iter()
-            .filter(|it| it.section == *scene && runs(&it.text) != Some(Runs::Never))
+            .filter(|command| command.section == *scene && runs(&command.text) != Some(Runs::Never))
         {
             // Reports all errors at once: a hub takes a while to start.
             errors.extend(run(&shell, command).await.err());
@@ -172,7 +172,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
 /// Runs a command until its exit code and output match the page. Queries may have to wait for changes in progress; commands that
 /// change something succeed at once.
 pub(crate) async fn run(shell: &Shell, command: &Shown) -> Result<()> {
-    let is_query = [" get ", " describe "].iter().any(|it| command.text.contains(it))
+    let is_query = [" get ", " describe "].iter().any(|verb| command.text.contains(verb))
         || command.text.starts_with("argocd-ocm-cmp ");
     let holds = |outcome: &Outcome| {
         let is_other = NOT_COMPARED.iter().any(|(text, _)| *text == command.text);

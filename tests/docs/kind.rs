@@ -154,7 +154,7 @@ async fn check_port(hub: &Hub, command: &str) -> Result<()> {
     let service = service.with_context(|| format!("no Service {name}"))?;
     let ports = service["spec"]["ports"].as_array().context("ports")?;
     ensure!(
-        ports.iter().any(|it| it["port"] == port),
+        ports.iter().any(|entry| entry["port"] == port),
         "Service {name} has no port {port}"
     );
     Ok(())

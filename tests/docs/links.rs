@@ -25,7 +25,7 @@ fn table_of_contents_links_every_page_and_every_picture_is_used() {
     }
     let linked_from = |path: &str| -> BTreeSet<String> {
         let page = pages.iter().find(|page| page.path == path).expect(path);
-        page.links.iter().filter_map(|(_, it)| file(page, it)).collect()
+        page.links.iter().filter_map(|(_, target)| file(page, target)).collect()
     };
     assert!(
         linked_from("README.md").contains(CONTENTS),
@@ -56,11 +56,11 @@ fn broken_links_of(page: &Page, pages: &[Page]) -> Vec<String> {
         let Some((_, anchor)) = target.split_once('#') else {
             continue;
         };
-        let Some(target_page) = pages.iter().find(|it| it.path == path) else {
+        let Some(target_page) = pages.iter().find(|page| page.path == path) else {
             broken_links.push(format!("{location}: {path} is not a page"));
             continue;
         };
-        if !target_page.anchors.iter().any(|it| it == anchor) {
+        if !target_page.anchors.iter().any(|heading| heading == anchor) {
             broken_links.push(format!("{location}: {path} has no heading {anchor}"));
         }
     }

@@ -134,7 +134,10 @@ fn page_text(sources: &[(String, Text)]) -> String {
     let mut page = HEAD.to_owned();
     let mut of_places: BTreeMap<usize, Vec<&(String, Text)>> = BTreeMap::new();
     for source in sources {
-        let fits = |source_group: &MessageSource| source_group.sources.iter().any(|it| source.0.starts_with(it));
+        let fits = |source_group: &MessageSource| {
+            let mut prefixes = source_group.sources.iter();
+            prefixes.any(|prefix| source.0.starts_with(prefix))
+        };
         let source_group = MESSAGE_SOURCES
             .iter()
             .position(fits)
@@ -185,7 +188,7 @@ fn every_condition_and_reason_is_documented() {
         .collect();
     let names: BTreeSet<String> = sources(&[])
         .into_iter()
-        .filter(|(path, _)| DECIDE_CONDITIONS.iter().any(|it| path.starts_with(it)))
+        .filter(|(path, _)| DECIDE_CONDITIONS.iter().any(|prefix| path.starts_with(prefix)))
         .flat_map(|(_, text)| text.names)
         .collect();
     assert!(names.len() > 20, "{names:?}");

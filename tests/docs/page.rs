@@ -51,7 +51,7 @@ pub(crate) fn pages() -> Vec<Page> {
 }
 
 fn is_page(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|it| it == "md")
+    Path::new(name).extension().is_some_and(|extension| extension == "md")
 }
 
 fn page(path: &str) -> Page {
@@ -88,7 +88,7 @@ pub(crate) fn parse_page(path: &str, text: &str) -> Page {
             (None, None) => {
                 if let Some(heading) = heading(line) {
                     let anchor = anchor(heading);
-                    let again = page.anchors.iter().filter(|it| **it == anchor).count();
+                    let again = page.anchors.iter().filter(|entry| **entry == anchor).count();
                     assert_eq!(again, 0, "{path}:{number}: a heading with this anchor exists");
                     page.anchors.push(anchor);
                 }

@@ -200,13 +200,13 @@ async fn pods(hub: &Hub, name: &str, replicas: u32) -> Result<()> {
     for number in 0..replicas {
         let named: Vec<Value> = containers
             .iter()
-            .map(|it| json!({"name": it["name"], "image": it["image"]}))
+            .map(|container| json!({"name": container["name"], "image": container["image"]}))
             .collect();
         let pod = ObjectRef::namespaced("v1", "Pod", "argocd", &format!("{name}-{number}"))
             .with(json!({"metadata": {"labels": template["metadata"]["labels"]}, "spec": {"containers": named}}));
         let statuses: Vec<Value> = containers
             .iter()
-            .map(|it| json!({"name": it["name"], "image": it["image"], "imageID": "", "ready": number == 0, "restartCount": 0}))
+            .map(|container| json!({"name": container["name"], "image": container["image"], "imageID": "", "ready": number == 0, "restartCount": 0}))
             .collect();
         hub.create(&pod).await?;
         hub.patch_status(

@@ -60,14 +60,14 @@ async fn quick_start_delivers_the_guestbook() -> Result<()> {
     shell.run(change)?;
     let objects = look.lines().last().context("a command")?;
     shell
-        .until("the Deployment has two replicas", objects, |it| {
-            it.stdout.contains("2/2")
+        .until("the Deployment has two replicas", objects, |outcome| {
+            outcome.stdout.contains("2/2")
         })
         .await?;
     shell.run(delete)?;
     let not_found = r#"deployments.apps "guestbook-ui" not found"#;
     shell
-        .until("the Deployment is deleted", objects, |it| it.stderr.contains(not_found))
+        .until("the Deployment is deleted", objects, |outcome| outcome.stderr.contains(not_found))
         .await?;
     let status = testbed.terminate().await?;
     ensure!(status.success(), "the testbed ends with {status}: {}", printed());

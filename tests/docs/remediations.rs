@@ -39,11 +39,11 @@ fn every_explained_message_exists() {
         page.lines.join("\n")
     };
     let (ways_out, messages) = (text("docs/troubleshooting.md"), text("docs/messages.md"));
-    let mut found = Vec::new();
+    let mut pieces = Vec::new();
     let mut unknown = Vec::new();
     for piece in explained(&ways_out) {
         if OF_OTHERS.contains(&piece.as_str()) {
-            found.push(piece);
+            pieces.push(piece);
         } else if !messages.contains(&piece) {
             unknown.push(piece);
         }
@@ -51,10 +51,10 @@ fn every_explained_message_exists() {
     assert!(unknown.is_empty(), "the program has no message {unknown:?}");
     let stale: Vec<_> = OF_OTHERS
         .iter()
-        .filter(|it| !found.iter().any(|found| found == *it))
+        .filter(|message| !pieces.iter().any(|piece| piece == *message))
         .collect();
     assert!(stale.is_empty(), "docs/troubleshooting.md does not explain {stale:?}");
-    assert!(found.len() < 20, "most explained messages are those of this program");
+    assert!(pieces.len() < 20, "most explained messages are those of this program");
 }
 
 /// Returns the code in the first column of the tables of messages, without the variable parts.

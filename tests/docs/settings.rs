@@ -13,7 +13,7 @@ fn page_lists_every_setting() {
         if setting.parameter {
             writeln!(of_applications, "| `{name}` | {default} | {about} |").expect("writing to a String never fails");
         } else {
-            let variables: Vec<String> = setting.variables().map(|it| format!("`{it}`")).collect();
+            let variables: Vec<String> = setting.variables().map(|variable| format!("`{variable}`")).collect();
             let variables = variables.join(", ");
             writeln!(of_the_platform, "| `{name}` | {variables} | {default} | {about} |")
                 .expect("writing to a String never fails");

@@ -51,7 +51,7 @@ impl Shell {
             fs::create_dir_all(&to).expect("a folder");
             for entry in fs::read_dir(root().join(part)).expect("a folder of the repository") {
                 let path = entry.expect("an entry").path();
-                if path.extension().is_some_and(|it| it == "yaml") {
+                if path.extension().is_some_and(|extension| extension == "yaml") {
                     let text = fs::read_to_string(&path).expect("a shipped file");
                     let name = path.file_name().expect("a name");
                     fs::write(to.join(name), text.replace(REPOSITORY, repository)).expect("a file");
@@ -82,7 +82,7 @@ impl Shell {
             let mut blocks = page
                 .blocks
                 .iter()
-                .filter(|it| it.section == anchor && it.language == "yaml");
+                .filter(|block| block.section == anchor && block.language == "yaml");
             let block = blocks.next().unwrap_or_else(|| panic!("{section} shows no {file}"));
             fs::write(folder.join(file), &block.text).expect("a file");
         }
@@ -126,7 +126,7 @@ pub(crate) fn bash(text: &str, folder: &Path, path: &[PathBuf], kubeconfig: Opti
         .env("PATH", path)
         .env("HOME", folder)
         .env("LANG", "C.UTF-8")
-        .envs(kubeconfig.map(|it| ("KUBECONFIG", it)))
+        .envs(kubeconfig.map(|kubeconfig| ("KUBECONFIG", kubeconfig)))
         .stdin(Stdio::null())
         .output()
         .expect("bash");
@@ -155,7 +155,7 @@ impl Outcome {
         ];
         match self.code {
             Some(0) => true,
-            Some(1) => reports_findings.iter().any(|it| text.starts_with(it)) && self.stderr.is_empty(),
+            Some(1) => reports_findings.iter().any(|start| text.starts_with(start)) && self.stderr.is_empty(),
             _ => false,
         }
     }

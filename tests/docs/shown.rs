@@ -30,7 +30,7 @@ fn matches_line(shown: &str, printed: &str) -> bool {
 
 /// Returns a line with single spaces between words, and one age for all.
 fn plain(line: &str) -> String {
-    let indent: String = line.chars().take_while(|it| *it == ' ').collect();
+    let indent: String = line.chars().take_while(|character| *character == ' ').collect();
     let words = line
         .split_whitespace()
         .map(|word| if is_age(word) { "1s" } else { word });
@@ -42,7 +42,7 @@ fn is_age(word: &str) -> bool {
     let parts: Vec<&str> = word.split_inclusive(['s', 'm', 'h', 'd']).collect();
     let is_part = |part: &&str| {
         let number = part.strip_suffix(['s', 'm', 'h', 'd']);
-        number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     };
     !parts.is_empty() && parts.iter().all(is_part)
 }

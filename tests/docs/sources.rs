@@ -12,7 +12,7 @@ use testbed::Parts;
 fn sources_page_lists_the_options_of_argo_cd() {
     let mut table = "| Argo CD | Here |\n|---|---|\n".to_owned();
     for (option, counterpart) in OPTIONS {
-        let here = match counterpart {
+        let counterpart = match counterpart {
             Counterpart::Setting(name, "") => format!("`{name}`"),
             Counterpart::Setting(name, more) => format!("`{name}`, {more}"),
             Counterpart::None(why) => format!("– ({why})"),
@@ -21,7 +21,7 @@ fn sources_page_lists_the_options_of_argo_cd() {
             Some(key) => format!("`{key}` of `argocd-cm`"),
             None => format!("`{option}`"),
         };
-        let _ = writeln!(table, "| {option} | {here} |");
+        let _ = writeln!(table, "| {option} | {counterpart} |");
     }
     compare_parts("docs/sources.md", &[table]);
 }

@@ -23,7 +23,7 @@ pub(crate) fn difference(input: &[u8], answer: &str) -> Option<String> {
     for document in text.iter().flat_map(|text| yaml::documents(text)) {
         match document {
             Ok(document) => documents.push(document.value),
-            Err(found) => error = Some(found.to_string()),
+            Err(reason) => error = Some(reason.to_string()),
         }
     }
     let agree = documents.len() == expected.len()

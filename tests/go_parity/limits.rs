@@ -126,14 +126,14 @@ fn random_bytes_cause_no_panic() {
 #[test]
 fn documents_and_errors_have_number_and_line() {
     let text = "# one\n---\na: 1\n---\n# nothing\n---\n\n\n&x\nb: 2\n---\nc: [\n";
-    let found: Vec<_> = yaml::documents(text).collect();
-    let places: Vec<_> = found
+    let documents: Vec<_> = yaml::documents(text).collect();
+    let places: Vec<_> = documents
         .iter()
         .flatten()
         .map(|document| (document.number, document.line))
         .collect();
     assert_eq!(places, [(2, 3), (4, 9)]);
-    let error = found[2].as_ref().expect_err("the last document is invalid");
+    let error = documents[2].as_ref().expect_err("the last document is invalid");
     assert_eq!((error.document, error.line), (5, 13));
     assert_eq!(
         error.to_string(),

@@ -30,8 +30,8 @@ fn fleet() -> ObjectRef {
 /// Returns the status and the message of a condition.
 fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 2] {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let found = conditions.find(|it| it["type"] == kind);
-    ["status", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+    let condition = conditions.find(|condition| condition["type"] == kind);
+    ["status", "message"].map(|key| condition.and_then(|condition| condition[key].as_str()).unwrap_or_default())
 }
 
 #[tokio::test]
@@ -92,12 +92,12 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     hub.create(&gitops).await?;
     // A cluster that is not selected blocks the adoption, and the condition names it.
     let updated = hub
-        .wait_for(&fleet(), |it| condition(it, "AddonConfigured")[1].contains("eu3"))
+        .wait_for(&fleet(), |fleet| condition(fleet, "AddonConfigured")[1].contains("eu3"))
         .await?;
     assert_eq!(condition(&updated, "AddonConfigured")[0], "False", "{updated:#}");
     let is_proxy = |cluster: &str| {
         let server = format!("https://argocd-agent-resource-proxy:9090?agentName={cluster}");
-        move |it: &Value| decoded(&it["data"]["server"]).is_ok_and(|it| it == server)
+        move |secret: &Value| decoded(&secret["data"]["server"]).is_ok_and(|text| text == server)
     };
     for cluster in ["eu1", "eu2"] {
         hub.wait_for(&secret(&format!("cluster-{cluster}")), is_proxy(cluster))
@@ -106,11 +106,12 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     untouched(&waiting).await?;
 
     hub.select("fleet", &CLUSTERS).await?;
-    let is_ours = |it: &Value| it["spec"]["installStrategy"]["placements"][0]["name"] == "fleet-argocd-agent";
+    let is_ours =
+        |management: &Value| management["spec"]["installStrategy"]["placements"][0]["name"] == "fleet-argocd-agent";
     let adopted = hub.wait_for(&management(), is_ours).await?;
     assert_eq!(adopted["metadata"]["uid"], waiting[0].1["metadata"]["uid"]);
     for (cluster, (known, brought)) in CLUSTERS.into_iter().zip(&before) {
-        let is_released = |it: &Value| it["spec"]["configs"].as_array().is_none_or(Vec::is_empty);
+        let is_released = |addon: &Value| addon["spec"]["configs"].as_array().is_none_or(Vec::is_empty);
         let released = hub.wait_for(&addon(cluster), is_released).await?;
         let labels = &released["metadata"]["labels"];
         assert_eq!(
@@ -128,16 +129,16 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
         );
         let owner = &now["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
         assert_eq!(owner, "argocd/fleet");
-        let brings_it = |it: &Value| {
-            let manifests = it["spec"]["workload"]["manifests"].as_array().into_iter().flatten();
+        let brings_it = |work: &Value| {
+            let manifests = work["spec"]["workload"]["manifests"].as_array().into_iter().flatten();
             let theirs = &brought["spec"]["workload"]["manifests"][0]["data"]["ca.crt"];
-            let is_owned = it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"] == "argocd/fleet";
-            is_owned && manifests.into_iter().any(|it| it["data"]["ca.crt"] == *theirs)
+            let is_owned = work["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"] == "argocd/fleet";
+            is_owned && manifests.into_iter().any(|manifest| manifest["data"]["ca.crt"] == *theirs)
         };
         let work = hub.wait_for(&work(cluster), brings_it).await?;
         assert_eq!(work["metadata"]["uid"], brought["metadata"]["uid"]);
     }
-    hub.wait_for(&fleet(), |it| condition(it, "AddonConfigured")[0] == "True")
+    hub.wait_for(&fleet(), |fleet| condition(fleet, "AddonConfigured")[0] == "True")
         .await?;
     untouched(&kept_objects).await?;
     untouched(&theirs).await?;
@@ -147,8 +148,8 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     let requests = hub.requests_by(ACCOUNT)?;
     let deleted: Vec<_> = requests
         .iter()
-        .filter(|it| it["verb"] == "delete")
-        .map(|it| &it["objectRef"])
+        .filter(|request| request["verb"] == "delete")
+        .map(|request| &request["objectRef"])
         .collect();
     assert_eq!(deleted, [&Value::Null; 0]);
     Ok(())

@@ -82,8 +82,8 @@ async fn owners(hub: &Hub) -> Result<Value> {
 pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
     let Stage { hub, cluster2, .. } = stage;
     let (agent, owners) = (cluster2.hub_account().await?, owners(hub).await?);
-    let own = "nothing of its ManagedCluster but the status, spec.managedClusterClientConfigs, and annotations that start with \
-               agent.open-cluster-management.io/";
+    let of_cluster = "nothing of its ManagedCluster but the status, spec.managedClusterClientConfigs, and annotations that start with \
+                      agent.open-cluster-management.io/";
     for change in [
         json!({"metadata": {"labels": {"env": "prod"}}}),
         json!({"metadata": {"labels": {"local-cluster": "true"}}}),
@@ -96,19 +96,19 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
         json!({"spec": {"leaseDurationSeconds": 3600}}),
         json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]}}),
     ] {
-        let written = agent.update(&own_cluster(), |it| merge(it, &change)).await;
-        is_refused(&change, written, own)?;
+        let written = agent.update(&own_cluster(), |cluster| merge(cluster, &change)).await;
+        is_refused(&change, written, of_cluster)?;
     }
     let removed = agent
-        .update(&own_cluster(), |it| it["metadata"]["labels"] = json!({}))
+        .update(&own_cluster(), |cluster| cluster["metadata"]["labels"] = json!({}))
         .await;
-    is_refused(&json!("labels are removed"), removed, own)?;
+    is_refused(&json!("labels are removed"), removed, of_cluster)?;
     let configs = json!([{"url": cluster2.url()}, {"url": "https://other.example.com"}]);
     let registers = json!({
         "metadata": {"annotations": {"agent.open-cluster-management.io/region": "eu"}},
         "spec": {"managedClusterClientConfigs": configs},
     });
-    agent.update(&own_cluster(), |it| merge(it, &registers)).await?;
+    agent.update(&own_cluster(), |cluster| merge(cluster, &registers)).await?;
 
     let of_works = format!("nothing of a ManifestWork but the status and the finalizer {CLEANUP}");
     let tracking = "shop:work.open-cluster-management.io/ManifestWork:cluster2/argocd-agent-ca-mw";
@@ -125,7 +125,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
     agent
         .patch(&own_work(), &json!({"metadata": {"finalizers": []}}))
         .await?;
-    hub.wait_for(&own_work(), |it| it["metadata"]["finalizers"] == json!([CLEANUP]))
+    hub.wait_for(&own_work(), |work| work["metadata"]["finalizers"] == json!([CLEANUP]))
         .await?;
 
     // A write of the status changes nothing else, whatever it contains.
@@ -135,7 +135,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
     let after = hub.read(&own_cluster()).await?;
     assert_eq!(after["metadata"]["labels"], before);
 
-    check_other_identities(hub, own, &of_works)?;
+    check_other_identities(hub, of_cluster, &of_works)?;
     // Administrators and OCM's controllers are not limited.
     hub.patch(&own_cluster(), &json!({"metadata": {"labels": {"tier": "gold"}}}))
         .await?;
@@ -146,7 +146,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
 
 /// Checks the limits of other identities of managed clusters, which have all permissions by RBAC, and the creation and deletion of
 /// objects.
-fn check_other_identities(hub: &Hub, own: &str, of_works: &str) -> Result<()> {
+fn check_other_identities(hub: &Hub, of_cluster: &str, of_works: &str) -> Result<()> {
     let addon = ObjectRef::managed_cluster_addon("cluster2", "a").with(json!({"spec": {}}));
     let cluster = |labels: Value, accepted: bool| {
         ObjectRef::managed_cluster("cluster3").with(json!({
@@ -159,8 +159,8 @@ fn check_other_identities(hub: &Hub, own: &str, of_works: &str) -> Result<()> {
         for (object, allowed) in [
             (work_named("new", "cluster2"), of_works),
             (addon.clone(), "nothing of a ManagedClusterAddOn but the status"),
-            (cluster(json!({"env": "prod"}), false), own),
-            (cluster(json!({}), true), own),
+            (cluster(json!({"env": "prod"}), false), of_cluster),
+            (cluster(json!({}), true), of_cluster),
         ] {
             is_refused(&object, create_as(hub, &user, &object), allowed)?;
         }
@@ -198,11 +198,11 @@ async fn check_claims(stage: &Stage) -> Result<()> {
     )
     .with(json!({"spec": {"value": "eu"}}));
     cluster1.create(&claim).await?;
-    let is_claimed = |it: &Value| {
-        let claims = it["status"]["clusterClaims"].as_array();
+    let is_claimed = |cluster: &Value| {
+        let claims = cluster["status"]["clusterClaims"].as_array();
         claims.is_some_and(|all| {
             all.iter()
-                .any(|it| it["name"] == "region.example.com" && it["value"] == "eu")
+                .any(|claim| claim["name"] == "region.example.com" && claim["value"] == "eu")
         })
     };
     hub.wait_for(&ObjectRef::managed_cluster("cluster1"), is_claimed)
@@ -242,7 +242,7 @@ async fn write_hostile_status(agent: &Account) -> Result<()> {
 
     let lease = ObjectRef::namespaced("coordination.k8s.io/v1", "Lease", "cluster2", "managed-cluster-lease");
     agent
-        .update(&lease, |it| it["spec"]["holderIdentity"] = json!("cluster1"))
+        .update(&lease, |lease| lease["spec"]["holderIdentity"] = json!("cluster1"))
         .await?;
     let event = ObjectRef::namespaced("events.k8s.io/v1", "Event", "cluster2", "evil").with(json!({
         "eventTime": "2026-01-01T00:00:00.000000Z",
@@ -325,7 +325,7 @@ async fn write_hostile_cluster(agent: &Account, owners: &Value) -> Result<Value>
             "taints": [{"key": "evil", "effect": "PreferNoSelect", "timeAdded": "2026-01-01T00:00:00Z"}],
         },
     });
-    agent.update(&own_cluster(), |it| merge(it, &cluster)).await?;
+    agent.update(&own_cluster(), |object| merge(object, &cluster)).await?;
     Ok(cluster)
 }
 
@@ -344,7 +344,7 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     })
     .await?;
     let secret = ObjectRef::secret("argocd", "cluster-cluster2");
-    let is_ready = |it: &Value| condition(it, "Ready")[0] == "True";
+    let is_ready = |fleet: &Value| condition(fleet, "Ready")[0] == "True";
     hub.wait_for(&stage::fleet(), is_ready).await?;
     let before = snapshot(hub).await?;
     let cluster_before = hub.read(&own_cluster()).await?;
@@ -353,10 +353,10 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     write_hostile_work(&agent, &owners).await?;
     let cluster = write_hostile_cluster(&agent, &owners).await?;
 
-    let has_seen = |it: &Value| {
+    let has_seen = |secret: &Value| {
         COPIED
             .iter()
-            .all(|(key, value)| it["metadata"]["labels"][key] == *value)
+            .all(|(key, value)| secret["metadata"]["labels"][key] == *value)
     };
     let copied = hub.wait_for(&secret, has_seen).await?;
     for (key, value) in IDENTITY {
@@ -396,9 +396,9 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
         "finalizers": [CLEANUP],
     }});
     hub.patch(&own_work(), &undone).await?;
-    hub.wait_for(&secret, |it| it["metadata"]["labels"]["hostile"].is_null())
+    hub.wait_for(&secret, |secret| secret["metadata"]["labels"]["hostile"].is_null())
         .await?;
-    hub.wait_for(&own_cluster(), |it| is_true(it, "ManagedClusterConditionAvailable"))
+    hub.wait_for(&own_cluster(), |cluster| is_true(cluster, "ManagedClusterConditionAvailable"))
         .await?;
     limit(hub).await
 }
@@ -450,7 +450,7 @@ async fn snapshot(hub: &Hub) -> Result<BTreeMap<String, Value>> {
     let conditions = fleet["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let states = conditions
         .iter()
-        .map(|it| json!([it["type"], it["status"], it["reason"], it["message"]]));
+        .map(|condition| json!([condition["type"], condition["status"], condition["reason"], condition["message"]]));
     all.insert("conditions".to_owned(), states.collect());
     Ok(all)
 }

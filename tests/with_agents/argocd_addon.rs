@@ -41,7 +41,7 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     );
     for cluster in clusters {
         cluster.wait_for(&redis(), |_| true).await?;
-        hub.wait_for(&addon(cluster), |it| is_true(it, "Available")).await?;
+        hub.wait_for(&addon(cluster), |addon| is_true(addon, "Available")).await?;
         check_nothing_was_recreated(cluster, &created_before).await?;
     }
     log_step("it is replaced");
@@ -61,8 +61,8 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     log_step("it has the permissions of cluster-admin");
 
     let lines = run(&hub, &["uninstall"])?;
-    let kept = "clustermanagementaddon.addon.open-cluster-management.io/argocd kept: it installs Argo CD on 2 managed clusters";
-    assert!(lines.contains(kept), "{lines}");
+    let expected = "clustermanagementaddon.addon.open-cluster-management.io/argocd kept: it installs Argo CD on 2 managed clusters";
+    assert!(lines.contains(expected), "{lines}");
     select(&hub, json!([])).await?;
     for cluster in clusters {
         cluster.wait_gone(&controller()).await?;
@@ -124,7 +124,7 @@ async fn install_the_other(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result
 
 async fn uids(clusters: &[&ManagedCluster; 2], object: &ObjectRef) -> Result<[String; 2]> {
     let [one, other] = clusters.map(|cluster| cluster.wait_for(object, |_| true));
-    let uid = |it: Value| it["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    let uid = |object: Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     Ok([uid(one.await?), uid(other.await?)])
 }
 
@@ -133,7 +133,7 @@ async fn check_nothing_was_recreated(cluster: &ManagedCluster, before: &[(Object
     for (object, uids) in before {
         let live = check_stays(cluster, object).await?;
         let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
-        ensure!(uids.iter().any(|it| it == uid), "{object} was recreated");
+        ensure!(uids.iter().any(|id| id == uid), "{object} was recreated");
     }
     Ok(())
 }
@@ -170,7 +170,7 @@ async fn check_rollout(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result<()>
     assert_ne!(both, [true, true], "the other cluster waits for it");
     for cluster in clusters {
         cluster
-            .wait_for(&controller(), |it| stage::image(it) == NEXT_IMAGE)
+            .wait_for(&controller(), |controller| stage::image(controller) == NEXT_IMAGE)
             .await?;
     }
     Ok(())
@@ -222,7 +222,7 @@ async fn start_argocd(cluster: &ManagedCluster) -> Result<()> {
         cluster
             .get(&ObjectRef::secret("argocd", "argocd-redis"))
             .await?
-            .is_some_and(|it| it["data"]["auth"].is_string()),
+            .is_some_and(|secret| secret["data"]["auth"].is_string()),
         "Redis has a password"
     );
     let argocd = ArgoCd {

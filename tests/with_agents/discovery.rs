@@ -48,21 +48,21 @@ pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
 async fn wait_for_address(stage: &Stage, address: &str, port: &str) -> Result<()> {
     let server = json!({"address": address, "port": port});
     let hub = &stage.hub;
-    hub.wait_for(&stage::fleet(), |it| it["status"]["server"] == server)
+    hub.wait_for(&stage::fleet(), |fleet| fleet["status"]["server"] == server)
         .await?;
     for cluster in stage.clusters() {
-        let has = |it: &Value, name: &str, value: &str| {
-            let containers = it["spec"]["template"]["spec"]["containers"].as_array();
+        let has = |agent: &Value, name: &str, value: &str| {
+            let containers = agent["spec"]["template"]["spec"]["containers"].as_array();
             let mut env = containers
                 .into_iter()
                 .flatten()
-                .filter_map(|it| it["env"].as_array())
+                .filter_map(|container| container["env"].as_array())
                 .flatten();
-            env.any(|it| it["name"] == name && it["value"] == value)
+            env.any(|variable| variable["name"] == name && variable["value"] == value)
         };
         cluster
-            .wait_for(&stage::agent(), |it| {
-                has(it, "ARGOCD_AGENT_REMOTE_SERVER", address) && has(it, "ARGOCD_AGENT_REMOTE_PORT", port)
+            .wait_for(&stage::agent(), |agent| {
+                has(agent, "ARGOCD_AGENT_REMOTE_SERVER", address) && has(agent, "ARGOCD_AGENT_REMOTE_PORT", port)
             })
             .await?;
     }
@@ -72,8 +72,8 @@ async fn wait_for_address(stage: &Stage, address: &str, port: &str) -> Result<()
 /// Waits until the principal's certificate includes this name or address.
 async fn wait_for_certificate_name(hub: &Hub, name: &str) -> Result<()> {
     let certificate = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
-    let names_it = |it: &Value| {
-        let text = data(it, "tls.crt").unwrap_or_default();
+    let names_it = |secret: &Value| {
+        let text = data(secret, "tls.crt").unwrap_or_default();
         let all = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();
         all.first().is_some_and(|leaf| leaf.names.contains(name))
     };

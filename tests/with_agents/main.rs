@@ -84,10 +84,10 @@ impl Scenario {
         hub.create(&stage::gitops_cluster()).await?;
         for cluster in self.stage.clusters() {
             let name = cluster.name();
-            hub.wait_for(&stage::addon(name), |it| is_true(it, "Available")).await?;
+            hub.wait_for(&stage::addon(name), |addon| is_true(addon, "Available")).await?;
             cluster
-                .wait_for(&ObjectRef::secret("argocd", SIGNED), |it| {
-                    it["data"]["tls.crt"].is_string()
+                .wait_for(&ObjectRef::secret("argocd", SIGNED), |secret| {
+                    secret["data"]["tls.crt"].is_string()
                 })
                 .await?;
             let authority = ObjectRef::secret("argocd", "argocd-agent-ca");
@@ -106,17 +106,17 @@ impl Scenario {
                 "the Secret has the labels of the cluster"
             );
         }
-        let it = hub
-            .wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
+        let fleet = hub
+            .wait_for(&stage::fleet(), |fleet| condition(fleet, "Ready")[0] == "True")
             .await?;
         self.log_step("every agent is ready");
-        assert_eq!(it["status"]["clusters"]["connected"], 2, "{:#}", it["status"]);
+        assert_eq!(fleet["status"]["clusters"]["connected"], 2, "{:#}", fleet["status"]);
         assert_eq!(
-            it["status"]["server"],
+            fleet["status"]["server"],
             json!({"address": stage::ADDRESS, "port": stage::PORT})
         );
-        let states = it["status"]["clusterStates"].as_array().context("states")?;
-        assert!(states.iter().all(|it| it["state"] == "Connected"), "{states:#?}");
+        let states = fleet["status"]["clusterStates"].as_array().context("states")?;
+        assert!(states.iter().all(|state| state["state"] == "Connected"), "{states:#?}");
         let printed = self.stage.status("fleet")?;
         println!("{printed}");
         for cluster in ["cluster1", "cluster2"] {
@@ -182,29 +182,29 @@ impl Scenario {
         old.insert("tls.crt".to_owned(), json!(ByteString(both.into_bytes())));
         hub.patch(&authority, &json!({"data": old})).await?;
         let name_of = |index: usize| {
-            move |it: &Value| {
-                let text = data(it, "tls.crt").unwrap_or_default();
+            move |secret: &Value| {
+                let text = data(secret, "tls.crt").unwrap_or_default();
                 let all = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();
-                all.get(index).map(|it| it.common_name.to_string())
+                all.get(index).map(|certificate| certificate.common_name.to_string())
             }
         };
         let old = pki::authority_name(not_before);
         let promoted = hub
-            .wait_for(&authority, |it| {
-                name_of(0)(it).is_some_and(|name| name != old) && name_of(1)(it).as_deref() == Some(&*old)
+            .wait_for(&authority, |secret| {
+                name_of(0)(secret).is_some_and(|name| name != old) && name_of(1)(secret).as_deref() == Some(&*old)
             })
             .await?;
         assert_eq!(promoted["data"]["next.key"], Value::Null, "it signs");
         let bundle = data(&promoted, "tls.crt")?;
         cluster1
-            .wait_for(&ObjectRef::secret("argocd", "argocd-agent-ca"), |it| {
-                data(it, "ca.crt").is_ok_and(|it| it == bundle)
+            .wait_for(&ObjectRef::secret("argocd", "argocd-agent-ca"), |secret| {
+                data(secret, "ca.crt").is_ok_and(|text| text == bundle)
             })
             .await?;
         let signer = pki::Certificate::read_all(bundle.as_bytes())?.swap_remove(0);
         for leaf in ["argocd-agent-principal-tls", "argocd-agent-resource-proxy-tls"] {
-            hub.wait_for(&ObjectRef::secret("argocd", leaf), |it| {
-                let text = data(it, "tls.crt").unwrap_or_default();
+            hub.wait_for(&ObjectRef::secret("argocd", leaf), |secret| {
+                let text = data(secret, "tls.crt").unwrap_or_default();
                 let leaf = pki::Certificate::read_all(text.as_bytes()).unwrap_or_default();
                 leaf.first().is_some_and(|leaf| leaf.is_issued_by(&signer))
             })
@@ -213,7 +213,7 @@ impl Scenario {
         let restarted = async || (started_with().await.ok()? != before).then_some(());
         wait::eventually("the principal is restarted", wait::DEADLINE, restarted).await?;
         self.handshakes_succeed().await?;
-        hub.wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
+        hub.wait_for(&stage::fleet(), |fleet| condition(fleet, "Ready")[0] == "True")
             .await?;
         self.log_step("the authority was replaced");
         Ok(())
@@ -226,7 +226,7 @@ impl Scenario {
             .await?;
         for cluster in self.stage.clusters() {
             cluster
-                .wait_for(&stage::agent(), |it| it.to_string().contains("autonomous"))
+                .wait_for(&stage::agent(), |agent| agent.to_string().contains("autonomous"))
                 .await?;
         }
         self.log_step("the agents are autonomous");
@@ -250,7 +250,7 @@ impl Scenario {
             .await?;
         hub.wait_gone(&stage::addon("cluster2")).await?;
         let blocklist = ObjectRef::config_map("argocd", "argocd-agent-tls-blocklist");
-        let has_all = |it: &Value| issued.iter().all(|fingerprint| it["data"][fingerprint].is_string());
+        let has_all = |blocklist: &Value| issued.iter().all(|fingerprint| blocklist["data"][fingerprint].is_string());
         let blocklist = hub.wait_for(&blocklist, has_all).await?;
         ensure!(blocklist["data"]["A".repeat(64)].is_null(), "{blocklist:#}");
         let refused: Vec<_> = blocklist["data"]
@@ -259,7 +259,8 @@ impl Scenario {
             .flatten()
             .map(|(key, _)| key)
             .collect();
-        let is_fingerprint = |key: &&String| key.len() == 64 && key.chars().all(|it| "0123456789ABCDEF".contains(it));
+        let is_fingerprint =
+            |key: &&String| key.len() == 64 && key.chars().all(|digit| "0123456789ABCDEF".contains(digit));
         ensure!(
             !refused.is_empty() && refused.iter().all(is_fingerprint),
             "{blocklist:#}"
@@ -269,11 +270,11 @@ impl Scenario {
         cluster2.wait_gone(&stage::agent()).await?;
         self.log_step("one cluster is revoked");
         self.stage.patch(&json!({"agent": {"revokedClusters": null}})).await?;
-        hub.wait_for(&stage::addon("cluster2"), |it| is_true(it, "Available"))
+        hub.wait_for(&stage::addon("cluster2"), |addon| is_true(addon, "Available"))
             .await?;
         cluster2
-            .wait_for(&ObjectRef::secret("argocd", SIGNED), |it| {
-                it["data"]["tls.crt"].is_string()
+            .wait_for(&ObjectRef::secret("argocd", SIGNED), |secret| {
+                secret["data"]["tls.crt"].is_string()
             })
             .await?;
         self.log_step("the cluster is admitted again");
@@ -338,8 +339,8 @@ impl Scenario {
         let secrets = hub.list("v1", "Secret").await?;
         let deselected: Vec<_> = secrets
             .iter()
-            .filter(|it| it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp")
-            .map(|it| &it["metadata"]["name"])
+            .filter(|secret| secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp")
+            .map(|secret| &secret["metadata"]["name"])
             .collect();
         assert!(deselected.is_empty(), "{deselected:?}");
         let placements = hub

@@ -38,7 +38,7 @@ pub(crate) async fn check_deletion_order(stage: &Stage) -> Result<()> {
     stage.hub.delete(&stage::fleet()).await?;
     check_operator_stays(cluster).await?;
     let addon = stage.hub.get(&stage::addon(cluster.name())).await?;
-    ensure!(addon.is_some_and(|it| it["metadata"]["deletionTimestamp"].is_null()));
+    ensure!(addon.is_some_and(|addon| addon["metadata"]["deletionTimestamp"].is_null()));
     remove_finalizer(cluster).await?;
     cluster.wait_gone(&operator()).await
 }
@@ -59,33 +59,33 @@ async fn wait_for_operator(stage: &Stage, clusters: &[&ManagedCluster]) -> Resul
     is_ready(stage).await?;
     for cluster in clusters {
         let addon = stage.hub.get(&stage::addon(cluster.name())).await?;
-        ensure!(addon.is_some_and(|it| is_true(&it, "Available")));
+        ensure!(addon.is_some_and(|addon| is_true(&addon, "Available")));
     }
     Ok(())
 }
 
 async fn is_ready(stage: &Stage) -> Result<()> {
-    let is = |it: &Value| {
+    let is_settled = |fleet: &Value| {
         ["AgentsUpToDate", "Ready"]
             .iter()
-            .all(|kind| condition(it, kind)[0] == "True")
-            && is_current(it)
+            .all(|kind| condition(fleet, kind)[0] == "True")
+            && is_current(fleet)
     };
-    stage.hub.wait_for(&stage::fleet(), is).await.map(drop)
+    stage.hub.wait_for(&stage::fleet(), is_settled).await.map(drop)
 }
 
 /// Returns true if the status is about the current generation.
-fn is_current(it: &Value) -> bool {
-    let all = it["status"]["conditions"].as_array();
+fn is_current(fleet: &Value) -> bool {
+    let all = fleet["status"]["conditions"].as_array();
     let mut all = all.into_iter().flatten();
-    all.all(|condition| condition["observedGeneration"] == it["metadata"]["generation"])
+    all.all(|condition| condition["observedGeneration"] == fleet["metadata"]["generation"])
 }
 
 /// Checks that the operator is still there while the ArgoCD is being deleted.
 async fn check_operator_stays(cluster: &ManagedCluster) -> Result<()> {
-    let is_going = |it: &Value| it["metadata"]["deletionTimestamp"].is_string();
+    let is_going = |argocd: &Value| argocd["metadata"]["deletionTimestamp"].is_string();
     cluster.wait_for(&argocd(), is_going).await?;
-    let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
+    let stays = |operator: &Value| operator["metadata"]["deletionTimestamp"].is_null();
     cluster.holds_for(&operator(), OBSERVATION, stays).await
 }
 

@@ -50,9 +50,9 @@ async fn request_certificate(
 
 /// Checks that a cluster gets certificates for its own agent only.
 pub(crate) async fn check_foreign_requests(stage: &Stage) -> Result<()> {
-    let has_certificate = |it: &Value| it["status"]["certificate"].is_string();
-    let over = |it: &Value| has_certificate(it) || is_true(it, "Denied") || is_true(it, "Failed");
-    let own = request_certificate(
+    let has_certificate = |request: &Value| request["status"]["certificate"].is_string();
+    let over = |request: &Value| has_certificate(request) || is_true(request, "Denied") || is_true(request, "Failed");
+    let request = request_certificate(
         stage,
         "addon-cluster2-argocd-agent-addon-own",
         "cluster2",
@@ -60,7 +60,7 @@ pub(crate) async fn check_foreign_requests(stage: &Stage) -> Result<()> {
         over,
     )
     .await?;
-    ensure!(has_certificate(&own), "{:#}", own["status"]);
+    ensure!(has_certificate(&request), "{:#}", request["status"]);
     let others = request_certificate(
         stage,
         "addon-cluster2-argocd-agent-addon-other",
@@ -91,7 +91,7 @@ pub(crate) async fn check_request_count(stage: &Stage) -> Result<()> {
         .await?;
     for cluster in ["cluster1", "cluster2"] {
         let prefix = format!("addon-{cluster}-");
-        let names = all.iter().filter_map(|it| it["metadata"]["name"].as_str());
+        let names = all.iter().filter_map(|request| request["metadata"]["name"].as_str());
         let requests = names.filter(|name| name.starts_with(&prefix)).count();
         ensure!(requests < REQUESTS_MAX, "{cluster} has asked {requests} times");
     }
@@ -139,8 +139,8 @@ pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<
         },
     }));
     let foreign = ObjectRef::of(&hub.create(&foreign).await?);
-    let is_refused = |it: &Value| {
-        let [status, _, message] = condition(it, "SpecPermitted");
+    let is_refused = |gitops_cluster: &Value| {
+        let [status, _, message] = condition(gitops_cluster, "SpecPermitted");
         status == "False"
             && message.contains("server address")
             && message.contains("cluster1 (of GitOpsCluster argocd/fleet)")
@@ -155,7 +155,7 @@ pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<
     for fingerprint in issued(stage, "cluster1").await? {
         let is_blocked = blocklist
             .as_ref()
-            .is_some_and(|it| it["data"][&fingerprint].is_string());
+            .is_some_and(|blocklist| blocklist["data"][&fingerprint].is_string());
         ensure!(!is_blocked, "a foreign GitOpsCluster has blocked {fingerprint}");
     }
     hub.delete(&foreign).await?;

@@ -34,7 +34,7 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     schedule(cluster1, false).await?;
     ask(json!("example.com/argocd-ocm-cmp:v10")).await?;
     let stopped = hub
-        .wait_for(&stage::fleet(), |it| condition(it, "AgentsUpToDate")[0] == "False")
+        .wait_for(&stage::fleet(), |fleet| condition(fleet, "AgentsUpToDate")[0] == "False")
         .await?;
     assert_eq!(
         condition(&stopped, "AgentsUpToDate"),
@@ -60,14 +60,14 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     assert_eq!(decided(stage, "fleet-argocd-agent-next").await?, ["cluster1"]);
 
     ask(Value::Null).await?;
-    let is_back = |it: &Value| !supervisor_image(it).ends_with(":v10");
+    let is_back = |agent: &Value| !supervisor_image(agent).ends_with(":v10");
     cluster1.wait_for(&stage::agent(), is_back).await?;
     schedule(cluster1, true).await?;
     wait_for_end(stage, before).await?;
     hub.wait_gone(&stage::template(next)).await?;
 
     ask(json!("example.com/argocd-ocm-cmp:v11")).await?;
-    let is_new = |it: &Value| supervisor_image(it).ends_with(":v11");
+    let is_new = |agent: &Value| supervisor_image(agent).ends_with(":v11");
     cluster1.wait_for(&stage::agent(), is_new).await?;
     assert!(
         !image(cluster2).await?.ends_with(":v11"),
@@ -91,7 +91,7 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
 /// Waits until there is one entry, of that template, and nothing of the rollout is left.
 async fn wait_for_end(stage: &Stage, template: &str) -> Result<()> {
     let Stage { hub, .. } = stage;
-    hub.wait_for(&stage::management(), |it| templates(it) == [template])
+    hub.wait_for(&stage::management(), |management| templates(management) == [template])
         .await?;
     for kind in ["PlacementDecision", "Placement"] {
         let suffix = if kind == "Placement" { "" } else { "-decision-1" };
@@ -100,10 +100,10 @@ async fn wait_for_end(stage: &Stage, template: &str) -> Result<()> {
         hub.wait_gone(&gone).await?;
     }
     let fleet = hub
-        .wait_for(&stage::fleet(), |it| condition(it, "Ready")[0] == "True")
+        .wait_for(&stage::fleet(), |fleet| condition(fleet, "Ready")[0] == "True")
         .await?;
-    let [is, reason, message] = condition(&fleet, "AgentsUpToDate");
-    ensure!(is == "True", "{reason}: {message}");
+    let [status, reason, message] = condition(&fleet, "AgentsUpToDate");
+    ensure!(status == "True", "{reason}: {message}");
     assert_eq!(message, "2 of 2 clusters have the desired version");
     Ok(())
 }
@@ -112,7 +112,7 @@ async fn wait_for_end(stage: &Stage, template: &str) -> Result<()> {
 fn templates(add_on: &Value) -> Vec<&str> {
     let entries = add_on["spec"]["installStrategy"]["placements"].as_array();
     let entries = entries.into_iter().flatten();
-    entries.filter_map(|it| it["configs"][0]["name"].as_str()).collect()
+    entries.filter_map(|entry| entry["configs"][0]["name"].as_str()).collect()
 }
 
 async fn entries(stage: &Stage) -> Result<Vec<String>> {
@@ -126,7 +126,7 @@ async fn decided(stage: &Stage, placement: &str) -> Result<Vec<String>> {
     let decision = ObjectRef::placement_decision(&name);
     let decision = stage.hub.get(&decision).await?.context(name)?;
     let all = decision["status"]["decisions"].as_array().context("decisions")?;
-    let names = all.iter().filter_map(|it| it["clusterName"].as_str());
+    let names = all.iter().filter_map(|entry| entry["clusterName"].as_str());
     Ok(names.map(str::to_owned).collect())
 }
 

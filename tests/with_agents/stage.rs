@@ -92,10 +92,10 @@ impl Stage {
         let objects: Vec<Value> = serde_json::Deserializer::from_str(&objects)
             .into_iter()
             .collect::<Result<_, _>>()?;
-        let rules = objects.iter().filter_map(|it| it["rules"].as_array()).flatten();
+        let rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten();
         for rule in rules {
             let list = |key: &str| rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-            for resource in list("resources").filter(|it| *it != "signers") {
+            for resource in list("resources").filter(|resource| *resource != "signers") {
                 // On API servers without streaming lists, the client lists instead.
                 for verb in list("verbs").filter(|verb| *verb != "list") {
                     // These tests neither adopt objects nor repair changes by others, and OCM approves most requests before the
@@ -273,7 +273,7 @@ pub(crate) fn agent() -> ObjectRef {
 /// Returns the image of the agent.
 pub(crate) fn image(deployment: &Value) -> &str {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
-    let mut images = containers.into_iter().flatten().filter_map(|it| it["image"].as_str());
+    let mut images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
     images.next().unwrap_or_default()
 }
 
@@ -284,8 +284,12 @@ pub(crate) fn data(secret: &Value, key: &str) -> Result<String> {
 }
 
 /// Returns the status of a condition, its reason and its message.
-pub(crate) fn condition<'i>(it: &'i Value, kind: &str) -> [&'i str; 3] {
-    let conditions = it["status"]["conditions"].as_array();
-    let found = conditions.into_iter().flatten().find(|it| it["type"] == kind);
-    ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+pub(crate) fn condition<'i>(object: &'i Value, kind: &str) -> [&'i str; 3] {
+    let conditions = object["status"]["conditions"].as_array();
+    let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    ["status", "reason", "message"].map(|key| {
+        condition
+            .and_then(|condition| condition[key].as_str())
+            .unwrap_or_default()
+    })
 }

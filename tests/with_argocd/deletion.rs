@@ -73,8 +73,8 @@ impl Set {
 
     /// Returns the objects that always stay.
     fn kept(&self) -> Vec<ObjectRef> {
-        let kept = KEPT.iter();
-        kept.map(|(name, _, _)| ObjectRef::config_map(self.app, &format!("{}-{name}", self.word)))
+        let entries = KEPT.iter();
+        entries.map(|(name, _, _)| ObjectRef::config_map(self.app, &format!("{}-{name}", self.word)))
             .collect()
     }
 
@@ -120,10 +120,10 @@ impl Set {
 }
 
 async fn check_stays(cluster: &ControlPlane, object: &ObjectRef) -> Result<()> {
-    let found = cluster.read(object).await?;
+    let live = cluster.read(object).await?;
     ensure!(
-        found["metadata"]["deletionTimestamp"].is_null(),
-        "{object} is going: {found:#}"
+        live["metadata"]["deletionTimestamp"].is_null(),
+        "{object} is going: {live:#}"
     );
     Ok(())
 }
@@ -195,7 +195,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     let app = App::start(stage, name, both, &[("config.yaml", &config("green"))]).await?;
     let (object, config_map) = (app.application(), ObjectRef::config_map(name, "config"));
     let lost_work = ObjectRef::manifest_work(name, name);
-    let has = |colour: &'static str| move |it: &Value| it["data"]["colour"] == colour;
+    let has = |colour: &'static str| move |config_map: &Value| config_map["data"]["colour"] == colour;
     for cluster in [cluster1, &lost] {
         cluster.wait_for(&config_map, has("green")).await?;
     }
@@ -272,7 +272,7 @@ async fn restored_hub_adopts_the_objects_of_lost_works() -> Result<()> {
 
     app.push(&[("config.yaml", &config("blue"))]).await?;
     let after = cluster
-        .wait_for(&config_map, |it| it["data"]["colour"] == "blue")
+        .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "blue")
         .await?;
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     let what = "the agent does not delete the objects later";

@@ -62,9 +62,9 @@ pub(crate) fn syncs(application: &Value) -> u64 {
 
 /// Returns the works of an Application for all clusters.
 pub(crate) async fn works_of(hub: &Hub, application: &str) -> Result<Vec<Value>> {
-    let own: WorkName = application.parse()?;
+    let work_name: WorkName = application.parse()?;
     let mut works = hub.works().await?;
-    works.retain(|work| own.is_of(name(work)));
+    works.retain(|work| work_name.is_of(name(work)));
     Ok(works)
 }
 
@@ -97,10 +97,10 @@ pub(crate) async fn objects_in(
     let mut objects = BTreeMap::new();
     for (api_version, kind) in kinds {
         let all = cluster.list(api_version, kind).await?;
-        let here = all
+        let matches = all
             .into_iter()
             .filter(|object| object["metadata"]["namespace"] == namespace);
-        objects.extend(here.map(|object| (format!("{kind} {}", name(&object)), object)));
+        objects.extend(matches.map(|object| (format!("{kind} {}", name(&object)), object)));
     }
     Ok(objects)
 }

@@ -31,7 +31,7 @@ struct Mistake {
 const MISTAKES: [Mistake; 8] = [
     Mistake {
         name: "wrong-plugin",
-        change: |it| it["spec"]["source"]["plugin"]["name"] = json!("argocd-ocm-cpm"),
+        change: |app| app["spec"]["source"]["plugin"]["name"] = json!("argocd-ocm-cpm"),
         status: &[
             "has no works: no sidecar of Argo CD's repo-server runs a plugin named argocd-ocm-cpm: set spec.source.plugin.name to \
              argocd-ocm-cmp",
@@ -43,7 +43,9 @@ const MISTAKES: [Mistake; 8] = [
     },
     Mistake {
         name: "wrong-variable",
-        change: |it| it["spec"]["source"]["plugin"]["env"] = json!([{"name": "TARGET_CLUSTERS", "value": "cluster1"}]),
+        change: |app| {
+            app["spec"]["source"]["plugin"]["env"] = json!([{"name": "TARGET_CLUSTERS", "value": "cluster1"}]);
+        },
         status: &[
             "has no works: a setting is wrong: no target cluster: set the plugin env TARGET_CLUSTER or one of the parameters clusters \
              and placement of the Application, or pass --clusters NAME",
@@ -54,7 +56,7 @@ const MISTAKES: [Mistake; 8] = [
     },
     Mistake {
         name: "wrong-path",
-        change: |it| it["spec"]["source"]["path"] = json!("nowhere"),
+        change: |app| app["spec"]["source"]["path"] = json!("nowhere"),
         status: &[
             "has no works: the path nowhere does not exist in the repository: correct spec.source.path, or commit the folder to the \
              target revision",
@@ -66,7 +68,7 @@ const MISTAKES: [Mistake; 8] = [
     },
     Mistake {
         name: "wrong-project",
-        change: |it| it["spec"]["project"] = json!("nobody"),
+        change: |app| app["spec"]["project"] = json!("nobody"),
         status: &[
             "has no works: AppProject nobody does not exist: apply it, such as proj.yaml, or set another one in spec.project",
         ],
@@ -74,7 +76,7 @@ const MISTAKES: [Mistake; 8] = [
     },
     Mistake {
         name: "wrong-destination",
-        change: |it| it["spec"]["destination"] = json!({"name": "cluster1", "namespace": "default"}),
+        change: |app| app["spec"]["destination"] = json!({"name": "cluster1", "namespace": "default"}),
         status: &[
             "has no works: there are no clusters with this name: cluster1: set spec.destination.server to \
              https://kubernetes.default.svc, the hub, without spec.destination.name",
@@ -86,7 +88,7 @@ const MISTAKES: [Mistake; 8] = [
     },
     Mistake {
         name: "wrong-cluster",
-        change: |it| it["spec"]["source"]["plugin"]["env"][0]["value"] = json!("cluster9"),
+        change: |app| app["spec"]["source"]["plugin"]["env"][0]["value"] = json!("cluster9"),
         status: &[
             "has no works: managed cluster cluster9 is not registered on the hub: correct its name, or register it, such as with \
              clusteradm join",
@@ -95,7 +97,7 @@ const MISTAKES: [Mistake; 8] = [
     },
     Mistake {
         name: "not-accepted",
-        change: |it| it["spec"]["source"]["plugin"]["env"][0]["value"] = json!("cluster2"),
+        change: |app| app["spec"]["source"]["plugin"]["env"][0]["value"] = json!("cluster2"),
         status: &[
             "is not delivered: managed cluster cluster2 is not accepted on the hub: accept it, such as with clusteradm accept \
              --clusters cluster2",
@@ -107,7 +109,7 @@ const MISTAKES: [Mistake; 8] = [
     },
     Mistake {
         name: "wrong-policy",
-        change: |it| it["spec"]["destination"]["namespace"] = json!("elsewhere"),
+        change: |app| app["spec"]["destination"]["namespace"] = json!("elsewhere"),
         status: &[
             "has no works: the plugin's policy rejects it: config.yaml:1: document 1: ConfigMap elsewhere/settings: the policy lets \
              project managed-clusters deliver nothing in namespace elsewhere, only in default: to allow it, add `elsewhere` to \
@@ -153,8 +155,8 @@ fn finding(hub: &Hub, id: &str, name: &str) -> Option<String> {
     let report = run(Path::new("/"), Some(hub.kubeconfig_path()), &words).ok()?.1;
     let report: Value = serde_json::from_str(&report).ok()?;
     let mut findings = report["findings"].as_array()?.iter();
-    let found = findings.find(|it| it["id"] == id)?["message"].as_str()?;
-    found.contains(name).then(|| found.to_owned())
+    let message = findings.find(|finding| finding["id"] == id)?["message"].as_str()?;
+    message.contains(name).then(|| message.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,8 +189,8 @@ async fn first_mistakes_have_an_answer() -> Result<()> {
         assert_eq!(problems(&stdout, name), *status, "{stdout}{stderr}");
         assert!(stdout.contains("\nArgo CD: sync "), "{stdout}");
         let (id, text) = *doctor;
-        let found = finding(&hub, id, name).with_context(|| format!("{name}: doctor does not find {id}"))?;
-        assert!(found.contains(text), "{found}");
+        let message = finding(&hub, id, name).with_context(|| format!("{name}: doctor does not find {id}"))?;
+        assert!(message.contains(text), "{message}");
     }
     Ok(())
 }

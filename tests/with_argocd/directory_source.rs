@@ -25,8 +25,8 @@ fn selects_files_like_argo_cds_directory_source() -> Result<()> {
     let mut argo_cd = ApplicationSource::start(&parts, parts.tools())?;
     let mut compared = Compared::default();
 
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for case in subfolders(&here.join("tests/data/generate"))? {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for case in subfolders(&root.join("tests/data/generate"))? {
         let folder = case.join("input");
         for (include, exclude) in [
             ("", ""),
@@ -40,16 +40,16 @@ fn selects_files_like_argo_cds_directory_source() -> Result<()> {
                     recurse,
                     include,
                     exclude: if exclude.is_empty() { RENDERED } else { exclude },
-                    ..Question::new(here, &folder)
+                    ..Question::new(root, &folder)
                 };
                 compared.add(&mut argo_cd, &question)?;
             }
         }
     }
-    let manifests = here.join("tests/data/manifests");
+    let manifests = root.join("tests/data/manifests");
     let question = Question {
         recurse: true,
-        ..Question::new(here, &manifests)
+        ..Question::new(root, &manifests)
     };
     compared.add(&mut argo_cd, &question)?;
     let ours = compared.agree;
@@ -177,10 +177,10 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
         max_size: None,
         ..FileSelection::default()
     };
-    let mut found =
+    let mut files =
         discover::manifests(question.folder, "", "", &selection).map_err(|problems| problems.to_string())?;
-    let loaded = load::files(&mut found, None, FieldValidation::Ignore);
-    found.end().map_err(|problems| problems.to_string())?;
+    let loaded = load::files(&mut files, None, FieldValidation::Ignore);
+    files.end().map_err(|problems| problems.to_string())?;
     let loaded = loaded.map_err(|problems| problems.to_string())?;
     let mut texts: Vec<String> = loaded.objects.iter().map(|object| object.pieces().concat()).collect();
     texts.sort();

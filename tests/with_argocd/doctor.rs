@@ -21,10 +21,10 @@ struct DoctorResult {
 
 impl DoctorResult {
     /// Returns the result on a hub without Pods with these findings.
-    fn with_findings(found: &[&str]) -> Self {
+    fn with_findings(findings: &[&str]) -> Self {
         Self {
-            code: Some(i32::from(!found.is_empty())),
-            found: found.iter().chain(&WITHOUT_PODS).map(ToString::to_string).collect(),
+            code: Some(i32::from(!findings.is_empty())),
+            found: findings.iter().chain(&WITHOUT_PODS).map(ToString::to_string).collect(),
         }
     }
 }
@@ -39,9 +39,9 @@ fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(DoctorResult, String)> 
     let (code, text) = doctor(kubeconfig, &[&["-o", "json"], words].concat())?;
     let report: Value = serde_json::from_str(&text)?;
     let findings = report["findings"].as_array().context("findings")?.iter();
-    let problems = findings.filter(|it| it["result"] != "ok");
-    let found = problems.filter_map(|it| it["id"].as_str().map(str::to_owned)).collect();
-    Ok((DoctorResult { code, found }, text))
+    let problems = findings.filter(|finding| finding["result"] != "ok");
+    let ids = problems.filter_map(|problem| problem["id"].as_str().map(str::to_owned)).collect();
+    Ok((DoctorResult { code, found: ids }, text))
 }
 
 fn doctor_result(hub: &Hub) -> Result<(DoctorResult, String)> {
@@ -49,8 +49,8 @@ fn doctor_result(hub: &Hub) -> Result<(DoctorResult, String)> {
 }
 
 /// Waits until there are exactly these findings, and returns the output.
-async fn wait_for_findings(hub: &Hub, found: &[&str]) -> Result<String> {
-    let expected = DoctorResult::with_findings(found);
+async fn wait_for_findings(hub: &Hub, findings: &[&str]) -> Result<String> {
+    let expected = DoctorResult::with_findings(findings);
     let last = Mutex::new(String::new());
     let found_it = wait::eventually("exactly these findings are reported", wait::DEADLINE, async || {
         let (printed, text) = doctor_result(hub).ok()?;
@@ -59,7 +59,7 @@ async fn wait_for_findings(hub: &Hub, found: &[&str]) -> Result<String> {
         is_it.then_some(text)
     })
     .await;
-    found_it.with_context(|| format!("{found:?} are wanted, not {last:?}"))
+    found_it.with_context(|| format!("{findings:?} are wanted, not {last:?}"))
 }
 
 /// Creates a hub with the plugin and the controller.
@@ -277,7 +277,7 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
     }
     let report: Value = serde_json::from_str(&text)?;
     let findings = report["findings"].as_array().context("findings")?.iter();
-    for finding in findings.filter(|it| it["id"] == "cannot-read") {
+    for finding in findings.filter(|finding| finding["id"] == "cannot-read") {
         let message = finding["message"].as_str().unwrap_or_default();
         let lacks = "user system:serviceaccount:default:few lacks the permission to ";
         assert!(message.contains(lacks), "{message}");
@@ -328,13 +328,13 @@ async fn classifies_apply_errors_by_reason() -> Result<()> {
     ] {
         hub.create(&work).await?;
     }
-    let found = [
+    let findings = [
         "works-refused-by-executor",
         "works-refused-by-rights",
         "works-unknown-kind",
         "works-without-namespace",
     ];
-    let text = wait_for_findings(&hub, &found).await?;
+    let text = wait_for_findings(&hub, &findings).await?;
     for name in ["by-executor", "class", "unknown", "lost"] {
         assert!(text.contains(&format!("cluster1/{name}: Failed to apply")), "{text}");
     }

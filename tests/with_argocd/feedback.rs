@@ -316,7 +316,7 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
         let of_kettle = json!({"status": work["status"]["resourceStatus"]["manifests"][0]});
         is_true(&of_kettle, "Healthy")
             && condition(&of_kettle, "Progressing")
-                .is_some_and(|found| found["status"] == "True" && found["message"] == message)
+                .is_some_and(|progress| progress["status"] == "True" && progress["message"] == message)
     };
     stage.hub.wait_for(&custom, waits).await?;
     stage.hub.wait_for(&app, |app| has_health(app, "Progressing")).await?;

@@ -128,7 +128,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     let mut works_before: BTreeSet<String> = works(hub, name).await?.into_keys().collect();
     assert_eq!(works_before, BTreeSet::from([name.to_owned()]));
     let mut before = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
-    let kept: Vec<String> = before.keys().cloned().collect();
+    let keys: Vec<String> = before.keys().cloned().collect();
     for object in [
         "ConfigMap settings",
         "PersistentVolumeClaim data",
@@ -137,7 +137,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         "Service database",
         "StatefulSet database",
     ] {
-        assert!(before.contains_key(object), "{object} is not among {kept:?}");
+        assert!(before.contains_key(object), "{object} is not among {keys:?}");
     }
     let namespace = ObjectRef::namespace(name);
     let namespace_before = cluster1.read(&namespace).await?;
@@ -152,7 +152,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         // Compare before the objects are healthy: a deleted object may never become healthy again.
         same_objects(
             round,
-            &kept,
+            &keys,
             &before,
             &objects_in(cluster1, name, &OF_THE_DATABASE).await?,
         );
@@ -171,7 +171,7 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         works_before = names;
 
         let after = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
-        same_objects(round, &kept, &before, &after);
+        same_objects(round, &keys, &before, &after);
         let database = "StatefulSet database";
         assert_eq!(
             after[database]["metadata"]["generation"], before[database]["metadata"]["generation"],
@@ -191,8 +191,8 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
 }
 
 /// Asserts that the objects before and after are the same, and that the kept ones exist.
-fn same_objects(round: usize, kept: &[String], before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) {
-    for name in kept {
+fn same_objects(round: usize, names: &[String], before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) {
+    for name in names {
         assert!(after.contains_key(name), "round {round}: {name} is gone");
     }
     for (name, then) in before {

@@ -335,9 +335,9 @@ fn works(objects: &[Value]) -> Result<Vec<Value>> {
 }
 
 /// Returns the conditions of a work's only manifest, when its object has this state on the cluster.
-fn conditions(agent: &mut Agent, work: &Value, found: &Value) -> Result<BTreeMap<String, (String, String)>> {
+fn conditions(agent: &mut Agent, work: &Value, object: &Value) -> Result<BTreeMap<String, (String, String)>> {
     let question = json!({
-        "object": found,
+        "object": object,
         "rules": work["spec"]["manifestConfigs"][0]["conditionRules"],
         "feedbackRules": [],
     });
@@ -367,7 +367,7 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
         object
     };
     let stale = ("Progressing", "waiting for the agent to apply the change");
-    for (found, expected) in [
+    for (live, expected) in [
         (on_the_cluster(&after, "Bound"), ("Healthy", "")),
         (on_the_cluster(&after, "Lost"), ("Degraded", "it lost its volume")),
         (on_the_cluster(&before, "Bound"), stale),
@@ -376,7 +376,7 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
     ] {
         let config = &after["spec"]["manifestConfigs"][0];
         assert!(config["conditionRules"].is_null(), "{config}");
-        let answer = agent.ask(&found, &json!([]), &config["feedbackRules"])?;
+        let answer = agent.ask(&live, &json!([]), &config["feedbackRules"])?;
         let paths = config["feedbackRules"][0]["jsonPaths"].as_array().context("paths")?;
         let paths: Vec<_> = paths
             .iter()
@@ -388,7 +388,7 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
             })
             .collect();
         let work = reported(
-            &found,
+            &live,
             &after["spec"]["workload"]["manifests"],
             &paths,
             &feedback_of(answer.values)?,
@@ -399,9 +399,9 @@ fn later_wave_waits_for_the_change_to_be_applied() -> Result<()> {
             .iter()
             .find(|object| object.applied.is_some())
             .context("an object")?;
-        assert_eq!((object.health.name(), &*object.message), expected, "{found}");
+        assert_eq!((object.health.name(), &*object.message), expected, "{live}");
         let (by_argo_cd, _) = health_check::health(&work)?;
-        assert_eq!(by_argo_cd, expected.0, "{found}");
+        assert_eq!(by_argo_cd, expected.0, "{live}");
     }
     Ok(())
 }
@@ -425,12 +425,12 @@ fn ended_hook_run_is_complete() -> Result<()> {
         (hook("v1", "Pod"), json!({"phase": "Running"}), "False"),
     ] {
         let work = works(std::slice::from_ref(&object))?.remove(0);
-        let mut found = object;
-        found["status"] = status;
+        let mut live = object;
+        live["status"] = status;
         assert_eq!(
-            conditions(&mut agent, &work, &found)?["Complete"].0,
+            conditions(&mut agent, &work, &live)?["Complete"].0,
             complete,
-            "{found}"
+            "{live}"
         );
     }
     Ok(())

@@ -25,7 +25,7 @@ pub(crate) async fn declare(hub: &Hub, clusters: &[&str]) -> Result<()> {
 
 /// Waits until the Application shows exactly these holds.
 pub(crate) async fn shows(hub: &Hub, application: &ObjectRef, holds: &[&str]) -> Result<()> {
-    let shows = |it: &Value| messages(it, ON_HOLD) == holds;
+    let shows = |application: &Value| messages(application, ON_HOLD) == holds;
     hub.wait_for(application, shows).await.map(drop)
 }
 
@@ -72,8 +72,8 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
     until_enforced(hub, FROZEN).await?;
     app.push(&[("settings.yaml", &file("after"))]).await?;
     hub.wait_for(&app.work(), delivers("after")).await?;
-    let says = |it: &Value| {
-        let message = it["status"]["operationState"]["message"].to_string();
+    let says = |application: &Value| {
+        let message = application["status"]["operationState"]["message"].to_string();
         message.contains("managed cluster frozen1 is on hold: storage migration")
     };
     hub.wait_for(&app.application(), says).await?;
@@ -96,8 +96,8 @@ async fn application_changes_its_other_clusters_and_catches_up() -> Result<()> {
     until_enforced(hub, FROZEN).await?;
     hub.delete(&app.application()).await?;
     hub.wait_gone(&app.work()).await?;
-    let kept = hub.read(&frozen).await?;
-    ensure!(kept["metadata"]["deletionTimestamp"].is_null(), "{kept:#}");
+    let live = hub.read(&frozen).await?;
+    ensure!(live["metadata"]["deletionTimestamp"].is_null(), "{live:#}");
     ensure!(hub.get(&app.application()).await?.is_some(), "the Application is gone");
     run(hub, &["release", FROZEN])?;
     hub.wait_gone(&frozen).await?;

@@ -27,7 +27,7 @@ fn is_applied_server_side(object: &Value) -> bool {
     let managers = object["metadata"]["managedFields"].as_array();
     managers.is_some_and(|all| {
         all.iter()
-            .any(|it| it["operation"] == "Apply" && it["fieldsV1"].get("f:spec").is_some())
+            .any(|manager| manager["operation"] == "Apply" && manager["fieldsV1"].get("f:spec").is_some())
     })
 }
 
@@ -76,8 +76,8 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
         let conditions = app["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let mut messages = conditions
             .iter()
-            .filter(|it| it["type"] == kind)
-            .map(|it| it["message"].to_string());
+            .filter(|condition| condition["type"] == kind)
+            .map(|condition| condition["message"].to_string());
         messages.any(|message| texts.iter().all(|text| message.contains(text)))
     };
     let names = [
@@ -119,7 +119,7 @@ async fn apply_again(stage: &Stage, app: &App<'_>) -> Result<()> {
     let by_hand = json!({"data": {"colour": "by-hand"}});
     stage.cluster1.patch(&last, &by_hand).await?;
     app.reconcile().await?;
-    let is_repaired = |it: &Value| it["data"]["colour"] == "green";
+    let is_repaired = |config_map: &Value| config_map["data"]["colour"] == "green";
     stage.cluster1.wait_for(&last, is_repaired).await.map(drop)
 }
 
@@ -182,7 +182,7 @@ spec:
     let is_aggregated = |role: &Value| role["rules"].to_string().contains("configmaps");
     cluster1.wait_for(&webhooks, |_| true).await?;
     cluster1.wait_for(&rbac(name), is_aggregated).await?;
-    cluster1.wait_for(&scaled, |it| it["spec"]["replicas"] == 2).await?;
+    cluster1.wait_for(&scaled, |scaled| scaled["spec"]["replicas"] == 2).await?;
     cluster1
         .wait_for(&ObjectRef::config_map(name, "z-last"), |_| true)
         .await?;
@@ -201,7 +201,7 @@ spec:
     // A new image arrives, and the replicas of the other writer stay.
     app.commit(&[("scaled.yaml", &deployment.replace("busybox", "nginx"))])
         .await?;
-    let has_image = |it: &Value| it["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx";
+    let has_image = |scaled: &Value| scaled["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx";
     let changed = cluster1.wait_for(&scaled, has_image).await?;
     assert_eq!(changed["spec"]["replicas"], 5);
     stage.hub.delete(&app.application()).await
@@ -264,8 +264,8 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
         .hub
         .wait_for(&application, |app| app["status"]["operationState"]["phase"] == "Failed")
         .await?;
-    let kept = cluster1.read(&config_map).await?;
-    assert_eq!(kept["data"]["colour"], "green");
+    let live = cluster1.read(&config_map).await?;
+    assert_eq!(live["data"]["colour"], "green");
     stage.hub.delete(&application).await
 }
 

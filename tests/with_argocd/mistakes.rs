@@ -33,11 +33,11 @@ async fn empty_folder_is_an_error_and_deletes_nothing() -> Result<()> {
         let again = comparison_error(&hub.refresh_application(name, "hard").await?).context("a ComparisonError")?;
         assert_eq!(again, shown, "every refresh reports the same");
     }
-    let kept = hub.read(&work).await?;
-    assert_eq!(kept["metadata"]["generation"], deployed["metadata"]["generation"]);
-    assert_eq!(kept["metadata"]["uid"], deployed["metadata"]["uid"]);
-    let kept = cluster1.read(&config_map).await?;
-    assert_eq!(kept["data"]["colour"], "green");
+    let live = hub.read(&work).await?;
+    assert_eq!(live["metadata"]["generation"], deployed["metadata"]["generation"]);
+    assert_eq!(live["metadata"]["uid"], deployed["metadata"]["uid"]);
+    let live = cluster1.read(&config_map).await?;
+    assert_eq!(live["data"]["colour"], "green");
 
     // After the correction, Argo CD shows no error.
     git.commit(&[(

@@ -80,7 +80,7 @@ async fn wait_for_change_and_delete(
 ) -> Result<()> {
     let settings = ObjectRef::config_map(namespace, name);
     cluster1
-        .wait_for(&settings, |it| it["data"]["colour"] == "blue")
+        .wait_for(&settings, |settings| settings["data"]["colour"] == "blue")
         .await?;
     assert_eq!(&uids(cluster1, namespace, name).await?, uids_before);
     hub.delete(app).await?;
@@ -241,7 +241,7 @@ async fn refused_renamed_works_keep_objects_on_the_cluster() -> Result<()> {
     let base = under_policy(name)?;
     // After a minute the new work is Degraded, and the sync fails with that before anything is pruned.
     let operation = |app: &Value, phase: &str| app["status"]["operationState"]["phase"] == phase;
-    let failed = hub.wait_for(&app, |it| operation(it, "Failed")).await?;
+    let failed = hub.wait_for(&app, |app| operation(app, "Failed")).await?;
     let message = failed["status"]["operationState"]["syncResult"]["resources"][0]["message"].to_string();
     assert!(message.contains("not allowed to apply the resource"), "{message}");
     for _ in 0..3 {
@@ -315,7 +315,7 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
             // The Application delivers with its own work, and the other work is unchanged.
             let config_map = ObjectRef::config_map(PROJECT, &object);
             cluster1
-                .wait_for(&config_map, |it| it["data"]["colour"] == "red")
+                .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "red")
                 .await?;
             assert_eq!(desired_state(stage, target).await?, before[at], "{target} by {plugin}");
             hub.delete(&app).await?;

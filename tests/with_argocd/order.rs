@@ -27,7 +27,7 @@ async fn start(name: &str, retries: u32, files: &[(&str, String)]) -> Result<(Ap
     };
     let files: Vec<_> = files.iter().map(|(file, content)| (*file, content.as_str())).collect();
     let commit = app.write(&files)?;
-    let limit = |it: &mut Value| it["spec"]["syncPolicy"]["retry"] = json!({"limit": retries});
+    let limit = |application: &mut Value| application["spec"]["syncPolicy"]["retry"] = json!({"limit": retries});
     app::create(stage, name, &app.git, limit).await?;
     Ok((app, commit))
 }
@@ -251,7 +251,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     hub.patch(&app.application(), &terminated).await?;
     app.wait_for_sync(&correction, "Succeeded").await?;
     cluster1
-        .wait_for(&app.config_map("last"), |it| it["data"]["colour"] == "green")
+        .wait_for(&app.config_map("last"), |config_map| config_map["data"]["colour"] == "green")
         .await?;
     hub.delete(&app.application()).await
 }
@@ -343,7 +343,7 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     // Another commit, and a sync without a change.
     let commit = app.push(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
-    let green = |it: &Value| it["data"]["colour"] == "green";
+    let green = |config_map: &Value| config_map["data"]["colour"] == "green";
     cluster1.wait_for(&app.config_map("usual"), green).await?;
     sync_again(&app).await?;
     assert_eq!(app.jobs().await?, first);

@@ -49,8 +49,8 @@ async fn announcement_describes_a_parameter_and_its_value() -> Result<()> {
     ]);
     let all = announced(stage, &application)?;
     let parameter = |name: &str| {
-        let found = all.iter().find(|parameter| parameter["name"] == name);
-        found.cloned().with_context(|| format!("{name}: {all:?}"))
+        let entry = all.iter().find(|parameter| parameter["name"] == name);
+        entry.cloned().with_context(|| format!("{name}: {all:?}"))
     };
     assert_eq!(
         parameter("helm-value-files")?,

@@ -135,8 +135,8 @@ async fn one_error_lists_every_violation_and_nothing_changes() -> Result<()> {
     assert_eq!(messages(stage, name).await?, expected);
     assert_eq!(messages(stage, name).await?, expected, "every refresh reports the same");
     assert_eq!(desired_works(stage, name).await?, before, "no work was written");
-    let kept = stage.cluster1.get(&ObjectRef::config_map("team-a", name)).await?;
-    assert_eq!(kept.context("it stays")?["data"]["colour"], "green");
+    let live = stage.cluster1.get(&ObjectRef::config_map("team-a", name)).await?;
+    assert_eq!(live.context("it stays")?["data"]["colour"], "green");
     stage.hub.delete(&ObjectRef::application(name)).await
 }
 

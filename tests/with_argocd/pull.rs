@@ -337,6 +337,8 @@ async fn works_of(hub: &Hub, application: &ObjectRef) -> Result<Vec<Value>> {
 
 /// Waits until the guestbook runs with this number of replicas.
 async fn serves(cluster: &ManagedCluster, guestbook: &ObjectRef, replicas: u32) -> Result<Value> {
-    let serves = |it: &Value| it["status"]["availableReplicas"] == replicas && it["status"]["replicas"] == replicas;
+    let serves = |deployment: &Value| {
+        deployment["status"]["availableReplicas"] == replicas && deployment["status"]["replicas"] == replicas
+    };
     cluster.wait_for(guestbook, serves).await
 }

@@ -23,7 +23,7 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
         let resources = app["status"]["operationState"]["syncResult"]["resources"].as_array();
         resources.is_some_and(|all| {
             all.iter()
-                .any(|it| it["message"].as_str().is_some_and(|message| message.contains(refused)))
+                .any(|resource| resource["message"].as_str().is_some_and(|message| message.contains(refused)))
         })
     };
     hub.wait_for(&application, is_refused).await?;
@@ -54,6 +54,6 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
 /// Returns Argo CD's error about an invalid Application.
 fn invalid(app: &Value) -> Option<&str> {
     let conditions = app["status"]["conditions"].as_array()?;
-    let found = conditions.iter().find(|it| it["type"] == "InvalidSpecError");
-    found?["message"].as_str()
+    let error = conditions.iter().find(|condition| condition["type"] == "InvalidSpecError");
+    error?["message"].as_str()
 }

@@ -36,7 +36,7 @@ async fn config_maps(stage: &Stage, namespace: &str, name: &str) -> Result<Vec<V
     let mut all = stage.cluster1.list("v1", "ConfigMap").await?;
     all.retain(|object| {
         let metadata = &object["metadata"];
-        metadata["namespace"] == namespace && metadata["name"].as_str().is_some_and(|it| it.starts_with(name))
+        metadata["namespace"] == namespace && metadata["name"].as_str().is_some_and(|text| text.starts_with(name))
     });
     Ok(all)
 }
@@ -90,10 +90,10 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
         "example.com/web:2"
     );
     let first = settings(&deployed).context("a ConfigMap")?;
-    let found = config_maps(stage, name, "eu-settings-").await?;
-    assert_eq!(found.len(), 1);
+    let objects = config_maps(stage, name, "eu-settings-").await?;
+    assert_eq!(objects.len(), 1);
     assert_eq!(
-        (&found[0]["metadata"]["name"], &found[0]["data"]["colour"]),
+        (&objects[0]["metadata"]["name"], &objects[0]["data"]["colour"]),
         (&json!(first), &json!("green"))
     );
 
@@ -105,10 +105,10 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
         .wait_for(&web, |web| settings(web).as_ref() != Some(&first))
         .await?;
     stage.cluster1.wait_gone(&ObjectRef::config_map(name, &first)).await?;
-    let found = config_maps(stage, name, "eu-settings-").await?;
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0]["metadata"]["name"], json!(settings(&deployed)));
-    assert_eq!(found[0]["data"]["colour"], "blue");
+    let objects = config_maps(stage, name, "eu-settings-").await?;
+    assert_eq!(objects.len(), 1);
+    assert_eq!(objects[0]["metadata"]["name"], json!(settings(&deployed)));
+    assert_eq!(objects[0]["data"]["colour"], "blue");
     end(stage, name).await
 }
 
@@ -196,7 +196,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     assert_eq!(syncs(&app), 1, "the CRD and the custom resource arrive in one sync");
 
     let lamp = ObjectRef::namespaced("sources.example.com/v1", "Lamp", name, "shop");
-    let found = stage.cluster1.read(&lamp).await?;
+    let live = stage.cluster1.read(&lamp).await?;
     let version: Value = serde_json::from_str(&stage.hub.kubectl(&["version", "--output", "json"])?)?;
     let part = |name: &str| version["serverVersion"][name].as_str().context("a version");
     // Argo CD 3.2 passes only the first two numbers of the hub's version, 3.6 all three.
@@ -206,7 +206,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
         part("gitVersion")?.to_owned()
     };
     assert_eq!(
-        found["spec"],
+        live["spec"],
         json!({
             "colour": "green",
             "watts": 3,

@@ -276,7 +276,7 @@ fn assert_terminal_is_restored(sent: &str) {
         .split("\x1b[")
         .skip(1)
         .filter_map(|code| code.split_once('m'))
-        .map(|it| it.0)
+        .map(|(code, _)| code)
         .collect();
     let last = colours
         .into_iter()

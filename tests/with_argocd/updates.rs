@@ -37,11 +37,11 @@ fn metadata() -> Case {
             "metadata": {"labels": {"kept": "a", "dropped": "a"}, "annotations": {"kept": "a", "dropped": "a"}},
         })),
         by_hand: json!({"metadata": {"labels": {"kept": "b", "theirs": "b"}}}),
-        then: |it| it["metadata"]["labels"] == json!({"kept": "a", "dropped": "a", "theirs": "b"}),
+        then: |object| object["metadata"]["labels"] == json!({"kept": "a", "dropped": "a", "theirs": "b"}),
         in_git: json!({"metadata": {"labels": {"dropped": null}, "annotations": {"dropped": null}}}),
-        at_last: |it| {
-            it["metadata"]["labels"] == json!({"kept": "a", "theirs": "b"})
-                && it["metadata"]["annotations"] == json!({"kept": "a"})
+        at_last: |object| {
+            object["metadata"]["labels"] == json!({"kept": "a", "theirs": "b"})
+                && object["metadata"]["annotations"] == json!({"kept": "a"})
         },
     }
 }
@@ -54,10 +54,10 @@ fn service() -> Case {
         by_hand: json!({"spec": {"ports": [
             {"name": "http", "protocol": "TCP", "port": 80, "targetPort": 9999},
         ]}}),
-        then: |it| it["spec"]["ports"][0]["targetPort"] == 8080,
+        then: |object| object["spec"]["ports"][0]["targetPort"] == 8080,
         in_git: json!({"spec": {"ports": [port(81)]}}),
-        at_last: |it| {
-            let ports = it["spec"]["ports"].as_array().map(Vec::as_slice);
+        at_last: |object| {
+            let ports = object["spec"]["ports"].as_array().map(Vec::as_slice);
             matches!(ports, Some([only]) if only["port"] == 81 && only["targetPort"] == 8080)
         },
     }
@@ -67,9 +67,9 @@ fn data() -> Case {
     Case {
         object: config_map("settings", &json!({}), &json!({"kept": "a", "dropped": "a"})),
         by_hand: json!({"data": {"kept": "b", "theirs": "b"}}),
-        then: |it| it["data"] == json!({"kept": "a", "dropped": "a", "theirs": "b"}),
+        then: |object| object["data"] == json!({"kept": "a", "dropped": "a", "theirs": "b"}),
         in_git: json!({"data": {"dropped": null, "new": "a"}}),
-        at_last: |it| it["data"] == json!({"kept": "a", "theirs": "b", "new": "a"}),
+        at_last: |object| object["data"] == json!({"kept": "a", "theirs": "b", "new": "a"}),
     }
 }
 
@@ -78,9 +78,9 @@ fn secret() -> Case {
         object: ObjectRef::cluster("v1", "Secret", "password")
             .with(json!({"stringData": {"kept": "a", "dropped": "a"}})),
         by_hand: json!({"stringData": {"kept": "b"}}),
-        then: |it| it["data"] == json!({"kept": "YQ==", "dropped": "YQ=="}),
+        then: |object| object["data"] == json!({"kept": "YQ==", "dropped": "YQ=="}),
         in_git: json!({"stringData": {"dropped": null}}),
-        at_last: |it| it["data"] == json!({"kept": "YQ=="}),
+        at_last: |object| object["data"] == json!({"kept": "YQ=="}),
     }
 }
 
@@ -98,10 +98,10 @@ fn scaled() -> Case {
             "spec": {"selector": {"matchLabels": {"app": "scaled"}}, "template": pod_template("scaled", "web:1")},
         })),
         by_hand: json!({"spec": {"replicas": 4}}),
-        then: |it| it["spec"]["replicas"] == 4,
+        then: |object| object["spec"]["replicas"] == 4,
         in_git: json!({"spec": {"template": pod_template("scaled", "web:2")}}),
-        at_last: |it| {
-            it["spec"]["replicas"] == 4 && it["spec"]["template"]["spec"]["containers"][0]["image"] == "web:2"
+        at_last: |object| {
+            object["spec"]["replicas"] == 4 && object["spec"]["template"]["spec"]["containers"][0]["image"] == "web:2"
         },
     }
 }
@@ -118,9 +118,9 @@ fn autoscaler() -> Case {
             }],
         }})),
         by_hand: json!({"spec": {"maxReplicas": 9}}),
-        then: |it| it["spec"]["maxReplicas"] == 5,
+        then: |object| object["spec"]["maxReplicas"] == 5,
         in_git: json!({"spec": {"maxReplicas": 6}}),
-        at_last: |it| it["spec"]["maxReplicas"] == 6,
+        at_last: |object| object["spec"]["maxReplicas"] == 6,
     }
 }
 
@@ -134,9 +134,9 @@ fn job() -> Case {
             }},
         })),
         by_hand: json!({"metadata": {"labels": {"kept": "b"}}}),
-        then: |it| it["metadata"]["labels"]["kept"] == "a",
+        then: |object| object["metadata"]["labels"]["kept"] == "a",
         in_git: json!({"metadata": {"labels": {"kept": "c"}}}),
-        at_last: |it| it["metadata"]["labels"]["kept"] == "c" && is_true(it, "Complete"),
+        at_last: |object| object["metadata"]["labels"]["kept"] == "c" && is_true(object, "Complete"),
     }
 }
 
@@ -152,12 +152,12 @@ fn claim() -> Case {
             },
         })),
         by_hand: json!({"metadata": {"labels": {"kept": "b"}}}),
-        then: |it| it["metadata"]["labels"]["kept"] == "a",
+        then: |object| object["metadata"]["labels"]["kept"] == "a",
         in_git: json!({"metadata": {"labels": {"kept": "c"}}}),
-        at_last: |it| {
-            it["metadata"]["labels"]["kept"] == "c"
-                && it["spec"]["volumeName"] == VOLUME
-                && it["status"]["phase"] == "Bound"
+        at_last: |object| {
+            object["metadata"]["labels"]["kept"] == "c"
+                && object["spec"]["volumeName"] == VOLUME
+                && object["status"]["phase"] == "Bound"
         },
     }
 }
@@ -194,14 +194,14 @@ fn crd() -> Case {
             "versions": [first],
         }})),
         by_hand: json!({"spec": {"versions": [version("v1", json!({"size": text(), "theirs": text()}))]}}),
-        then: |it| *schema(it, 0) == json!({"size": {"type": "string"}}),
+        then: |object| *schema(object, 0) == json!({"size": {"type": "string"}}),
         in_git: json!({"spec": {"versions": [
             version("v1", json!({"size": text(), "colour": text()})),
             version("v2", json!({"colour": text()})),
         ]}}),
-        at_last: |it| {
-            *schema(it, 0) == json!({"size": {"type": "string"}, "colour": {"type": "string"}})
-                && *schema(it, 1) == json!({"colour": {"type": "string"}})
+        at_last: |object| {
+            *schema(object, 0) == json!({"size": {"type": "string"}, "colour": {"type": "string"}})
+                && *schema(object, 1) == json!({"colour": {"type": "string"}})
         },
     }
 }
@@ -216,9 +216,9 @@ fn created_only() -> Case {
     Case {
         object: config_map("created-only", &json!({STRATEGY: "CreateOnly"}), &json!({"kept": "a"})),
         by_hand: json!({"data": {"kept": "b"}}),
-        then: |it| it["data"]["kept"] == "b",
+        then: |object| object["data"]["kept"] == "b",
         in_git: json!({"data": {"kept": "c"}}),
-        at_last: |it| it["data"]["kept"] == "b",
+        at_last: |object| object["data"]["kept"] == "b",
     }
 }
 
@@ -227,9 +227,9 @@ fn replaced(name: &str, annotations: &Value) -> Case {
     Case {
         object: config_map(name, annotations, &json!({"kept": "a"})),
         by_hand: json!({"data": {"theirs": "b"}}),
-        then: |it| it["data"] == json!({"kept": "a"}),
+        then: |object| object["data"] == json!({"kept": "a"}),
         in_git: json!({"data": {"kept": "c"}}),
-        at_last: |it| it["data"] == json!({"kept": "c"}),
+        at_last: |object| object["data"] == json!({"kept": "c"}),
     }
 }
 
@@ -239,9 +239,9 @@ fn by_default() -> Case {
     Case {
         object: config_map("by-default", &json!({SYNC_OPTIONS: options}), &json!({"kept": "a"})),
         by_hand: json!({"data": {"kept": "b", "theirs": "b"}}),
-        then: |it| it["data"] == json!({"kept": "a", "theirs": "b"}),
+        then: |object| object["data"] == json!({"kept": "a", "theirs": "b"}),
         in_git: json!({"data": {"kept": "c"}}),
-        at_last: |it| it["data"] == json!({"kept": "c", "theirs": "b"}),
+        at_last: |object| object["data"] == json!({"kept": "c", "theirs": "b"}),
     }
 }
 
@@ -250,7 +250,7 @@ fn ignored() -> Case {
     let mut case = claim();
     case.object["metadata"]["name"] = json!("unbound");
     case.object["metadata"]["annotations"] = json!({"argocd.argoproj.io/ignore-healthcheck": "true"});
-    case.at_last = |it| it["metadata"]["labels"]["kept"] == "c" && it["status"]["phase"] == "Pending";
+    case.at_last = |object| object["metadata"]["labels"]["kept"] == "c" && object["status"]["phase"] == "Pending";
     case
 }
 
@@ -259,9 +259,9 @@ fn read_only() -> Case {
     Case {
         object: config_map("looked-at", &json!({STRATEGY: "ReadOnly"}), &json!({"kept": "a"})),
         by_hand: json!({"data": {"kept": "b"}}),
-        then: |it| it["data"]["kept"] == "b",
+        then: |object| object["data"]["kept"] == "b",
         in_git: json!({"data": {"kept": "c"}}),
-        at_last: |it| it["data"]["kept"] == "b",
+        at_last: |object| object["data"]["kept"] == "b",
     }
 }
 
@@ -270,9 +270,9 @@ fn unsafe_for_apply() -> Case {
     Case {
         object: config_map("awkward", &json!({}), &json!({"text": AWKWARD, "kept": "a"})),
         by_hand: json!({"data": {"kept": "b"}}),
-        then: |it| it["data"] == json!({"text": AWKWARD, "kept": "a"}),
+        then: |object| object["data"] == json!({"text": AWKWARD, "kept": "a"}),
         in_git: json!({"data": {"kept": "c"}}),
-        at_last: |it| it["data"] == json!({"text": AWKWARD, "kept": "c"}),
+        at_last: |object| object["data"] == json!({"text": AWKWARD, "kept": "c"}),
     }
 }
 
@@ -291,9 +291,9 @@ fn last() -> Case {
             },
         })),
         by_hand: json!({"metadata": {"labels": {"turn": "1"}}}),
-        then: |it| it["metadata"]["labels"]["turn"] == "0",
+        then: |object| object["metadata"]["labels"]["turn"] == "0",
         in_git: json!({"metadata": {"labels": {"turn": "2"}}}),
-        at_last: |it| it["metadata"]["labels"]["turn"] == "2",
+        at_last: |object| object["metadata"]["labels"]["turn"] == "2",
     }
 }
 
@@ -332,8 +332,8 @@ impl Case {
     /// Returns the values that change when the object does; separate for its status if it has its own generation.
     async fn version(&self, cluster: &ManagedCluster) -> Result<(String, Value, Value)> {
         let object = self.on_cluster();
-        let found = cluster.read(&object).await?;
-        let metadata = &found["metadata"];
+        let live = cluster.read(&object).await?;
+        let metadata = &live["metadata"];
         let changes = [&metadata["generation"], &metadata["resourceVersion"]];
         let changes = changes.into_iter().find(|version| !version.is_null());
         Ok((
@@ -361,7 +361,10 @@ fn is_applied_or_pending(work: &Value) -> bool {
     let applied = |owner: &Value| {
         owner["conditions"]
             .as_array()
-            .is_none_or(|all| all.iter().all(|it| it["type"] != "Applied" || it["status"] == "True"))
+            .is_none_or(|all| {
+                all.iter()
+                    .all(|condition| condition["type"] != "Applied" || condition["status"] == "True")
+            })
     };
     applied(&work["status"]) && manifests.is_none_or(|all| all.iter().all(applied))
 }
@@ -396,14 +399,14 @@ async fn follow(stage: &Stage, app: &App<'_>, mut cases: Vec<Case>) -> Result<()
     let cluster1 = &stage.cluster1;
     app.applied().await?;
     cluster1
-        .wait_for(&claim().on_cluster(), |it| it["status"]["phase"] == "Bound")
+        .wait_for(&claim().on_cluster(), |object| object["status"]["phase"] == "Bound")
         .await?;
     cluster1
-        .wait_for(&job().on_cluster(), |it| is_true(it, "Complete"))
+        .wait_for(&job().on_cluster(), |object| is_true(object, "Complete"))
         .await?;
     cluster1
-        .wait_for(&scaled().on_cluster(), |it| {
-            it["spec"]["replicas"] == 2 && it["status"]["availableReplicas"] == 2
+        .wait_for(&scaled().on_cluster(), |object| {
+            object["spec"]["replicas"] == 2 && object["status"]["availableReplicas"] == 2
         })
         .await?;
 
@@ -458,7 +461,7 @@ async fn again(cluster1: &ManagedCluster, app: &App<'_>, last: &Case) -> Result<
 
 async fn check_stays(cluster: &ManagedCluster, case: &Case, condition: fn(&Value) -> bool) -> Result<()> {
     let object = case.on_cluster();
-    let found = cluster.read(&object).await?;
-    ensure!(condition(&found), "{object} does not meet the condition:\n{found:#}");
+    let live = cluster.read(&object).await?;
+    ensure!(condition(&live), "{object} does not meet the condition:\n{live:#}");
     Ok(())
 }

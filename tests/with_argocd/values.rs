@@ -81,8 +81,8 @@ async fn deployment(hub: &Hub, cluster: &str, application: &str) -> Result<Value
 
 /// Checks the replicas and a label of the Deployment.
 fn check(deployment: &Value, replicas: &str, label: &str, value: &str) -> Result<()> {
-    let (found, labels) = (&deployment["spec"]["replicas"], &deployment["metadata"]["labels"]);
-    let is_right = found.as_u64() == replicas.parse().ok() && labels[label] == value;
+    let (count, labels) = (&deployment["spec"]["replicas"], &deployment["metadata"]["labels"]);
+    let is_right = count.as_u64() == replicas.parse().ok() && labels[label] == value;
     ensure!(is_right, "{deployment}");
     Ok(())
 }
@@ -149,7 +149,7 @@ async fn more_than_a_hundred_clusters_get_values_of_their_labels_claims_and_grou
         ensure!(by_claim["metadata"]["name"] == prefixed, "{by_claim}");
     }
     for (group, replicas) in [("eu", "2"), ("us", "5")] {
-        let members: Vec<_> = clusters.iter().filter(|it| it.region == group).collect();
+        let members: Vec<_> = clusters.iter().filter(|cluster| cluster.region == group).collect();
         let delivered = async || {
             let works = hub.works().await.ok()?;
             let label = "work.open-cluster-management.io/manifestworkreplicaset";

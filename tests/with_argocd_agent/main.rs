@@ -78,10 +78,12 @@ async fn delivers(stage: &Stage, value: &str) -> Result<()> {
     let commit = stage.git.commit(&[("guestbook/config.yaml", &stage::config(value))])?;
     let application = ObjectRef::application("guestbook");
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
-    let is_shown = |it: &Value| is_healthy(it) && it["status"]["sync"]["revision"] == commit.trim();
+    let is_shown = |application: &Value| {
+        is_healthy(application) && application["status"]["sync"]["revision"] == commit.trim()
+    };
     // The principal removes the request when it gets a status, also one from before it: the request may be lost, and is repeated.
-    let is_requested = |it: &Value| {
-        it["metadata"]["annotations"]
+    let is_requested = |application: &Value| {
+        application["metadata"]["annotations"]
             .get("argocd.argoproj.io/refresh")
             .is_some()
     };
@@ -95,7 +97,7 @@ async fn delivers(stage: &Stage, value: &str) -> Result<()> {
     .await?;
     let config = ObjectRef::config_map("guestbook", "config");
     let cluster = &stage.managed.cluster;
-    cluster.wait_for(&config, |it| it["data"]["value"] == value).await?;
+    cluster.wait_for(&config, |config| config["data"]["value"] == value).await?;
     Ok(())
 }
 
@@ -132,8 +134,8 @@ async fn live_objects(stage: &Stage) -> Result<()> {
     let shown: Value = serde_json::from_str(&get("configmaps/config").await?)?;
     assert_eq!(shown["data"]["value"], "two", "{shown:#}");
     let pods = stage.managed.cluster.list("v1", "Pod").await?;
-    let pod = pods.iter().find(|it| it["metadata"]["namespace"] == "guestbook");
-    let pod = pod.and_then(|it| it["metadata"]["name"].as_str()).context("a Pod")?;
+    let pod = pods.iter().find(|pod| pod["metadata"]["namespace"] == "guestbook");
+    let pod = pod.and_then(|pod| pod["metadata"]["name"].as_str()).context("a Pod")?;
     let log = format!("pods/{pod}/log?container=guestbook-ui&tailLines=1");
     let line = wait::eventually("the log of the Pod", wait::DEADLINE, async || get(&log).await.ok()).await?;
     assert!(line.contains("listening on :8080"), "{line}");
@@ -207,7 +209,7 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
         let deployment = ObjectRef::deployment("adopted", "guestbook-ui");
         let application = cluster.read(&application).await?;
         let deployment = cluster.read(&deployment).await?;
-        Ok([application, deployment].map(|it| it["metadata"]["uid"].clone()))
+        Ok([application, deployment].map(|object| object["metadata"]["uid"].clone()))
     };
     let before = uids().await?;
 
@@ -234,8 +236,8 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
     hub.patch(&application, &change).await?;
     hub.wait_for(&application, is_healthy).await?;
     cluster
-        .wait_for(&application, |it| {
-            it["metadata"]["annotations"]["example.com/adopted"] == "true"
+        .wait_for(&application, |application| {
+            application["metadata"]["annotations"]["example.com/adopted"] == "true"
         })
         .await?;
     assert_eq!(uids().await?, before);
@@ -263,14 +265,14 @@ async fn renewed_certificates(stage: &mut Stage) -> Result<()> {
     let secret = ObjectRef::secret("argocd", CLIENT_SECRET);
     let cluster = &stage.managed.cluster;
     let certificate = async || -> Result<Value> {
-        let found = cluster.get(&secret).await?.unwrap_or_default();
-        Ok(found["data"]["tls.crt"].clone())
+        let object = cluster.get(&secret).await?.unwrap_or_default();
+        Ok(object["data"]["tls.crt"].clone())
     };
     let before = certificate().await?;
     cluster.delete(&secret).await?;
     cluster
-        .wait_for(&secret, |it| {
-            it["data"]["tls.crt"].is_string() && it["data"]["tls.crt"] != before
+        .wait_for(&secret, |secret| {
+            secret["data"]["tls.crt"].is_string() && secret["data"]["tls.crt"] != before
         })
         .await?;
     let connections = stage.connections("cluster1")?;
@@ -282,8 +284,8 @@ async fn renewed_certificates(stage: &mut Stage) -> Result<()> {
     let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
     let before = hub.read(&stage::principal()).await?;
     hub.delete(&principal).await?;
-    let template = |it: &Value| it["spec"]["template"]["metadata"]["annotations"].clone();
-    hub.wait_for(&stage::principal(), |it| template(it) != template(&before))
+    let template = |deployment: &Value| deployment["spec"]["template"]["metadata"]["annotations"].clone();
+    hub.wait_for(&stage::principal(), |deployment| template(deployment) != template(&before))
         .await?;
     let connections = stage.connections("cluster1")?;
     stage.restart_principal().await?;
@@ -303,10 +305,10 @@ async fn followed_image(stage: &Stage) -> Result<()> {
     stage
         .hub
         .kubectl(&["-n", "argocd", "set", "image", &deployment, &container])?;
-    let has_image = |it: &Value| {
-        let containers = it["spec"]["template"]["spec"]["containers"].as_array();
+    let has_image = |deployment: &Value| {
+        let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
         let mut containers = containers.into_iter().flatten();
-        containers.any(|it| it["name"] == stage::AGENT && it["image"] == image)
+        containers.any(|container| container["name"] == stage::AGENT && container["image"] == image)
     };
     for agent in [&stage.managed, &stage.autonomous] {
         agent.cluster.wait_for(&stage::agent(), has_image).await?;
@@ -318,13 +320,13 @@ async fn followed_image(stage: &Stage) -> Result<()> {
 /// Principal and agents go on when the next CA signs.
 async fn rotated_authority(stage: &mut Stage) -> Result<()> {
     let hub = &stage.hub;
-    let certificate = |it: &Value| it["data"]["tls.crt"].clone();
+    let certificate = |secret: &Value| secret["data"]["tls.crt"].clone();
     let ca = ObjectRef::secret("argocd", stage::CA_SECRET);
     let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
     let before = hub.read(&principal).await?;
-    let is_rotated = |it: &Value| it["metadata"]["annotations"].to_string().contains("signs-since");
+    let is_rotated = |secret: &Value| secret["metadata"]["annotations"].to_string().contains("signs-since");
     hub.wait_for(&ca, is_rotated).await?;
-    hub.wait_for(&principal, |it| certificate(it) != certificate(&before))
+    hub.wait_for(&principal, |secret| certificate(secret) != certificate(&before))
         .await?;
     stage.update_files_of_agents().await?;
     let connections = stage.connections("cluster1")?;
@@ -380,8 +382,8 @@ async fn revoked_cluster(stage: &Stage) -> Result<()> {
     hub.patch(&gitops_cluster, &revoked).await?;
     hub.wait_gone(&ObjectRef::secret("argocd", "cluster-cluster1")).await?;
     let blocklist = ObjectRef::config_map("argocd", ocm::argocd_agent::BLOCKLIST);
-    hub.wait_for(&blocklist, |it| {
-        it["data"].as_object().is_some_and(|data| !data.is_empty())
+    hub.wait_for(&blocklist, |blocklist| {
+        blocklist["data"].as_object().is_some_and(|data| !data.is_empty())
     })
     .await?;
     if stage.reads_blocklist()? {

@@ -239,16 +239,17 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
         secret("argocd-agent-jwt", &json!({}), "Opaque", &json!({"jwt.key": "k"})),
     ];
     for secret in &foreign {
-        let it = ObjectRef::of(&hub.create(secret).await?);
+        let secret = ObjectRef::of(&hub.create(secret).await?);
         for patch in [
             json!({"data": {"server": "ZXZpbA=="}}),
             json!({"metadata": {"labels": {MANAGED_BY: OURS}}}),
             json!({"metadata": {"labels": {MANAGED_BY: OURS, SECRET_TYPE: "cluster"}}, "data": {"server": "ZXZpbA=="}}),
         ] {
-            is_refused(account.patch(&it, &patch).await, "change no Secrets but").with_context(|| it.to_string())?;
+            is_refused(account.patch(&secret, &patch).await, "change no Secrets but")
+                .with_context(|| secret.to_string())?;
         }
-        is_refused(account.delete(&it).await, "delete no Secrets but").with_context(|| it.to_string())?;
-        hub.delete(&it).await?;
+        is_refused(account.delete(&secret).await, "delete no Secrets but").with_context(|| secret.to_string())?;
+        hub.delete(&secret).await?;
     }
     // A token Secret of another ServiceAccount would give the controller the permissions of that account.
     let mut token = secret(

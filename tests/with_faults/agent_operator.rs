@@ -57,8 +57,8 @@ async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent)
     for manifest in manifests.context("no manifests")? {
         apply(stage, manifest)?;
     }
-    let deployment = all.iter().find(|it| it["kind"] == "Deployment");
-    let pod = deployment.and_then(|it| it.pointer("/spec/template/spec"));
+    let deployment = all.iter().find(|object| object["kind"] == "Deployment");
+    let pod = deployment.and_then(|deployment| deployment.pointer("/spec/template/spec"));
     let pod = Pod {
         stage,
         namespace: &expected.namespace,
@@ -85,11 +85,11 @@ async fn check_created_objects(pod: &Pod<'_>, expected: &DesiredAgent) -> Result
         ("StatefulSet", "argocd-application-controller", shipped::ARGOCD),
         ("Deployment", "argocd-redis", shipped::REDIS),
     ] {
-        let it = pod.object(kind, name).await?;
-        let container = it
+        let workload = pod.object(kind, name).await?;
+        let container = workload
             .as_ref()
-            .and_then(|it| it.pointer("/spec/template/spec/containers/0"));
-        ensure!(container.is_some_and(|it| it["image"] == image), "{name}: {it:?}");
+            .and_then(|workload| workload.pointer("/spec/template/spec/containers/0"));
+        ensure!(container.is_some_and(|container| container["image"] == image), "{name}: {workload:?}");
     }
     ensure!(pod.object("Deployment", "argocd-server").await?.is_none(), "a server");
     let controller = pod.object("StatefulSet", "argocd-application-controller").await?;
@@ -123,18 +123,22 @@ async fn check_restart_on_new_certificates(pod: &Pod<'_>) -> Result<()> {
     fs::write(&certificate, "first")?;
     let _restarter = pod.restarter(folder.path(), &certificate)?;
     let agent = ObjectRef::deployment(pod.namespace, AGENT);
-    let first = pod.stage.hub.wait_for(&agent, |it| started_with(it).is_some()).await?;
+    let first = pod.stage.hub.wait_for(&agent, |deployment| started_with(deployment).is_some()).await?;
     fs::write(&certificate, "second")?;
-    let is_other = |it: &Value| started_with(it).is_some_and(|it| Some(it) != started_with(&first));
+    let is_other =
+        |deployment: &Value| started_with(deployment).is_some_and(|value| Some(value) != started_with(&first));
     let second = pod.stage.hub.wait_for(&agent, is_other).await?;
     ensure!(
-        second["metadata"]["generation"].as_i64() == first["metadata"]["generation"].as_i64().map(|it| it + 1),
+        second["metadata"]["generation"].as_i64()
+            == first["metadata"]["generation"]
+                .as_i64()
+                .map(|generation| generation + 1),
         "the agent restarted more than once: {second}"
     );
     let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", pod.namespace, "argocd");
     let patch = json!({"spec": {"argoCDAgent": {"agent": {"logLevel": "debug"}}}});
     pod.stage.hub.patch(&argocd, &patch).await?;
-    let is_debugged = |it: &Value| setting(it, "ARGOCD_AGENT_LOG_LEVEL") == Some("debug");
+    let is_debugged = |deployment: &Value| setting(deployment, "ARGOCD_AGENT_LOG_LEVEL") == Some("debug");
     let third = pod.stage.hub.wait_for(&agent, is_debugged).await?;
     ensure!(started_with(&third) == started_with(&second), "{third}");
     Ok(())
@@ -142,7 +146,7 @@ async fn check_restart_on_new_certificates(pod: &Pod<'_>) -> Result<()> {
 
 fn setting<'o>(deployment: &'o Value, name: &str) -> Option<&'o str> {
     let all = deployment.pointer("/spec/template/spec/containers/0/env")?.as_array()?;
-    all.iter().find(|it| it["name"] == name)?["value"].as_str()
+    all.iter().find(|variable| variable["name"] == name)?["value"].as_str()
 }
 
 fn started_with(deployment: &Value) -> Option<&str> {
@@ -207,7 +211,7 @@ impl Pod<'_> {
     fn restarter(&self, home: &Path, certificate: &Path) -> Result<Process> {
         let command = self.spec["containers"][1]["command"].as_array();
         let arguments: Vec<_> = command.context("nothing")?.iter().filter_map(Value::as_str).collect();
-        let until = arguments.iter().position(|it| *it == "--when-changed");
+        let until = arguments.iter().position(|argument| *argument == "--when-changed");
         let arguments = &arguments[1..until.context("no files")?];
         let mut command = process::command(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), home);
         command
@@ -227,6 +231,6 @@ impl Pod<'_> {
 /// Returns true if the operator reports success.
 fn is_reconciled(argocd: &Value) -> bool {
     let conditions = argocd["status"]["conditions"].as_array();
-    let reconciled = conditions.into_iter().flatten().find(|it| it["type"] == "Reconciled");
-    reconciled.is_some_and(|it| it["status"] == "True")
+    let reconciled = conditions.into_iter().flatten().find(|condition| condition["type"] == "Reconciled");
+    reconciled.is_some_and(|condition| condition["status"] == "True")
 }

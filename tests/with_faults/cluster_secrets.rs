@@ -160,7 +160,7 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
         .await?;
     hub.delete(&secret("secret-taken-secret")).await?;
     for cluster in clusters {
-        let is_ours = |it: &Value| it["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
+        let is_ours = |secret: &Value| secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
         let made = hub.wait_for(&secret(&format!("{cluster}-secret")), is_ours).await?;
         assert_eq!(decoded(&made, "name"), cluster);
     }

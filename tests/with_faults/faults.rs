@@ -48,7 +48,11 @@ async fn refused_write_is_retried_with_backoff_and_blocks_no_other() -> Result<(
     }
     let controller = stage.controller(&proxy).await?;
     let refused = &applications[..4];
-    let tried = |requests: &[RecordedRequest]| refused.iter().all(|it| writes_of(requests, it).len() >= RETRIES);
+    let tried = |requests: &[RecordedRequest]| {
+        refused
+            .iter()
+            .all(|application| writes_of(requests, application).len() >= RETRIES)
+    };
     proxy.until("each write was retried several times", tried).await?;
     let fine = stage.application("fine", WorkHealth::Healthy).await?;
     stage.wait_until_healthy(&fine).await?;
@@ -245,7 +249,7 @@ async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
         .await?;
     stage.wait_for_condition(&unchanged, DEGRADED, "it is broken").await?;
     stage.wait_for_condition(&new, APPLY_ERROR, "it is refused").await?;
-    stage.hub.wait_for(&deleted, |it| messages(it, INFO).is_empty()).await?;
+    stage.hub.wait_for(&deleted, |application| messages(application, INFO).is_empty()).await?;
     let requests = proxy.requests();
     let of_works = |request: &&RecordedRequest| request.is_initial_list() && request.resource == "manifestworks";
     assert_eq!(

@@ -46,15 +46,20 @@ pub(crate) fn goc(name: &str) -> ObjectRef {
 /// Returns the status, the reason and the message of a condition.
 pub(crate) fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let found = conditions.into_iter().find(|it| it["type"] == kind);
-    ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+    let condition = conditions.into_iter().find(|condition| condition["type"] == kind);
+    ["status", "reason", "message"].map(|key| {
+        condition
+            .and_then(|condition| condition[key].as_str())
+            .unwrap_or_default()
+    })
 }
 
 pub(crate) async fn until(stage: &Stage, name: &str, kind: &str, status: &str, words: &str) -> Result<Value> {
-    let has_condition = |it: &Value| {
-        let [is, _, message] = condition(it, kind);
-        let is_observed = it["status"]["conditions"][0]["observedGeneration"] == it["metadata"]["generation"];
-        is == status && message.contains(words) && is_observed
+    let has_condition = |gitops_cluster: &Value| {
+        let [value, _, message] = condition(gitops_cluster, kind);
+        let is_observed = gitops_cluster["status"]["conditions"][0]["observedGeneration"]
+            == gitops_cluster["metadata"]["generation"];
+        value == status && message.contains(words) && is_observed
     };
     stage.hub.wait_for(&goc(name), has_condition).await
 }
@@ -95,7 +100,7 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     until(&stage, "goc", "Ready", "True", "").await?;
     let label = json!({"metadata": {"labels": {"change": "1"}}});
     hub.patch(&ObjectRef::managed_cluster("goc-rights"), &label).await?;
-    hub.wait_for(&secret("goc-rights"), |it| it["metadata"]["labels"]["change"] == "1")
+    hub.wait_for(&secret("goc-rights"), |secret| secret["metadata"]["labels"]["change"] == "1")
         .await?;
     let going = ObjectRef::managed_cluster("goc-going");
     hub.delete(&going).await?;

@@ -77,7 +77,9 @@ async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> 
     refused?;
     ensure!(counted? >= 2, "the metric does not count the Events");
     for name in ["both", "bare"] {
-        let accepted = |it: &Value| condition(it, "WritesAccepted") == [""; 3] && !condition(it, "Ready")[0].is_empty();
+        let accepted = |gitops_cluster: &Value| {
+            condition(gitops_cluster, "WritesAccepted") == [""; 3] && !condition(gitops_cluster, "Ready")[0].is_empty()
+        };
         hub.wait_for(&goc(name), accepted).await?;
     }
     until(&stage, "both", "Ready", "True", "").await?;
@@ -142,8 +144,8 @@ async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result
     let tenant = ObjectRef::of(&hub.create(&tenant).await?);
     let proxy = stage.proxy().await?;
     let controller = stage.controller_for("gitopscluster", &proxy).await?;
-    let refused = |it: &Value| {
-        let [status, reason, message] = condition(it, "SpecPermitted");
+    let refused = |gitops_cluster: &Value| {
+        let [status, reason, message] = condition(gitops_cluster, "SpecPermitted");
         (status, reason) == ("False", "NotPermitted") && message.contains("can set agent.images")
     };
     let now = hub.wait_for(&tenant, refused).await?;

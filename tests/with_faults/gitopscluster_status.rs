@@ -162,7 +162,7 @@ fn clean(stage: &Stage) -> Result<()> {
 fn agents(report: &Value) -> Vec<[&str; 3]> {
     let agents = report["agents"].as_array().into_iter().flatten();
     agents
-        .map(|it| ["cluster", "state", "message"].map(|key| it[key].as_str().unwrap_or_default()))
+        .map(|agent| ["cluster", "state", "message"].map(|key| agent[key].as_str().unwrap_or_default()))
         .collect()
 }
 
@@ -204,7 +204,7 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
     assert!(result.out.ends_with(clusters), "{}", result.out);
     let requests: Vec<_> = proxy.requests()[mark..].iter().map(ToString::to_string).collect();
     assert_eq!(requests.len(), 4, "{requests:#?}");
-    assert!(!requests.iter().any(|it| it.contains("secrets")), "{requests:#?}");
+    assert!(!requests.iter().any(|request| request.contains("secrets")), "{requests:#?}");
 
     // The hub no longer hears from one.
     let managed = ObjectRef::cluster(&format!("{OCM}/v1"), "ManagedCluster", "gs-eu");
@@ -226,7 +226,7 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
     for words in ["-o json", "-A -o json"] {
         let report = status(&kubeconfig, words)?.json()?;
         let items = report["items"].as_array().context("a list")?;
-        let names: Vec<_> = items.iter().map(|it| (&it["name"], agents(it).len())).collect();
+        let names: Vec<_> = items.iter().map(|item| (&item["name"], agents(item).len())).collect();
         assert_eq!(names, [(&json!("fleet"), 3), (&json!("plain"), 0)]);
     }
     let mark = proxy.mark();

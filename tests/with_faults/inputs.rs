@@ -67,7 +67,7 @@ async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Re
                 .patch(&unusual, &conditions)
                 .await
                 .ok()
-                .filter(|it| it["status"] == conditions["status"])
+                .filter(|object| object["status"] == conditions["status"])
         };
         wait::eventually("the CRD accepts any field", wait::DEADLINE, is_odd).await?;
         let controller = stage.controller(&proxy).await?;

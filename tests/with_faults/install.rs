@@ -173,19 +173,19 @@ impl Installation {
         let same = async || (names(&self.all().ok()?) == expected).then_some(());
         let same = wait::eventually("the hub has exactly the earlier objects", wait::DEADLINE, same).await;
         let differs = || {
-            let (is, mut difference) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
-            for more in is.iter().filter(|name| !expected.contains(name)) {
+            let (objects, mut difference) = (self.all().map(|all| names(&all)).unwrap_or_default(), String::new());
+            for more in objects.iter().filter(|name| !expected.contains(name)) {
                 let _ = write!(difference, "more: {more}; ");
             }
-            for less in expected.iter().filter(|name| !is.contains(name)) {
+            for less in expected.iter().filter(|name| !objects.contains(name)) {
                 let _ = write!(difference, "less: {less}; ");
             }
             difference
         };
         same.with_context(differs)?;
-        for ((name, was), (_, is)) in before.iter().zip(self.all()?) {
-            assert_eq!(without_history(was), without_history(&is), "{name}");
-            assert_eq!(of_ours(&is), [""; 0], "{name}");
+        for ((name, was), (_, object)) in before.iter().zip(self.all()?) {
+            assert_eq!(without_history(was), without_history(&object), "{name}");
+            assert_eq!(of_ours(&object), [""; 0], "{name}");
         }
         Ok(())
     }
@@ -200,16 +200,16 @@ fn all(hub: &Hub) -> Result<Vec<(String, Value)>> {
         error.contains("the server doesn't have a resource type")
             || error.contains("the server could not find the requested resource")
     };
-    let mut found = listed(hub);
+    let mut list = listed(hub);
     for _ in 1..ATTEMPTS {
-        if !found.as_ref().is_err_and(was_deleted) {
+        if !list.as_ref().is_err_and(was_deleted) {
             break;
         }
-        found = listed(hub);
+        list = listed(hub);
     }
-    let mut found: Value = serde_json::from_str(&found?)?;
-    let items = found["items"].as_array_mut().context("items")?;
-    let mut all: Vec<_> = items.iter_mut().map(|it| (name(it), it.take())).collect();
+    let mut list: Value = serde_json::from_str(&list?)?;
+    let items = list["items"].as_array_mut().context("items")?;
+    let mut all: Vec<_> = items.iter_mut().map(|item| (name(item), item.take())).collect();
     // The API server renews these Leases.
     all.retain(|(name, _)| !name.starts_with("Lease kube-system/"));
     all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -219,24 +219,24 @@ fn all(hub: &Hub) -> Result<Vec<(String, Value)>> {
 /// Lists the objects of all kinds, except those that change by themselves.
 fn listed(hub: &Hub) -> Result<String> {
     let kinds = hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
-    let own = ["events", "componentstatuses", "apiservices", "endpoints"];
+    let excluded = ["events", "componentstatuses", "apiservices", "endpoints"];
     let kinds: Vec<_> = kinds
         .lines()
-        .filter(|kind| !own.iter().any(|own| kind.split('.').next() == Some(own)))
+        .filter(|kind| !excluded.iter().any(|name| kind.split('.').next() == Some(name)))
         .collect();
     let list = ["get", &kinds.join(","), "-A", "-o", "json", "--show-managed-fields"];
     hub.kubectl(&list)
 }
 
 fn named<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
-    list.as_array()?.iter().find(|it| it["name"] == name)
+    list.as_array()?.iter().find(|item| item["name"] == name)
 }
 
 /// Returns true if a Deployment has the sidecar with a policy, and its init container.
 fn has_sidecar(repo_server: &Value) -> bool {
     let pod = &repo_server["spec"]["template"]["spec"];
     let is_policy_mounted = named(&pod["containers"], "argocd-ocm-cmp")
-        .is_some_and(|it| named(&it["volumeMounts"], "argocd-ocm-cmp-policy").is_some());
+        .is_some_and(|container| named(&container["volumeMounts"], "argocd-ocm-cmp-policy").is_some());
     is_policy_mounted && named(&pod["initContainers"], "argocd-ocm-cmp-tools").is_some()
 }
 
@@ -281,8 +281,8 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     let installation = installation().await?;
     let before = &installation.before;
     let tried = installation.run_ok(&["install", "--dry-run", ALL])?;
-    for ((name, was), (_, is)) in before.iter().zip(installation.all()?) {
-        assert_eq!(version(was), version(&is), "{name}");
+    for ((name, was), (_, object)) in before.iter().zip(installation.all()?) {
+        assert_eq!(version(was), version(&object), "{name}");
     }
     let lines = installation.run_ok(&["install", ALL])?;
     let (tried, changes) = divided(&tried);
@@ -319,7 +319,7 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
         "deployment.apps/argocd-ocm-cmp-controller created",
         "appproject.argoproj.io/managed-clusters created",
     ] {
-        assert!(lines.lines().any(|it| it == line), "{line}: {lines}");
+        assert!(lines.lines().any(|printed| printed == line), "{line}: {lines}");
     }
     assert!(!lines.contains("unchanged"), "{lines}");
     let sidecar = ["get", "deployment", "argocd-repo-server", "-n", "argocd", "-o"];
@@ -332,8 +332,8 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     let lines = installation.run_ok(&["install", ALL])?;
     let is_unchanged = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
     assert!(lines.lines().all(is_unchanged), "{lines}");
-    for ((name, was), (_, is)) in installed.iter().zip(installation.all()?) {
-        assert_eq!(version(was), version(&is), "{name}");
+    for ((name, was), (_, object)) in installed.iter().zip(installation.all()?) {
+        assert_eq!(version(was), version(&object), "{name}");
     }
 
     let tried = installation.run_ok(&["uninstall", "--dry-run"])?;
@@ -345,8 +345,8 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
             .any(|line| line.starts_with('-') && line.ends_with("name: argocd-ocm-cmp")),
         "{changes}"
     );
-    for ((name, was), (_, is)) in installed.iter().zip(installation.all()?) {
-        assert_eq!(version(was), version(&is), "{name}");
+    for ((name, was), (_, object)) in installed.iter().zip(installation.all()?) {
+        assert_eq!(version(was), version(&object), "{name}");
     }
     let lines = installation.run_ok(&["uninstall"])?;
     assert_eq!(lines, tried.replace(" (dry run)", ""));
@@ -378,10 +378,10 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
         "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\" with another value: keep that value \
          with a flag, or pass --force-conflicts to take it over\n"
     );
-    for ((name, was), (_, is)) in before.iter().zip(installation.all()?) {
+    for ((name, was), (_, object)) in before.iter().zip(installation.all()?) {
         assert_eq!(
             version(was),
-            version(&is),
+            version(&object),
             "{name} was written although the installation failed"
         );
     }

@@ -50,7 +50,7 @@ impl Notifications {
             let sent = self.sent.lock().expect("no panic");
             let about: Vec<String> = sent
                 .iter()
-                .filter(|it| it.trim_end().ends_with(&start))
+                .filter(|message| message.trim_end().ends_with(&start))
                 .cloned()
                 .collect();
             (about.len() >= number).then_some(about)
@@ -106,7 +106,7 @@ async fn message_names_cluster_object_and_reason_each_time() -> Result<()> {
         let start = |message: &String| message.split_inclusive('\n').take(2).collect::<String>();
         assert_eq!(sent.iter().map(start).collect::<Vec<_>>(), expected);
         stage.report_health("told", WorkHealth::Healthy).await?;
-        let is_well = |it: &Value| messages(it, "ManifestWorkDegradedWarning").is_empty();
+        let is_well = |application: &Value| messages(application, "ManifestWorkDegradedWarning").is_empty();
         stage.hub.wait_for(&application, is_well).await?;
     }
     Ok(())

@@ -28,8 +28,8 @@ async fn restored_etcd_is_read_again_and_nothing_is_deleted() -> Result<()> {
     stage.hub.create_namespace("shop").await?;
     let proxy = stage.proxy().await?;
     let controller = stage.controller_for("application-status,pull", &proxy).await?;
-    let kept = stage.application("kept", WorkHealth::Healthy).await?;
-    stage.wait_until_healthy(&kept).await?;
+    let application = stage.application("kept", WorkHealth::Healthy).await?;
+    stage.wait_until_healthy(&application).await?;
     let (_, work) = stage.pulled_application("pulled").await?;
 
     let copy = stage.hub.copy_etcd()?;
@@ -47,7 +47,7 @@ async fn restored_etcd_is_read_again_and_nothing_is_deleted() -> Result<()> {
     stage
         .report_health("kept", WorkHealth::Degraded("it is broken"))
         .await?;
-    stage.wait_for_condition(&kept, DEGRADED, "it is broken").await?;
+    stage.wait_for_condition(&application, DEGRADED, "it is broken").await?;
     assert!(stage.hub.get(&work).await?.is_some(), "the work is gone");
     let since = &proxy.requests()[mark..];
     assert_eq!(writes_of(since, &lost).len(), 0, "{:#?}", writes(since));
@@ -57,7 +57,7 @@ async fn restored_etcd_is_read_again_and_nothing_is_deleted() -> Result<()> {
         .collect();
     assert_eq!(deletions, [""; 0]);
     // What had not changed is not written: one write for the new Application, and one for the new state of the other.
-    assert_eq!(writes_of(since, &kept).len(), 1, "{:#?}", writes(since));
+    assert_eq!(writes_of(since, &application).len(), 1, "{:#?}", writes(since));
     drop(controller);
     Ok(())
 }

@@ -78,7 +78,7 @@ async fn refuses_what_the_api_server_refuses() -> Result<()> {
     for folder in folders {
         for file in WalkDir::new(&folder).sort_by_file_name() {
             let file = file?.into_path();
-            let extension = file.extension().and_then(|it| it.to_str()).unwrap_or_default();
+            let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
             if !["yaml", "yml", "json"].contains(&extension) {
                 continue;
             }
@@ -179,8 +179,8 @@ impl Answers {
         let (code, answer) = send(&self.client, "POST", &path, Some(&object)).await?;
         let message = answer["message"].as_str().unwrap_or_default();
         let of_fields = ["unknown field", "cannot unmarshal", "illegal base64"];
-        let found = findings(&object)?;
-        let refused = found.iter().any(|finding| finding.refused);
+        let findings = findings(&object)?;
+        let refused = findings.iter().any(|finding| finding.refused);
         match code {
             404 => {}
             400 if of_fields.iter().any(|mark| message.contains(mark)) => {
@@ -188,7 +188,7 @@ impl Answers {
                 self.refused += 1;
             }
             400 if refused => self.refused += 1,
-            _ if refused => bail!("only we refuse {object}: {found:?}; the API server says {code}: {message}"),
+            _ if refused => bail!("only we refuse {object}: {findings:?}; the API server says {code}: {message}"),
             _ => self.accepted += 1,
         }
         Ok(())

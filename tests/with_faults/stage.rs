@@ -137,7 +137,7 @@ impl Stage {
 
     /// Waits until the Application has a condition of that type whose message contains that text.
     pub(crate) async fn wait_for_condition(&self, application: &ObjectRef, kind: &str, text: &str) -> Result<Value> {
-        let has_message = |it: &Value| messages(it, kind).iter().any(|message| message.contains(text));
+        let has_message = |object: &Value| messages(object, kind).iter().any(|message| message.contains(text));
         self.hub.wait_for(application, has_message).await
     }
 
@@ -155,7 +155,8 @@ impl Stage {
     pub(crate) async fn wait_for_warning(&self, object: &ObjectRef, reason: &str, message: &str) -> Result<()> {
         let recorded = async || {
             let events = self.events(object).await.ok()?;
-            let is_it = |it: &Value| it["type"] == "Warning" && it["reason"] == reason && it["message"] == message;
+            let is_it =
+                |event: &Value| event["type"] == "Warning" && event["reason"] == reason && event["message"] == message;
             events.iter().any(is_it).then_some(())
         };
         wait::eventually(message, wait::DEADLINE, recorded).await

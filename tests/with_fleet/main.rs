@@ -65,7 +65,7 @@ fn assert_only(cluster: &str, requests: &[RecordedRequest]) {
         .map(RecordedRequest::to_string)
         .collect();
     // The watch event may arrive before the answer.
-    let paths: Vec<_> = written.iter().filter_map(|it| Some(it.rsplit_once(": ")?.0)).collect();
+    let paths: Vec<_> = written.iter().filter_map(|request| Some(request.rsplit_once(": ")?.0)).collect();
     let secret = format!("patch /api/v1/namespaces/argocd/secrets/cluster-{cluster}");
     assert_eq!(paths, [&secret], "{written:#?}");
 }
@@ -87,10 +87,11 @@ async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<
         hub.wait_for(&secret(cluster), has_credential).await.map(drop)
     })
     .await?;
-    let is_ready = |it: &Value| {
-        let conditions = it["status"]["conditions"].as_array().into_iter().flatten();
-        let mut ready = conditions.filter(|it| it["type"] == "Ready");
-        ready.any(|it| it["status"] == "True") && it["status"]["clusters"]["connected"] == CLUSTERS
+    let is_ready = |gitops_cluster: &Value| {
+        let conditions = gitops_cluster["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
+        ready.any(|condition| condition["status"] == "True")
+            && gitops_cluster["status"]["clusters"]["connected"] == CLUSTERS
     };
     hub.wait_for(&goc(), is_ready).await?;
     assert_eq!(decided(&hub).await?, clusters.iter().cloned().collect());
@@ -115,7 +116,7 @@ async fn large_fleet_costs_one_write_per_object_and_none_afterwards() -> Result<
     // Certificates are created in bursts, each of which reads the authority.
     let (signing, others): (Vec<_>, Vec<_>) = single_reads(&running.proxy.requests())
         .into_iter()
-        .partition(|it| it.contains("/secrets/argocd-agent-ca:"));
+        .partition(|request| request.contains("/secrets/argocd-agent-ca:"));
     assert!(
         signing.len() <= CLUSTERS / 2,
         "the authority was read {} times",

@@ -87,10 +87,10 @@ pub(crate) async fn decided(hub: &Hub) -> Result<BTreeSet<String>> {
     let all = hub.list(PLACEMENTS, "PlacementDecision").await?;
     let ours = all
         .iter()
-        .filter(|it| it["metadata"]["labels"][PLACEMENT] == format!("{GOC}-argocd-agent"));
-    let decisions = ours.flat_map(|it| it["status"]["decisions"].as_array().into_iter().flatten());
+        .filter(|decision| decision["metadata"]["labels"][PLACEMENT] == format!("{GOC}-argocd-agent"));
+    let decisions = ours.flat_map(|decision| decision["status"]["decisions"].as_array().into_iter().flatten());
     Ok(decisions
-        .filter_map(|it| it["clusterName"].as_str().map(ToOwned::to_owned))
+        .filter_map(|decision| decision["clusterName"].as_str().map(ToOwned::to_owned))
         .collect())
 }
 

@@ -9,7 +9,7 @@ async fn accepts_only_argocd_server() -> Result<()> {
     let path = format!("/api/v1/object?{WEB}");
     let token = &*stage.token;
     for forged in [&[][..], &[""], &["x"], &[&token[1..]], &[token, "x"]] {
-        let tokens = forged.iter().map(|it| ("Argocd-Ocm-Cmp-Live-Token", *it));
+        let tokens = forged.iter().map(|token| ("Argocd-Ocm-Cmp-Live-Token", *token));
         let headers: Vec<_> = OF_SHOP.into_iter().chain(tokens).collect();
         let (status, text) = stage.send("GET", &path, &headers).await?;
         ensure!(status == 401, "{forged:?}: {status}: {text}");
@@ -82,7 +82,7 @@ async fn account_of_clusters_has_no_permissions_on_the_hub() -> Result<()> {
     let rights = stage.hub.kubectl(&["auth", "can-i", "--list", &account])?;
     for line in rights.lines().filter(|line| !line.starts_with(' ')) {
         let reviews = ["selfsubject", "Resources", "[", " "];
-        let is_harmless = reviews.iter().any(|it| line.starts_with(it)) || line.trim().is_empty();
+        let is_harmless = reviews.iter().any(|review| line.starts_with(review)) || line.trim().is_empty();
         ensure!(is_harmless, "{rights}");
     }
     Ok(())

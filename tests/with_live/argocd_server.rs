@@ -98,9 +98,9 @@ async fn users_with_the_permission_see_objects_and_others_do_not() -> Result<()>
 
     // One may not use the extension, one only Applications of another project, and one is unknown.
     let mut refused = vec![of_shop.to_vec()];
-    let cookies =
-        [token_of(stage, "other").await?, token_of(stage, "stranger").await?].map(|it| format!("argocd.token={it}"));
-    refused.extend(cookies.iter().map(|it| [of_shop, &[("Cookie", &**it)]].concat()));
+    let tokens = [token_of(stage, "other").await?, token_of(stage, "stranger").await?];
+    let cookies = tokens.map(|token| format!("argocd.token={token}"));
+    refused.extend(cookies.iter().map(|cookie| [of_shop, &[("Cookie", &**cookie)]].concat()));
     for refused in &refused {
         let (status, body) = view(stage, &request, refused).await?;
         ensure!(["400", "401", "403"].contains(&&*status), "{status}: {body}");

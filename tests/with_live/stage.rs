@@ -150,7 +150,7 @@ impl Stage {
                 .await?;
         }
         let web = ObjectRef::deployment("shop", "web");
-        self.cluster1.wait_for(&web, |it| is_true(it, "Available")).await?;
+        self.cluster1.wait_for(&web, |deployment| is_true(deployment, "Available")).await?;
         wait::eventually("the cluster permits the view", DEADLINE, async || {
             self.get("tree", WEB, &OF_SHOP)
                 .await
@@ -189,7 +189,7 @@ impl Stage {
                      g, stranger, role:stranger\n";
         let rbac = ObjectRef::config_map("argocd", "argocd-rbac-cm");
         self.hub.patch(&rbac, &json!({"data": {"policy.csv": users}})).await?;
-        let accounts = ["viewer", "other", "stranger"].map(|it| (format!("accounts.{it}"), json!("apiKey")));
+        let accounts = ["viewer", "other", "stranger"].map(|name| (format!("accounts.{name}"), json!("apiKey")));
         let accounts = json!({"data": serde_json::Map::from_iter(accounts)});
         self.hub
             .patch(&ObjectRef::config_map("argocd", "argocd-cm"), &accounts)

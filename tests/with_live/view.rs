@@ -83,8 +83,8 @@ async fn secrets_are_not_readable_by_default_and_masked_otherwise() -> Result<()
 /// Returns the Pods of the tree.
 fn pods(tree: &Value) -> Vec<String> {
     let nodes = tree["nodes"].as_array().into_iter().flatten();
-    let pods = nodes.filter(|it| it["kind"] == "Pod" && it["status"] == "Running");
-    pods.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect()
+    let pods = nodes.filter(|node| node["kind"] == "Pod" && node["status"] == "Running");
+    pods.filter_map(|pod| pod["name"].as_str().map(str::to_owned)).collect()
 }
 
 #[tokio::test]
@@ -110,16 +110,16 @@ async fn shows_owned_objects_and_their_events() -> Result<()> {
     );
     let set = nodes
         .iter()
-        .find(|it| it["kind"] == "ReplicaSet")
+        .find(|node| node["kind"] == "ReplicaSet")
         .context("a ReplicaSet")?;
     ensure!(set["owner"] == nodes[0]["uid"], "{tree}");
-    let pod = nodes.iter().find(|it| it["kind"] == "Pod").context("a Pod")?;
+    let pod = nodes.iter().find(|node| node["kind"] == "Pod").context("a Pod")?;
     ensure!(pod["containers"] == json!(["web"]) && pod["ready"] == "1/1", "{tree}");
 
     let events = stage.json("events", WEB).await?;
     let has = |kind: &str, reason: &str| {
         let mut all = events["events"].as_array().into_iter().flatten();
-        all.any(|it| it["kind"] == kind && it["reason"] == reason)
+        all.any(|event| event["kind"] == kind && event["reason"] == reason)
     };
     ensure!(
         has("Deployment", "ScalingReplicaSet") && has("Pod", "Scheduled"),

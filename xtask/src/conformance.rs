@@ -190,7 +190,7 @@ fn is_manifest(text: &str) -> bool {
 }
 
 /// Returns the sources below a folder. Charts are not searched: their dependencies and templates are parts of them.
-fn sources(folder: &Path, found: &mut Vec<(SampleKind, PathBuf)>) -> Result<()> {
+fn sources(folder: &Path, samples: &mut Vec<(SampleKind, PathBuf)>) -> Result<()> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let entry = entry?;
@@ -203,10 +203,10 @@ fn sources(folder: &Path, found: &mut Vec<(SampleKind, PathBuf)>) -> Result<()> 
     }
     let read = |file: &str| fs::read_to_string(folder.join(file)).is_ok_and(|text| is_manifest(&text));
     let kind = kind_of(&files, read);
-    found.extend(kind.map(|kind| (kind, folder.to_owned())));
+    samples.extend(kind.map(|kind| (kind, folder.to_owned())));
     if kind != Some(SampleKind::Chart) {
         folders.sort();
-        folders.iter().try_for_each(|folder| sources(folder, found))?;
+        folders.iter().try_for_each(|folder| sources(folder, samples))?;
     }
     Ok(())
 }

@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn exchanges_operators_of_code_only() {
         let text = "use a;\n// a == b\nlet c = a == b && \"x || y\" != d;\n#[cfg(test)]\nmod tests { 1 < 2 }\n";
-        let found: Vec<_> = mutants_of("a.rs", text)
+        let mutants: Vec<_> = mutants_of("a.rs", text)
             .iter()
             .map(|mutant| {
                 (
@@ -245,7 +245,7 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(found, [(" == ", " == "), (" != ", " != "), (" && ", " && ")]);
+        assert_eq!(mutants, [(" == ", " == "), (" != ", " != "), (" && ", " && ")]);
     }
 
     #[test]

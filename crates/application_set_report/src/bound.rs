@@ -139,14 +139,14 @@ struct Shown<'a> {
 pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]) -> Bounded<'a> {
     let (shown_resources, used) = fitting_resources(resources);
     let lines = assign_detail(lines, MAX_SIZE.saturating_sub(used));
-    let shown = || lines.iter().filter_map(|it| Some((it.detail?, it.line)));
-    let left_out = || lines.iter().filter(|it| it.detail.is_none());
+    let shown = || lines.iter().filter_map(|candidate| Some((candidate.detail?, candidate.line)));
+    let left_out = || lines.iter().filter(|candidate| candidate.detail.is_none());
     Bounded {
         cut: describe(&Cut {
             messages: shown().map(|(detail, line)| detail.cuts(line)).sum(),
             hidden: shown().filter(|(detail, line)| detail.hides(line)).count(),
             left_out: left_out().count(),
-            left_out_unhealthy: left_out().filter(|it| !it.line.is_healthy()).count(),
+            left_out_unhealthy: left_out().filter(|candidate| !candidate.line.is_healthy()).count(),
             resources: resources.len().saturating_sub(shown_resources.len()),
         }),
         entries: shown().map(|(detail, line)| detail.entry(line)).collect(),
@@ -163,22 +163,22 @@ fn assign_detail<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> 
         size: size(&FULL.entry(line)),
     };
     let mut lines: Vec<_> = lines.iter().map(whole).collect();
-    if lines.iter().map(|it| it.size).sum::<usize>() <= room {
+    if lines.iter().map(|candidate| candidate.size).sum::<usize>() <= room {
         return lines;
     }
-    for it in &mut lines {
-        (it.detail, it.size) = (None, 0);
+    for candidate in &mut lines {
+        (candidate.detail, candidate.size) = (None, 0);
     }
     let mut by_priority: Vec<_> = lines.iter_mut().collect();
-    by_priority.sort_by_key(|it| it.priority);
+    by_priority.sort_by_key(|candidate| candidate.priority);
     for (from, to, detail) in DETAIL_STEPS {
-        for it in by_priority.iter_mut().filter(|it| (from..=to).contains(&it.priority)) {
-            let size = size(&detail.entry(it.line));
-            let Some(left) = room.saturating_add(it.size).checked_sub(size) else {
+        for candidate in by_priority.iter_mut().filter(|candidate| (from..=to).contains(&candidate.priority)) {
+            let size = size(&detail.entry(candidate.line));
+            let Some(left) = room.saturating_add(candidate.size).checked_sub(size) else {
                 return lines;
             };
             room = left;
-            (it.detail, it.size) = (Some(detail), size);
+            (candidate.detail, candidate.size) = (Some(detail), size);
         }
     }
     lines
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(
             (
                 count(&report, is_healthy),
-                count(&report, |it| it["healthStatus"] == "Degraded")
+                count(&report, |entry| entry["healthStatus"] == "Degraded")
             ),
             (0, 4_000)
         );

@@ -114,8 +114,8 @@ impl<'a> Report<'a> {
         }
         // A merge patch keeps fields that it does not name.
         let mut statuses = json!({"resources": null, "clusterConditions": null});
-        if let (Value::Object(all), Value::Object(own)) = (&mut statuses, json!(self.statuses)) {
-            all.extend(own);
+        if let (Value::Object(all), Value::Object(fields)) = (&mut statuses, json!(self.statuses)) {
+            all.extend(fields);
         }
         Some(json!({"metadata": metadata, "statuses": statuses}))
     }
@@ -401,21 +401,21 @@ pub(crate) mod tests {
             merge(&mut object, &json!({"metadata": {"ownerReferences": owners}}));
             object
         };
-        let own = report.object()["metadata"]["ownerReferences"][0].clone();
+        let owner = report.object()["metadata"]["ownerReferences"][0].clone();
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": "c"});
         let before =
             json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "t"});
         for (owners, desired) in [
-            (Value::Null, json!([own])),
-            (json!([other]), json!([other, own])),
-            (json!([before, other]), json!([other, own])),
+            (Value::Null, json!([owner])),
+            (json!([other]), json!([other, owner])),
+            (json!([before, other]), json!([other, owner])),
         ] {
             let patch = report
                 .patch(&existing(&with(owners)))
                 .expect("the set does not own the report");
             assert_eq!(patch["metadata"]["ownerReferences"], desired);
         }
-        assert_eq!(report.patch(&existing(&with(json!([other, own])))), None);
+        assert_eq!(report.patch(&existing(&with(json!([other, owner])))), None);
     }
 
     #[test]

@@ -43,19 +43,19 @@ pub const CONTROLLER: Controller = Controller {
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
     let set = cache.application_set(object_ref).filter(|set| !set.deleting)?;
-    let found = cache.reports()?.get(object_ref);
-    if found.is_some_and(|found| found.deleting) {
+    let existing = cache.reports()?.get(object_ref);
+    if existing.is_some_and(|existing| existing.deleting) {
         return None;
     }
     let applications = cache.applications_of(object_ref);
     let lines: Vec<_> = applications
-        .flat_map(|(object_ref, it)| lines(cache, object_ref, it))
+        .flat_map(|(object_ref, application)| lines(cache, object_ref, application))
         .collect();
     let report = Report::new(object_ref, &set.uid, &lines);
     let (resource, object_ref) = (&REPORTS, object_ref.clone());
-    let write = match found {
+    let write = match existing {
         None => Write::create(resource, object_ref.clone(), report.object()),
-        Some(found) => Write::patch(resource, object_ref.clone(), report.patch(found)?),
+        Some(existing) => Write::patch(resource, object_ref.clone(), report.patch(existing)?),
     };
     Some(Action::new(
         InvolvedObject::new(&APPLICATION_SETS, object_ref, set.uid.clone()),
@@ -85,12 +85,13 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
         let cluster = named(cache, object_ref, application).unwrap_or_default();
         let mut conditions: Vec<_> = of_all(application).collect();
         // The same condition may already be present.
-        let unreached = unreached(cache, cluster).filter(|it| conditions.iter().all(|other| other.kind != it.kind));
+        let unreached = unreached(cache, cluster)
+            .filter(|condition| conditions.iter().all(|other| other.kind != condition.kind));
         conditions.extend(unreached);
         let resources = vec![&*generated.resources];
         let carriers = cache.pull_works(object_ref);
-        let mut here = carriers.iter().filter(|it| *it.object_ref.namespace == *cluster);
-        let carrier = here.next().map(|it| (cluster, &*it.object_ref.name));
+        let mut works = carriers.iter().filter(|carrier| *carrier.object_ref.namespace == *cluster);
+        let carrier = works.next().map(|carrier| (cluster, &*carrier.object_ref.name));
         return vec![Line {
             app: crate::app(&object_ref.namespace, &object_ref.name, carrier),
             ..line(cluster, &generated.health, conditions, resources)
@@ -98,7 +99,7 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
     }
     let line = |(cluster, mut on): (_, ClusterStatus<'i>)| {
         // Our conditions on an Application describe its clusters, which report them separately.
-        let of_all = of_all(application).filter(|it| !is_own_type(it.kind));
+        let of_all = of_all(application).filter(|condition| !is_own_type(condition.kind));
         on.conditions.extend(of_all);
         line(cluster, on.health.in_argo_cd(), on.conditions, on.resources)
     };
@@ -155,10 +156,10 @@ fn unreached(cache: &Cache, cluster: &str) -> Option<Condition<'static>> {
 /// Returns the conditions that apply to an Application on all clusters.
 fn of_all(application: &Application) -> impl Iterator<Item = Condition<'_>> {
     let is_bad = |kind: &str| kind.ends_with("Error") || kind.ends_with("Warning");
-    let bad = application.conditions.iter().filter(move |it| is_bad(&it.kind));
-    bad.map(|it| Condition {
-        kind: &it.kind,
-        message: &it.message,
+    let bad = application.conditions.iter().filter(move |condition| is_bad(&condition.kind));
+    bad.map(|condition| Condition {
+        kind: &condition.kind,
+        message: &condition.message,
     })
 }
 

@@ -26,8 +26,8 @@ pub(super) fn summarize(lines: &[&Line<'_>]) -> Summary {
 }
 
 /// Returns the number of clusters for all of whose Applications this is true.
-fn count<'l>(clusters: &[&[&Line<'l>]], is: fn(&Line<'l>) -> bool) -> usize {
-    let with_all = clusters.iter().filter(|cluster| cluster.iter().all(|line| is(line)));
+fn count<'l>(clusters: &[&[&Line<'l>]], check: fn(&Line<'l>) -> bool) -> usize {
+    let with_all = clusters.iter().filter(|cluster| cluster.iter().all(|line| check(line)));
     with_all.count()
 }
 
@@ -45,14 +45,14 @@ mod tests {
             ..Line::default()
         };
         let lines: Vec<Line<'_>> = lines.iter().map(line).collect();
-        let it = summarize(&lines.iter().collect::<Vec<_>>());
+        let counts = summarize(&lines.iter().collect::<Vec<_>>());
         [
-            it.clusters,
-            it.synced,
-            it.not_synced,
-            it.healthy,
-            it.not_healthy,
-            it.in_progress,
+            counts.clusters,
+            counts.synced,
+            counts.not_synced,
+            counts.healthy,
+            counts.not_healthy,
+            counts.in_progress,
         ]
     }
 

@@ -19,7 +19,7 @@ pub(super) fn are_same(one: &[Condition], other: &[Condition]) -> bool {
     let sorted = |conditions: &[Condition]| {
         let mut all: Vec<_> = conditions
             .iter()
-            .map(|it| (it.kind.clone(), it.message.clone()))
+            .map(|condition| (condition.kind.clone(), condition.message.clone()))
             .collect();
         all.sort();
         all

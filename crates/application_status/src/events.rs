@@ -20,19 +20,20 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet<'
         (SHARED, "ManifestWorkSharedObject"),
     ] {
         let came = only_in(after, before, kind);
-        changes.extend(came.map(|it| Event::warning(reason, it.message.clone())));
+        changes.extend(came.map(|condition| Event::warning(reason, condition.message.clone())));
     }
     let ill = |conditions: &[Condition], cluster: &str| {
-        let mut ill = conditions.iter().filter(|it| it.kind != INFO);
-        ill.any(|it| subject(it) == Some(cluster))
+        let mut ill = conditions.iter().filter(|condition| condition.kind != INFO);
+        ill.any(|condition| subject(condition) == Some(cluster))
     };
     // No recovery is recorded for a condition that summarizes several clusters, because it is unknown which of them recovered,
     // nor for a cluster or set that no longer exists.
-    let recovered = before.iter().filter(|it| {
-        let cluster = subject(it).filter(|cluster| !ill(after, cluster));
+    let recovered = before.iter().filter(|condition| {
+        let cluster = subject(condition).filter(|cluster| !ill(after, cluster));
         cluster.is_some_and(|cluster| fleet.has(cluster))
     });
-    changes.extend(recovered.map(|it| normal("ManifestWorkRecovered", format!("resolved: {}", it.message))));
+    let recovered = recovered.map(|condition| format!("resolved: {}", condition.message));
+    changes.extend(recovered.map(|message| normal("ManifestWorkRecovered", message)));
     if changes.is_empty() {
         return completed(before, after);
     }
@@ -44,7 +45,7 @@ fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
     let message = info(after)?;
     let now = Totals::parse(message)?;
     let then = info(before).and_then(Totals::parse);
-    let becomes = |is: fn(&Totals) -> bool| now.clusters > 0 && is(&now) && !then.as_ref().is_some_and(is);
+    let becomes = |check: fn(&Totals) -> bool| now.clusters > 0 && check(&now) && !then.as_ref().is_some_and(check);
     let reason = if becomes(|totals| totals.healthy == totals.clusters) {
         "ManifestWorkHealthy"
     } else if becomes(|totals| totals.applied == totals.clusters) {
@@ -57,8 +58,8 @@ fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
 
 /// Returns the message with the totals.
 fn info(conditions: &[Condition]) -> Option<&str> {
-    let info = conditions.iter().find(|it| it.kind == INFO);
-    info.map(|it| &*it.message)
+    let info = conditions.iter().find(|condition| condition.kind == INFO);
+    info.map(|condition| &*condition.message)
 }
 
 fn normal(reason: &'static str, message: String) -> Event {
@@ -71,6 +72,8 @@ fn only_in<'c>(
     others: &'c [Condition],
     kind: &'static str,
 ) -> impl Iterator<Item = &'c Condition> {
-    let is_new = move |it: &&Condition| it.kind == kind && !others.iter().any(|other| is_same_state(other, it));
+    let is_new = move |condition: &&Condition| {
+        condition.kind == kind && !others.iter().any(|other| is_same_state(other, condition))
+    };
     these.iter().filter(is_new)
 }

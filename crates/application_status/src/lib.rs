@@ -56,19 +56,19 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
         return None;
     }
     let fleet = Fleet::from_cache(cache, object_ref, application.deleting, context.now);
-    let (own, others): (Vec<_>, Vec<_>) = application
+    let (before, others): (Vec<_>, Vec<_>) = application
         .conditions
         .iter()
         .cloned()
-        .partition(|it| is_own_type(&it.kind));
-    let desired = conditions::compute(&fleet, &own);
-    let differs = !conditions::are_same(&own, &desired);
+        .partition(|condition| is_own_type(&condition.kind));
+    let desired = conditions::compute(&fleet, &before);
+    let differs = !conditions::are_same(&before, &desired);
     let refresh = context.stale && !application.refreshing && !application.deleting && !fleet.is_empty();
     if !differs && !refresh {
         return None;
     }
-    let event = differs.then(|| events::between(&own, &desired, &fleet)).flatten();
-    let conditions = differs.then(|| merged(others, &own, desired, context.now));
+    let event = differs.then(|| events::between(&before, &desired, &fleet)).flatten();
+    let conditions = differs.then(|| merged(others, &before, desired, context.now));
     Some(Action {
         involved_object: InvolvedObject::new(&APPLICATIONS, object_ref.clone(), application.uid.clone()),
         writes: vec![Write::patch(
@@ -116,12 +116,18 @@ fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>,
         same.and_then(|same| same.last_transition_time.clone())
             .unwrap_or_else(|| now.clone())
     };
-    let own = desired.into_iter().map(|condition| Condition {
+    let desired = desired.into_iter().map(|condition| Condition {
         last_transition_time: Some(since(&condition)),
         ..condition
     });
-    let mut all: Vec<_> = others.into_iter().chain(own).collect();
-    let key = |it: &Condition| (it.kind.clone(), it.message.clone(), it.last_transition_time.clone());
+    let mut all: Vec<_> = others.into_iter().chain(desired).collect();
+    let key = |condition: &Condition| {
+        (
+            condition.kind.clone(),
+            condition.message.clone(),
+            condition.last_transition_time.clone(),
+        )
+    };
     all.sort_by_cached_key(key);
     all
 }
@@ -217,7 +223,7 @@ mod tests {
             application
                 .conditions
                 .iter()
-                .map(|it| (it.kind.as_str(), it.message.as_str()))
+                .map(|condition| (condition.kind.as_str(), condition.message.as_str()))
                 .collect()
         }
 
@@ -304,7 +310,7 @@ mod tests {
         hub.change(&json!({"status": {"conditions": others}}));
         let action = hub.on("eu1", &BROKEN).write().expect("a change");
         let conditions = conditions_of(&action);
-        let kinds: Vec<_> = conditions.iter().map(|it| it.kind.as_str()).collect();
+        let kinds: Vec<_> = conditions.iter().map(|condition| condition.kind.as_str()).collect();
         let desired = [
             "ComparisonError",
             "ManifestWorkDegradedWarning",
@@ -330,15 +336,15 @@ mod tests {
         let later = LATER.parse().expect("a time");
         let action = hub.decide(later, false).expect("a change");
         let conditions = conditions_of(&action);
-        let since: Vec<_> = conditions.iter().map(|it| it.last_transition_time.as_deref()).collect();
+        let since: Vec<_> = conditions.iter().map(|condition| condition.last_transition_time.as_deref()).collect();
         assert_eq!(since, [Some("2026-06-01T12:00:00Z"); 2]);
         assert_eq!(action.events, [], "the Event was recorded before");
         hub.on("eu2", &BROKEN);
         let action = hub.decide(later, false).expect("a change");
         let since = |message: &str| {
             let conditions = conditions_of(&action);
-            let mut found = conditions.iter().filter(|it| it.message.starts_with(message));
-            found.next().and_then(|it| it.last_transition_time.clone())
+            let mut candidates = conditions.iter().filter(|condition| condition.message.starts_with(message));
+            candidates.next().and_then(|condition| condition.last_transition_time.clone())
         };
         assert_eq!(since("eu1: ").as_deref(), Some("2026-06-01T12:00:00Z"));
         assert_eq!(since("eu2: ").as_deref(), Some(LATER));
@@ -371,8 +377,8 @@ mod tests {
         let action = hub.write().expect("a change");
         let conditions = conditions_of(&action);
         assert_eq!(conditions.len(), 12);
-        assert!(conditions.iter().all(|it| it.message.len() <= TEXT_MAX));
-        let rest = conditions.iter().find(|it| it.message.starts_with("and "));
+        assert!(conditions.iter().all(|condition| condition.message.len() <= TEXT_MAX));
+        let rest = conditions.iter().find(|condition| condition.message.starts_with("and "));
         let rest = rest.expect("one for the rest");
         assert!(
             rest.message.starts_with("and 490 more clusters: cluster-010, "),
@@ -486,7 +492,7 @@ mod tests {
         assert_eq!(due.to_string(), "2026-06-01T12:01:31Z");
         let affected = hub.0.tick(due);
         assert!(
-            affected.iter().all(|it| it.refresh == Refresh::Unchanged),
+            affected.iter().all(|request| request.refresh == Refresh::Unchanged),
             "Argo CD shows nothing of it"
         );
         hub.write().expect("a change");
@@ -573,7 +579,7 @@ mod tests {
         assert!(
             conditions_of(&over)
                 .iter()
-                .all(|it| it.kind != hub_state::condition_types::ON_HOLD)
+                .all(|condition| condition.kind != hub_state::condition_types::ON_HOLD)
         );
     }
 

@@ -6,7 +6,7 @@ use runtime::queue::Refresh;
 /// Maps a change of an Application to itself. If Argo CD has been asked for a refresh, by whichever replica, no other is needed.
 pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let application = cache.application(changed.object_ref);
-    let refresh = if application.is_some_and(|it| it.refreshing) {
+    let refresh = if application.is_some_and(|application| application.refreshing) {
         Refresh::Done
     } else {
         Refresh::Unchanged

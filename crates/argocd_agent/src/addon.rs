@@ -70,8 +70,8 @@ pub fn management(entries: &[Entry], existing: Option<&Value>) -> Value {
     if let Some(first) = entries.first() {
         let ObjectRef { namespace, name } = &first.gitops_cluster;
         configs.retain(|config| {
-            let is = |resource| config["group"] == GROUP && config["resource"] == resource;
-            !is(TEMPLATES) && !is(CONFIGS)
+            let is_resource = |resource| config["group"] == GROUP && config["resource"] == resource;
+            !is_resource(TEMPLATES) && !is_resource(CONFIGS)
         });
         // OCM reads manifestConfigs and the registration from the default template only. Its API v1beta1, since OCM 1.3, needs a
         // default for every type of configuration.
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(difference(&management(&entries, Some(&written)), &written), None);
         let strategies = written.pointer("/spec/installStrategy/placements");
         let strategies = strategies.and_then(Value::as_array).expect("they are there");
-        let names: Vec<_> = strategies.iter().map(|it| &it["name"]).collect();
+        let names: Vec<_> = strategies.iter().map(|strategy| &strategy["name"]).collect();
         assert_eq!(
             names,
             ["a-argocd-agent", "b-argocd-agent", "b-argocd-agent-next"],
@@ -180,7 +180,7 @@ mod tests {
         assert!(
             strategies
                 .iter()
-                .all(|it| it["rolloutStrategy"] == json!({"type": "All"}))
+                .all(|strategy| strategy["rolloutStrategy"] == json!({"type": "All"}))
         );
         for (namespace, name, first, next) in [
             ("argocd", "a", Some("argocd-agent-addon-argocd-a-1"), None),
@@ -192,9 +192,9 @@ mod tests {
             ),
             ("other", "b", None, None),
         ] {
-            let found = [AddonPlacement::All, AddonPlacement::Next]
+            let templates = [AddonPlacement::All, AddonPlacement::Next]
                 .map(|placement| template_at(&ObjectRef::new(namespace, name), placement, &written));
-            assert_eq!(found, [first, next]);
+            assert_eq!(templates, [first, next]);
         }
         let newer = [entry("a", "argocd-agent-addon-argocd-a-2", None)];
         let patch = difference(&management(&newer, Some(&written)), &written).expect("a template and a place less");

@@ -27,10 +27,10 @@ pub(super) fn writes(
     clusters: &UpdatedClusters<'_>,
 ) -> Vec<Write> {
     let (cache, ObjectRef { namespace, name }) = (gitops.cache, gitops.object_ref);
-    let decided = gitops.decisions(placement).filter_map(|(at, it)| {
+    let decided = gitops.decisions(placement).filter_map(|(at, existing)| {
         Some((
             placement.decision_number(name, &at.name)?,
-            it.decided_clusters().collect(),
+            existing.decided_clusters().collect(),
         ))
     });
     let mut writes = Vec::new();
@@ -46,14 +46,14 @@ pub(super) fn writes(
         let unwritten = cache.object(Kind::OwnDecisions, &at).filter(|_| write.is_none());
         writes.extend(write);
         let decisions = status(&share, clusters);
-        if let Some(before) = unwritten.filter(|it| it.object["status"]["decisions"] != decisions) {
+        if let Some(before) = unwritten.filter(|existing| existing.object["status"]["decisions"] != decisions) {
             let body = json!({"metadata": {"resourceVersion": before.version}, "status": {"decisions": decisions}});
             writes.push(Write::patch(&DECISION_STATUSES, at.clone(), body));
         }
         stay.insert(at);
     }
     let obsolete = gitops.decisions(placement).filter(|(at, _)| !stay.contains(*at));
-    writes.extend(obsolete.filter_map(|(at, it)| ensure_absent(Kind::OwnDecisions, at, it)));
+    writes.extend(obsolete.filter_map(|(at, existing)| ensure_absent(Kind::OwnDecisions, at, existing)));
     writes
 }
 

@@ -42,8 +42,8 @@ pub fn configured_server(
         let port = port.unwrap_or_else(|| "443".into());
         return Ok(Server { address, port });
     }
-    let Server { address, port: found } = discovered()?;
-    let port = port.unwrap_or(found);
+    let Server { address, port: discovered_port } = discovered()?;
+    let port = port.unwrap_or(discovered_port);
     Ok(Server { address, port })
 }
 
@@ -185,8 +185,8 @@ fn ingresses<'v>(service: &'v Value, field: &str) -> impl Iterator<Item = &'v st
 /// Returns the ready Nodes sorted by name, so that the result does not depend on their order in a list.
 fn ready<'v>(nodes: &[&'v Value]) -> impl Iterator<Item = &'v Value> {
     let is_ready = |node: &&Value| {
-        let is = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-        list_at(node, "/status/conditions").iter().any(is)
+        let is_true = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+        list_at(node, "/status/conditions").iter().any(is_true)
     };
     let mut ready: Vec<&Value> = nodes.iter().copied().filter(is_ready).collect();
     ready.sort_by_key(|node| name_of(node));

@@ -78,13 +78,13 @@ impl<'a> Parameters<'a> {
 
     /// Returns the text of a file with what the cases keep.
     fn filter_lines(&self, file: &str) -> String {
-        let mut kept = String::new();
+        let mut text = String::new();
         for document in file.split("\n---") {
             let mut lines = document.lines();
             if !lines.next().is_none_or(|first| self.keeps(first)) {
                 continue;
             }
-            kept.push_str("---\n");
+            text.push_str("---\n");
             let mut left_out = usize::MAX;
             for line in lines {
                 let indent = line.chars().take_while(|char| *char == ' ').count();
@@ -93,12 +93,12 @@ impl<'a> Parameters<'a> {
                 }
                 left_out = if self.keeps(line) { usize::MAX } else { indent };
                 if left_out == usize::MAX {
-                    kept.push_str(line);
-                    kept.push('\n');
+                    text.push_str(line);
+                    text.push('\n');
                 }
             }
         }
-        kept
+        text
     }
 
     fn keeps(&self, line: &str) -> bool {

@@ -201,7 +201,7 @@ fn initial_plan<'a>(fleet: &RolloutInput<'a>, first: &'a str, limits: Limits, ma
         fleet
             .next
             .and_then(health)
-            .is_some_and(|it| it != ClusterHealth::Healthy)
+            .is_some_and(|health| health != ClusterHealth::Healthy)
     });
     let updated: UpdatedClusters<'_> = updated.into_iter().take(max_concurrency).collect();
     let is_written = fleet.updated.keys().eq(updated.keys());

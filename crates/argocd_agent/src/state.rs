@@ -104,7 +104,7 @@ pub(crate) fn is_good(addon: &Value, kind: &str) -> bool {
 pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
     let conditions = object["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
-    conditions.find(|it| it["type"] == kind).unwrap_or(&Value::Null)
+    conditions.find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
 }
 
 /// Returns the time when the last certificate of a cluster's agent expires, from the data of the Secret that lists its
@@ -115,7 +115,7 @@ pub fn certificate_until(data: &Value) -> Option<Timestamp> {
         Certificate::read_all(&text.0)
             .ok()?
             .into_iter()
-            .map(|it| it.not_after)
+            .map(|certificate| certificate.not_after)
             .max()
     });
     all.max()
@@ -166,7 +166,7 @@ mod tests {
                 "ManifestApplied=True Available=True Degraded=Unknown",
             ),
         ] {
-            let all = conditions.split_terminator(' ').filter_map(|it| it.split_once('='));
+            let all = conditions.split_terminator(' ').filter_map(|pair| pair.split_once('='));
             let all = all.map(|(kind, status)| json!({"type": kind, "status": status, "message": kind}));
             let addon = json!({"status": {"conditions": all.collect::<Vec<_>>()}});
             let desired = AgentStatus {

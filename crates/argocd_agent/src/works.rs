@@ -86,8 +86,8 @@ fn work(gitops_cluster: &ObjectRef, cluster: &str, (name, component): (&str, &st
 /// Returns the name of the ArgoCD resource, which is part of the names of the ServiceAccounts that the operator creates.
 pub(super) fn argocd_name(desired: &DesiredAgent) -> String {
     let mut manifests = desired.argocd_manifests.iter().flatten();
-    let argocd = manifests.find(|it| it["kind"] == "ArgoCD");
-    let name = argocd.and_then(|it| it["metadata"]["name"].as_str());
+    let argocd = manifests.find(|manifest| manifest["kind"] == "ArgoCD");
+    let name = argocd.and_then(|manifest| manifest["metadata"]["name"].as_str());
     name.unwrap_or(ARGOCD).to_owned()
 }
 

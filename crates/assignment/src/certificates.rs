@@ -25,7 +25,7 @@ pub fn record<'i>(cache: &'i Cache, cluster: &str) -> Option<&'i Object> {
 /// Returns all these Secrets with the names of their clusters.
 pub fn records(cache: &Cache) -> impl Iterator<Item = (&str, &ObjectRef, &Object)> {
     let all = cache.objects(Kind::IssuedCertificates);
-    all.filter_map(|(object_ref, it)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, it)))
+    all.filter_map(|(object_ref, record)| Some((names::cluster_of_issued(&object_ref.name)?, object_ref, record)))
 }
 
 /// Returns true if a certificate has expired by every clock: that of a principal may be behind ours.
@@ -35,7 +35,7 @@ pub fn is_expired(certificate: &IssuedCertificate, now: Timestamp) -> bool {
 
 /// Returns the certificates of a record that have not expired.
 pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &IssuedCertificate> {
-    record.certificates().iter().filter(move |it| !is_expired(it, now))
+    record.certificates().iter().filter(move |certificate| !is_expired(certificate, now))
 }
 
 /// Returns the time when the last certificate of a cluster's agent expires.
@@ -43,7 +43,7 @@ pub fn last_expiry(cache: &Cache, cluster: &str) -> Option<Timestamp> {
     record(cache, cluster)?
         .certificates()
         .iter()
-        .map(|it| it.not_after)
+        .map(|certificate| certificate.not_after)
         .max()
 }
 
@@ -60,5 +60,5 @@ pub fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option
 pub(super) fn is_uninstalled(cache: &Cache, cluster: &str, record: &Object) -> bool {
     let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
     let has_released = |owner| has_released_agent(cache, &owner, cluster) || cache.is_deleted(cluster);
-    addon.is_none_or(|it| it.deleting) && record.owner().is_some_and(has_released)
+    addon.is_none_or(|addon| addon.deleting) && record.owner().is_some_and(has_released)
 }

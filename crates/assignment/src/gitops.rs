@@ -118,7 +118,7 @@ impl<'c> GitOpsClusterRef<'c> {
         self.object
             .finalizers
             .iter()
-            .filter_map(|it| namespace_of_finalizer(it))
+            .filter_map(|finalizer| namespace_of_finalizer(finalizer))
     }
 
     /// Returns true if the controller of the Argo CD in this namespace has a finalizer on the GitOpsCluster.
@@ -228,7 +228,7 @@ impl<'c> GitOpsClusterRef<'c> {
     /// Returns the objects of a kind that were created for the GitOpsCluster.
     pub fn owned_objects(self, kind: Kind) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
         let all = self.cache.objects(kind);
-        all.filter(move |(_, it)| it.owner().as_ref() == Some(self.object_ref))
+        all.filter(move |(_, object)| object.owner().as_ref() == Some(self.object_ref))
     }
 
     /// Returns the PlacementDecisions that were written for one of the two Placements of the GitOpsCluster.
@@ -245,7 +245,7 @@ impl<'c> GitOpsClusterRef<'c> {
     /// Returns the clusters in the PlacementDecisions that name all clusters with the add-on.
     pub fn decided_clusters(self) -> BTreeSet<&'c str> {
         let all = self.decisions(AddonPlacement::All);
-        all.flat_map(|(_, it)| it.decided_clusters()).collect()
+        all.flat_map(|(_, decision)| decision.decided_clusters()).collect()
     }
 }
 

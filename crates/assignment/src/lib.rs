@@ -40,12 +40,12 @@ pub enum HubRole {
 /// over the cluster's labels, so neither changes a Secret of an agent into that of the hub, or the other way round.
 pub fn hub_role(cache: &Cache, cluster: &str) -> HubRole {
     let is_known_as_hub = in_cluster_secret(cache, cluster).is_some();
-    let own = owned_secret(SecretKind::Agent, cache, cluster);
-    let is_registered = || own.is_some() || cache.gitops_with_decision(cluster).next().is_some();
+    let secret = owned_secret(SecretKind::Agent, cache, cluster);
+    let is_registered = || secret.is_some() || cache.gitops_with_decision(cluster).next().is_some();
     match cache.is_hub(cluster) {
         true if is_known_as_hub => HubRole::Hub,
         false if is_known_as_hub => HubRole::Unclear,
-        true if own.is_none_or(|secret| !secret.is_of_agent()) => HubRole::Hub,
+        true if secret.is_none_or(|secret| !secret.is_of_agent()) => HubRole::Hub,
         false if cache.may_be_hub(cluster) && !is_registered() => HubRole::Unclear,
         _ => HubRole::Remote,
     }
@@ -54,8 +54,8 @@ pub fn hub_role(cache: &Cache, cluster: &str) -> HubRole {
 /// Returns the name of the Secret, by any writer, through which Argo CD reaches the hub itself under the name of this cluster.
 pub fn in_cluster_secret<'c>(cache: &'c Cache, cluster: &str) -> Option<&'c str> {
     let mut secrets = cache.secrets_of(cluster);
-    let found = secrets.find(|(_, secret)| secret.cluster() == cluster && secret.is_in_cluster());
-    found.map(|(name, _)| name)
+    let secret = secrets.find(|(_, secret)| secret.cluster() == cluster && secret.is_in_cluster());
+    secret.map(|(name, _)| name)
 }
 
 /// Computes the assignment of a managed cluster.

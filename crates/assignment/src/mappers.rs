@@ -23,7 +23,7 @@ pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     if after.is_none() || before.map(GitOpsCluster::inputs) != after.map(GitOpsCluster::inputs) {
         let both = before.into_iter().chain(after);
         let mut clusters = held(cache, object_ref);
-        clusters.extend(both.flat_map(|it| cache.selected_by(&it.placement(object_ref)).cloned()));
+        clusters.extend(both.flat_map(|gitops| cache.selected_by(&gitops.placement(object_ref)).cloned()));
         affected.extend(clusters.iter().map(ReconcileRequest::cluster));
         affected.extend(agents(cache, changed));
     } else {
@@ -65,14 +65,14 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let before = changed.before::<PlacementDecision>();
     let after = cache.decision(object_ref);
     let none = BTreeSet::new();
-    let clusters = |it: Option<&PlacementDecision>| it.map_or(&none, |it| &it.clusters).clone();
+    let clusters = |decision: Option<&PlacementDecision>| decision.map_or(&none, |decision| &decision.clusters).clone();
     let moved = &clusters(before) ^ &clusters(after);
     let placements: BTreeSet<_> = before
         .into_iter()
         .chain(after)
-        .map(|it| it.placement(object_ref))
+        .map(|decision| decision.placement(object_ref))
         .collect();
-    let mut affected: Vec<_> = placements.iter().flat_map(|it| of_placement(cache, it)).collect();
+    let mut affected: Vec<_> = placements.iter().flat_map(|placement| of_placement(cache, placement)).collect();
     if !affected.is_empty() {
         affected.extend(moved.iter().map(ReconcileRequest::cluster));
         affected.extend(agents(cache, changed));
@@ -83,9 +83,9 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 /// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
 pub fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut clusters = BTreeSet::new();
-    for (object_ref, it) in cache.gitops_clusters() {
+    for (object_ref, gitops) in cache.gitops_clusters() {
         clusters.extend(held(cache, object_ref));
-        clusters.extend(cache.selected_by(&it.placement(object_ref)).cloned());
+        clusters.extend(cache.selected_by(&gitops.placement(object_ref)).cloned());
     }
     let clusters = clusters.iter().map(ReconcileRequest::cluster);
     let gitops = cache.gitops_clusters().map(|(object_ref, _)| object_ref.clone());
@@ -112,7 +112,7 @@ pub fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 /// Returns the GitOpsClusters of a Placement, and the clusters that they may release.
 fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters();
-    let of_it = all.filter(|(object_ref, it)| it.placement(object_ref) == *placement);
+    let of_it = all.filter(|(object_ref, gitops)| gitops.placement(object_ref) == *placement);
     let affected = of_it.flat_map(|(object_ref, _)| {
         let mut affected = vec![ReconcileRequest::gitops(object_ref.clone())];
         affected.extend(held(cache, object_ref).iter().map(ReconcileRequest::cluster));
@@ -124,13 +124,13 @@ fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
 /// Returns the clusters that a GitOpsCluster has registered, or whose agent it has installed or may revoke. Its Placement may no
 /// longer select them.
 pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
-    let is_owner = |it: &Object| it.owner().as_ref() == Some(object_ref);
+    let is_owner = |object: &Object| object.owner().as_ref() == Some(object_ref);
     let owner = object_ref.to_string();
     let registered = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster);
     let decisions = cache.objects(Kind::OwnDecisions);
-    let decisions = decisions.filter(|(_, it)| is_owner(it));
-    let decided = decisions.flat_map(|(_, it)| it.decided_clusters());
-    let records = records(cache).filter(|(_, _, it)| is_owner(it));
+    let decisions = decisions.filter(|(_, decision)| is_owner(decision));
+    let decided = decisions.flat_map(|(_, decision)| decision.decided_clusters());
+    let records = records(cache).filter(|(_, _, record)| is_owner(record));
     let recorded = records.map(|(cluster, _, _)| cluster);
     registered.chain(decided).chain(recorded).map(Into::into).collect()
 }
@@ -138,10 +138,10 @@ pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
 /// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them
 /// releases, another may install.
 pub fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.may_have_agent());
+    let asking = cache.gitops_clusters().filter(|(_, gitops)| gitops.spec.may_have_agent());
     let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
-    let decisions = cache.objects(Kind::OwnDecisions).map(|(_, it)| it);
-    let records = records(cache).map(|(_, _, it)| it);
+    let decisions = cache.objects(Kind::OwnDecisions).map(|(_, decision)| decision);
+    let records = records(cache).map(|(_, _, record)| record);
     all.extend(decisions.chain(records).filter_map(Object::owner));
     let argocd = ReconcileRequest::argocd(cache.argocd());
     ReconcileRequest::gitops_all(&all).chain([argocd]).collect()
@@ -150,7 +150,7 @@ pub fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
 /// Returns the GitOpsClusters with agents that the ClusterManagementAddOn does not name yet. Clusters of others may delay that.
 fn without_entry(cache: &Cache) -> impl Iterator<Item = ObjectRef> {
     let management = cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON));
-    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
+    let asking = cache.gitops_clusters().filter(|(_, gitops)| gitops.spec.agent.is_some());
     let without = asking.filter(move |(at, _)| management.is_none_or(|existing| !is_named(at, &existing.object)));
     without.map(|(object_ref, _)| object_ref.clone())
 }

@@ -56,13 +56,13 @@ pub fn decide<'s>(
 ) -> SecretUpdate {
     let (argocd, manager) = (cluster.argocd, cluster.manager);
     let own_name = cluster.secret_name();
-    let (mut own, mut taken, mut others) = (None, false, Vec::new());
+    let (mut own_secret, mut taken, mut others) = (None, false, Vec::new());
     let mut is_in_the_way = false;
     for (name, secret) in secrets {
         let is_its_own = name == own_name;
         let is_managed = || secret.is_managed_by(manager, cluster.name);
         if is_its_own && (is_managed() || secret.is_from_peer_integration(cluster.name, manager)) {
-            own = Some(secret);
+            own_secret = Some(secret);
         } else if *secret.cluster() == *cluster.name || manager.is_server_of(secret.server(), cluster.name) {
             is_in_the_way |= is_its_own && manager.has_agent();
             others.push(format!("{argocd}/{name}"));
@@ -72,7 +72,7 @@ pub fn decide<'s>(
     }
     others.sort_unstable();
     let others = others.join(" and ");
-    match own {
+    match own_secret {
         Some(secret) => SecretUpdate {
             conflict: (!others.is_empty()).then(|| {
                 format!(
@@ -180,9 +180,9 @@ impl<'c> RegisteredCluster<'c> {
 
     /// Returns the labels of the Secret and the value of [`COPIED`].
     fn labels_and_copied(&self) -> (BTreeMap<&'c str, String>, String) {
-        let own = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
+        let marks = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
         let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
-        let labels = self.copied().chain(own).map(|(key, value)| (key, value.to_owned()));
+        let labels = self.copied().chain(marks).map(|(key, value)| (key, value.to_owned()));
         let labels = labels.chain(self.manager.labels(self.name));
         (labels.collect(), keys.join(","))
     }
@@ -254,11 +254,11 @@ impl<'c> RegisteredCluster<'c> {
         if self.manager.has_agent() && !secret.has_writer_annotation {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
         }
-        for (key, is, desired) in [
+        for (key, existing, desired) in [
             (NAME, secret.cluster(), self.name),
             (SERVER, secret.server(), &self.manager.server(self.name)),
         ] {
-            if is != desired {
+            if existing != desired {
                 data.insert(key.to_owned(), encoded(desired));
             }
         }

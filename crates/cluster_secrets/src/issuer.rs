@@ -37,8 +37,8 @@ impl<'i> Issuer<'i> {
     }
 
     /// Returns the recipe of a new certificate for a cluster in Argo CD's namespace, or `None` if the present one is valid.
-    pub(super) fn renews(&self, is: Option<&Credential>, cluster: &str, argocd: &str) -> Option<Recipe> {
-        if is.is_some_and(|is| self.is_valid(is, cluster)) {
+    pub(super) fn renews(&self, credential: Option<&Credential>, cluster: &str, argocd: &str) -> Option<Recipe> {
+        if credential.is_some_and(|credential| self.is_valid(credential, cluster)) {
             return None;
         }
         Some(Recipe::Client {

@@ -79,14 +79,14 @@ impl Hub<'_> {
         let labels = Labels::from_sorted(&self.labels);
         let authority = self
             .authority
-            .map(|it| TlsSecret::from_json(&it.to_string()).expect("a Secret"));
+            .map(|secret| TlsSecret::from_json(&secret.to_string()).expect("a Secret"));
         let cluster = RegisteredCluster {
             name: self.cluster,
             labels: &labels,
             argocd: "argocd",
             tracking_label: self.tracking_label,
             manager: self.manager,
-            issuer: authority.as_ref().and_then(|it| Issuer::from_secret(it, self.now)),
+            issuer: authority.as_ref().and_then(|secret| Issuer::from_secret(secret, self.now)),
         };
         let secrets: Vec<_> = self
             .secrets

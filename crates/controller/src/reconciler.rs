@@ -413,7 +413,7 @@ impl Reconciler {
         };
         let now = (self.clocks.elapsed)();
         let is_answered =
-            matches!(&done, Ok(TaskResult::Written(it, _)) if matches!(it.outcome, Outcome::Written { .. }));
+            matches!(&done, Ok(TaskResult::Written(result, _)) if matches!(result.outcome, Outcome::Written { .. }));
         if is_answered {
             self.last_answer = Some(now);
         }
@@ -434,7 +434,7 @@ impl Reconciler {
         let Workqueue { controller, queue, .. } = &mut self.workqueues[workqueue];
         let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
         let (outcome, refusal, action) = match done {
-            Ok(TaskResult::Written(it, action)) => (it.outcome, it.refusal, Some(action)),
+            Ok(TaskResult::Written(result, action)) => (result.outcome, result.refusal, Some(action)),
             Ok(TaskResult::EventRecorded) => return,
             Err(_) if is_aborted => {
                 self.metrics.failed(controller.name, Reason::Timeout);
@@ -461,7 +461,7 @@ impl Reconciler {
         };
         queue.set_slow(object_ref, is_slow);
         queue.done(&due, &outcome, now, fastrand::f64());
-        let refusal = refusal.filter(|it| it.is_final || queue.is_failing(object_ref));
+        let refusal = refusal.filter(|refusal| refusal.is_final || queue.is_failing(object_ref));
         let Some(action) = action.filter(|_| matches!(outcome, Outcome::Written { .. })) else {
             if let Some(refusal) = refusal {
                 self.record_refusal(workqueue, &due.object_ref, Some((refusal, involved)));
@@ -503,12 +503,12 @@ impl Reconciler {
         let known = self
             .cache
             .refusal_of_workqueue(controller.name, workqueue, controller.kind, object_ref);
-        if known == refusal.as_ref().map(|(it, _)| it.text.as_str()) {
+        if known == refusal.as_ref().map(|(refusal, _)| refusal.text.as_str()) {
             return;
         }
-        let noted = refusal.as_ref().map(|(it, involved_object)| Refusal {
-            why: it.text.as_str().into(),
-            gitops: (involved_object.resource.kind == GITOPS_CLUSTERS.kind && !it.is_of_status)
+        let noted = refusal.as_ref().map(|(refusal, involved_object)| Refusal {
+            why: refusal.text.as_str().into(),
+            gitops: (involved_object.resource.kind == GITOPS_CLUSTERS.kind && !refusal.is_of_status)
                 .then(|| involved_object.object_ref.clone()),
         });
         // An Event on a deleted object is of no use. The hub's Argo CD has no UID, only a namespace.
@@ -845,7 +845,7 @@ impl Reconciler {
             .iter()
             .filter_map(|workqueue| workqueue.queue.next_due_after(since));
         let held = self.events_held_since.is_some();
-        let hangs = self.last_answer.filter(|_| held).map(|it| later(it, HANGS_AFTER));
+        let hangs = self.last_answer.filter(|_| held).map(|answer| later(answer, HANGS_AFTER));
         due.chain(self.slots.next_slow_at(since))
             .chain(hangs.filter(|at| *at > since))
             .min()

@@ -126,14 +126,14 @@ impl Hub {
     pub(super) fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
         let affected = self.cache.apply(change);
         for cluster in CLUSTERS {
-            let (kept, computed) = (
+            let (cached, computed) = (
                 assignment::for_cluster(&self.cache, cluster),
                 assignment::compute(&self.cache, cluster),
             );
-            assert_eq!(*kept, computed, "{cluster}: the cache keeps an outdated assignment");
+            assert_eq!(*cached, computed, "{cluster}: the cache keeps an outdated assignment");
         }
         self.affected
-            .extend(affected.iter().map(|it| (it.kind, it.object_ref.clone())));
+            .extend(affected.iter().map(|request| (request.kind, request.object_ref.clone())));
         affected
     }
 
@@ -188,7 +188,7 @@ impl Hub {
     pub(super) fn kept(&self, kind: Kind) -> Vec<(&ObjectRef, &Value)> {
         let all = self.existing.iter();
         all.filter(|((other, _), _)| *other == kind)
-            .map(|((_, object_ref), it)| (object_ref, it))
+            .map(|((_, object_ref), object)| (object_ref, object))
             .collect()
     }
 
@@ -327,7 +327,10 @@ impl Hub {
                 before["metadata"]["generation"].as_i64().unwrap_or_default()
                     + i64::from(before["spec"] != object["spec"])
             });
-            let uid = before.map_or_else(|| json!(format!("uid-{version}")), |it| it["metadata"]["uid"].clone());
+            let uid = before.map_or_else(
+                || json!(format!("uid-{version}")),
+                |before| before["metadata"]["uid"].clone(),
+            );
             let metadata = &mut object["metadata"];
             if metadata["uid"].is_null() {
                 metadata["uid"] = uid;
@@ -357,7 +360,7 @@ impl Hub {
         };
         let affected = self.cache.tick(next);
         self.affected
-            .extend(affected.into_iter().map(|it| (it.kind, it.object_ref)));
+            .extend(affected.into_iter().map(|request| (request.kind, request.object_ref)));
         true
     }
 
@@ -457,7 +460,7 @@ impl Hub {
             patch_each_version_once(&action.writes);
             for write in action.writes {
                 let text = self.execute(write);
-                let [conflicts, is_taken] = ["conflict", "taken"].map(|it| text.starts_with(it));
+                let [conflicts, is_taken] = ["conflict", "taken"].map(|start| text.starts_with(start));
                 written.push(text);
                 if conflicts {
                     // After a conflict, the object is reconciled again and the rest is not written.
@@ -532,8 +535,12 @@ impl Hub {
     /// Returns the status, the reason and the message of a condition.
     pub(super) fn condition_of(&self, object_ref: &ObjectRef, kind: &str) -> [&str; 3] {
         let conditions = self.objects[object_ref]["status"]["conditions"].as_array();
-        let found = conditions.into_iter().flatten().find(|it| it["type"] == kind);
-        ["status", "reason", "message"].map(|key| found.and_then(|it| it[key].as_str()).unwrap_or_default())
+        let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+        ["status", "reason", "message"].map(|key| {
+            condition
+                .and_then(|condition| condition[key].as_str())
+                .unwrap_or_default()
+        })
     }
 
     /// Panics if a condition has not this status and reason (empty for any), or not this part in its message.

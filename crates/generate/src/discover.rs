@@ -290,9 +290,9 @@ mod tests {
             fs::write(scratch.path().join(name), "").expect("a file");
         }
         let selection = FileSelection::default();
-        let mut found = manifests(scratch.path(), "", "", &selection).expect("a folder");
-        assert_eq!(found.next().map(|file| file.name).as_deref(), Some("a.yaml"));
-        let message = found.end().unwrap_err().to_string();
+        let mut files = manifests(scratch.path(), "", "", &selection).expect("a folder");
+        assert_eq!(files.next().map(|file| file.name).as_deref(), Some("a.yaml"));
+        let message = files.end().unwrap_err().to_string();
         assert!(
             message.contains("b.jsonnet: ") && message.contains("d.jsonnet: "),
             "{message}"

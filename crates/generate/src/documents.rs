@@ -147,14 +147,14 @@ impl<'a> DocumentReader<'a> {
         let text = self.file.text;
         let mut manifests = 0;
         for document in yaml::documents(text) {
-            let (source, found) = match document {
+            let (source, manifest) = match document {
                 Ok(document) => (self.source(document.line, document.number), manifest(document.value)),
                 Err(error) => (
                     self.source(error.line, error.document),
                     Err(NoManifest::new(error.message)),
                 ),
             };
-            match found {
+            match manifest {
                 Ok(fields) => {
                     manifests += 1;
                     self.add(fields, source);

@@ -97,7 +97,7 @@ mod tests {
                 "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a, labels: {{{label}: 'true'}}}}, data: {{ca-bundle.crt: {value}}}}}"
             )
         };
-        for (field, removed, kept) in [
+        for (field, removed, counterexample) in [
             ("caBundle", webhook("", "Cg=="), webhook("", "Q0E=")),
             ("caBundle", webhook("", "''"), webhook(", annotations: {cert-manager.io/other: a}", "Q0E=")),
             ("caBundle", webhook(injected, "Q0E="), webhook("", "Q0E=")),
@@ -135,7 +135,7 @@ mod tests {
             ),
         ] {
             assert!(is_removed(field, &removed), "{removed}");
-            assert!(!is_removed(field, &kept), "{kept}");
+            assert!(!is_removed(field, &counterexample), "{counterexample}");
         }
     }
 }

@@ -94,8 +94,8 @@ mod tests {
     const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
 
     fn mistakes(text: &str, objects: usize) -> Vec<(usize, &'static str)> {
-        let found = likely_mistakes(text, objects).into_iter();
-        found.map(|mistake| (mistake.line, mistake.message)).collect()
+        let mistakes = likely_mistakes(text, objects).into_iter();
+        mistakes.map(|mistake| (mistake.line, mistake.message)).collect()
     }
 
     #[test]

@@ -29,7 +29,7 @@ const FILES_AT_A_TIME: usize = 8;
 /// Returns an error with all problems of all files; or a single one if the files together exceed `max_size` bytes or a thread
 /// cannot be started.
 pub fn files(
-    mut found: impl Iterator<Item = ManifestFile> + Send,
+    mut files: impl Iterator<Item = ManifestFile> + Send,
     max_size: Option<u64>,
     options: impl Into<ReadOptions>,
 ) -> Result<Manifests, Problems> {
@@ -38,15 +38,15 @@ pub fn files(
         max: max_size,
         read: AtomicU64::new(0),
     };
-    let mut first: Vec<ManifestFile> = found.by_ref().take(FILES_PER_THREAD + 1).collect();
+    let mut first: Vec<ManifestFile> = files.by_ref().take(FILES_PER_THREAD + 1).collect();
     let mut threads = 1;
     if first.len() > FILES_PER_THREAD {
         // Counting the cores takes as long as reading a few files.
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        first.extend(found.by_ref().take(FILES_PER_THREAD * (cores - 1)));
+        first.extend(files.by_ref().take(FILES_PER_THREAD * (cores - 1)));
         threads = first.len().div_ceil(FILES_PER_THREAD).min(cores);
     }
-    let queue = Mutex::new(first.into_iter().chain(found).enumerate());
+    let queue = Mutex::new(first.into_iter().chain(files).enumerate());
     let loaded = thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
             .map(|_| {
@@ -145,7 +145,7 @@ impl Budget {
 
 /// Reads files until there are no more.
 fn work(
-    found: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>,
+    files: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>,
     budget: &Budget,
     options: ReadOptions,
 ) -> Vec<Loaded> {
@@ -153,7 +153,7 @@ fn work(
     let mut bytes = Vec::new();
     loop {
         let some: Vec<_> = {
-            let mut queue = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = files.lock().unwrap_or_else(PoisonError::into_inner);
             queue.by_ref().take(FILES_AT_A_TIME).collect()
         };
         if some.is_empty() {
@@ -219,11 +219,11 @@ mod tests {
             };
             std::fs::write(scratch.path().join(name), text).expect("a file");
         }
-        let found = names.iter().map(|name| ManifestFile {
+        let files = names.iter().map(|name| ManifestFile {
             path: scratch.path().join(name),
             name: name.clone(),
         });
-        let loaded = super::files(found, None, FieldValidation::Warn).expect("good files");
+        let loaded = super::files(files, None, FieldValidation::Warn).expect("good files");
         assert_eq!(loaded.files, names);
         assert_eq!(loaded.objects.len(), 450);
         for object in &loaded.objects {

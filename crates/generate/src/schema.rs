@@ -599,8 +599,8 @@ mod tests {
                 "Kubernetes 1.29 to 1.37 has no policy/v1beta1 PodSecurityPolicy: correct or remove it",
             ),
         ] {
-            let found = findings(&format!("{{{kind}}}"));
-            assert_eq!((&*found[0].path, &*found[0].message), (path, message));
+            let findings = findings(&format!("{{{kind}}}"));
+            assert_eq!((&*findings[0].path, &*findings[0].message), (path, message));
         }
     }
 
@@ -624,10 +624,10 @@ mod tests {
     #[test]
     fn shortens_long_keys() {
         let long = "k".repeat(1_000_000);
-        let found = messages(&format!("{{apiVersion: v1, kind: ConfigMap, data: {{? {long} : 1}}}}"));
+        let messages = messages(&format!("{{apiVersion: v1, kind: ConfigMap, data: {{? {long} : 1}}}}"));
         let shown = &long[..SHOWN_MAX];
         assert_eq!(
-            found,
+            messages,
             [format!("data.{shown}… is a number, not text: put it in quotes")]
         );
     }
@@ -635,13 +635,13 @@ mod tests {
     #[test]
     fn counts_further_findings() {
         let data: Vec<String> = (0..1000).map(|n| format!("k{n}: {n}")).collect();
-        let found = messages(&format!(
+        let messages = messages(&format!(
             "{{apiVersion: v1, kind: ConfigMap, data: {{{}}}}}",
             data.join(", ")
         ));
-        assert_eq!(found.len(), FINDINGS_MAX + 1);
+        assert_eq!(messages.len(), FINDINGS_MAX + 1);
         assert_eq!(
-            found[FINDINGS_MAX],
+            messages[FINDINGS_MAX],
             "990 more values do not match Kubernetes 1.29 to 1.37"
         );
     }

@@ -485,11 +485,11 @@ mod tests {
             ),
         ] {
             let problem = problem(files, &format!("{overlay}, {parameters}"));
-            let found = problem.as_deref().unwrap_or_default();
-            assert_eq!(problem.is_some(), expected.is_some(), "{files:?} {parameters}: {found}");
+            let message = problem.as_deref().unwrap_or_default();
+            assert_eq!(problem.is_some(), expected.is_some(), "{files:?} {parameters}: {message}");
             assert!(
-                found.contains(expected.unwrap_or_default()),
-                "{files:?} {parameters}: {found}"
+                message.contains(expected.unwrap_or_default()),
+                "{files:?} {parameters}: {message}"
             );
         }
     }

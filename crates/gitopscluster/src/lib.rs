@@ -50,9 +50,10 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
 fn others_finalizers(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
     let argocd = &**gitops.cache.argocd();
     let is_for_this = gitops.is_for_this_argocd();
-    let is_ours = |it: &&String| namespace_of_finalizer(it) == Some(argocd) || is_for_this && *it == SHARED_FINALIZER;
+    let is_ours =
+        |name: &&String| namespace_of_finalizer(name) == Some(argocd) || is_for_this && *name == SHARED_FINALIZER;
     let all = gitops.object.finalizers.iter();
-    all.filter(|it| !is_ours(it)).cloned().collect()
+    all.filter(|name| !is_ours(name)).cloned().collect()
 }
 
 /// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
@@ -81,11 +82,11 @@ fn left(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Vec<String> {
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let gitops = GitOpsClusterRef::get(cache, object_ref)?;
-    let it = gitops.object;
+    let gitops_cluster = gitops.object;
     let serving_state = gitops.serving_state();
     // Report refused writes in the status before writing finalizers: the API server may refuse that write again.
     let names_refusals = status::names_refusals(gitops, context);
-    if it.deleting {
+    if gitops_cluster.deleting {
         if !gitops.has_finalizer() {
             return None;
         }
@@ -101,7 +102,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
             return write_finalizers(gitops, &others_finalizers(gitops));
         }
         // The controller of the other Argo CD writes the status.
-        if gitops.has_finalizer_of(other) || status::is_status_of(it, other) {
+        if gitops.has_finalizer_of(other) || status::is_status_of(gitops_cluster, other) {
             return None;
         }
         return write_desired_status(gitops, &serving_state, context);
@@ -111,7 +112,8 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         Selection::NoPlacement | Selection::Empty
     );
     // Without the argocd-agent controller there are no agents to wait for.
-    let registers = it.spec.creates_blank_secrets || it.spec.agent.is_some() && context.settings.agents;
+    let registers = gitops_cluster.spec.creates_blank_secrets
+        || gitops_cluster.spec.agent.is_some() && context.settings.agents;
     let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
     if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
         let mut finalizers = others_finalizers(gitops);

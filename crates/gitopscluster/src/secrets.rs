@@ -68,7 +68,7 @@ pub(super) fn decide<'i>(
     issuer: Option<Issuer<'_>>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
-    let services: Vec<_> = cache.objects(Kind::Services).map(|(_, it)| &it.object).collect();
+    let services: Vec<_> = cache.objects(Kind::Services).map(|(_, service)| &service.object).collect();
     let (proxy, _) = argocd_agent::resource_proxy(&services, cache.argocd());
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {
@@ -196,7 +196,7 @@ fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
         && assignment::for_cluster(cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
         && (cache.object(Kind::AddOns, &addon).is_some()
-            || works.any(|(_, it)| it.owner().as_ref() == Some(gitops.object_ref)))
+            || works.any(|(_, work)| work.owner().as_ref() == Some(gitops.object_ref)))
 }
 
 fn delete(

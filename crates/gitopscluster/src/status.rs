@@ -52,11 +52,12 @@ const NO_CONTROLLER: &str = "ArgoServerNotFound";
 
 /// Returns true if the controller of this other Argo CD writes the status of a GitOpsCluster. The generation decides only if the
 /// status does not name a controller: every change of the spec raises it before that controller can write again.
-pub(super) fn is_status_of(it: &GitOpsCluster, other: &str) -> bool {
-    match it.status.get(STATUS_WRITER) {
+pub(super) fn is_status_of(gitops_cluster: &GitOpsCluster, other: &str) -> bool {
+    match gitops_cluster.status.get(STATUS_WRITER) {
         Some(namespace) => namespace == other,
-        None => condition(it, SERVED)
-            .is_some_and(|found| found["reason"] != NO_CONTROLLER && found["observedGeneration"] == it.generation),
+        None => condition(gitops_cluster, SERVED).is_some_and(|condition| {
+            condition["reason"] != NO_CONTROLLER && condition["observedGeneration"] == gitops_cluster.generation
+        }),
     }
 }
 
@@ -67,16 +68,16 @@ pub(super) fn desired(
     serving_state: &ServingState,
     context: &Context<'_>,
 ) -> Option<(Value, Option<String>, Option<String>)> {
-    let (it, argocd) = (gitops.object, &**gitops.cache.argocd());
+    let (gitops_cluster, argocd) = (gitops.object, &**gitops.cache.argocd());
     let count = count(gitops, serving_state);
-    let dialect = usize::from(it.spec.is_pull_integration);
+    let dialect = usize::from(gitops_cluster.spec.is_pull_integration);
     let mut conditions = vec![
         placement(gitops, serving_state).named(["PlacementResolved", "PlacementEvaluated"][dialect]),
         served(gitops, serving_state).named(SERVED),
-        registered(it, serving_state, &count, context.settings.agents).named(REGISTERED[dialect]),
-        implemented(it).named("SpecImplemented"),
+        registered(gitops_cluster, serving_state, &count, context.settings.agents).named(REGISTERED[dialect]),
+        implemented(gitops_cluster).named("SpecImplemented"),
     ];
-    let agents = match &it.spec.agent {
+    let agents = match &gitops_cluster.spec.agent {
         Some(desired) if *serving_state == ServingState::Served && context.settings.agents => {
             agent::status(gitops, desired, context)
         }
@@ -84,8 +85,8 @@ pub(super) fn desired(
     };
     conditions.extend(agents.conditions);
     let refused = permitted(gitops, serving_state);
-    let refused_before = condition(it, PERMITTED).and_then(|found| found["message"].as_str());
-    let new_refusal = refused.as_ref().map(|it| it.outcome.message.clone());
+    let refused_before = condition(gitops_cluster, PERMITTED).and_then(|condition| condition["message"].as_str());
+    let new_refusal = refused.as_ref().map(|condition| condition.outcome.message.clone());
     let new_refusal = new_refusal.filter(|message| refused_before != Some(message));
     conditions.extend(refused);
     // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
@@ -99,13 +100,13 @@ pub(super) fn desired(
     let now = format_time(context.now);
     let conditions: Vec<_> = conditions
         .iter()
-        .map(|condition| condition.to_json(it, dialect, &now))
+        .map(|condition| condition.to_json(gitops_cluster, dialect, &now))
         .collect();
     let mut clusters = agents.counts;
     clusters["selected"] = json!(count.selected);
     clusters["registered"] = json!(count.registered);
     // A merge patch removes only the keys that it names.
-    for key in it
+    for key in gitops_cluster
         .status
         .get("clusters")
         .and_then(Value::as_object)
@@ -125,7 +126,7 @@ pub(super) fn desired(
     // Remove fields that no longer have a value.
     for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
         let value = &agents.fields[key];
-        if !value.is_null() || it.status.contains_key(key) {
+        if !value.is_null() || gitops_cluster.status.contains_key(key) {
             status[key] = value.clone();
         }
     }
@@ -134,15 +135,16 @@ pub(super) fn desired(
         _ => json!(argocd),
     };
     // A CRD without this field drops it, so a missing field is no reason to write.
-    let names_another = it.status.get(STATUS_WRITER).is_some_and(|known| *known != answering);
+    let names_another = gitops_cluster.status.get(STATUS_WRITER).is_some_and(|known| *known != answering);
     let mut fields = status.as_object().into_iter().flatten();
-    if !names_another && fields.all(|(key, value)| it.status.get(key) == Some(value)) {
+    if !names_another && fields.all(|(key, value)| gitops_cluster.status.get(key) == Some(value)) {
         return None;
     }
     status["lastUpdateTime"] = json!(now);
     status[STATUS_WRITER] = answering;
     let conflicts = (!count.conflicts.is_empty()).then(|| first_few(&count.conflicts));
-    let reported_before = condition(it, REGISTERED[dialect]).and_then(|found| found["message"].as_str());
+    let reported_before =
+        condition(gitops_cluster, REGISTERED[dialect]).and_then(|condition| condition["message"].as_str());
     let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
     Some((status, conflict, new_refusal))
 }
@@ -151,20 +153,20 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
     let GitOpsClusterRef {
         cache,
         object_ref,
-        object: it,
+        object: gitops_cluster,
     } = gitops;
     let mut count = Count::default();
     if *serving_state != ServingState::Served {
         return count;
     }
     let owner = object_ref.to_string();
-    let revoked = it.spec.agent.as_ref().map(|agent| &agent.revoked);
+    let revoked = gitops_cluster.spec.agent.as_ref().map(|agent| &agent.revoked);
     for cluster in cache.selected_by(&gitops.placement()) {
         if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
             continue;
         }
         count.selected = count.selected.saturating_add(1);
-        let Some(secret_kind) = SecretKind::requested_by(it) else {
+        let Some(secret_kind) = SecretKind::requested_by(gitops_cluster) else {
             continue;
         };
         if let (SecretKind::Agent, Err(why)) = (secret_kind, names::check_agent(cluster, cache.argocd())) {
@@ -262,14 +264,14 @@ fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Outcome
     }
 }
 
-fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> Outcome {
+fn registered(gitops_cluster: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> Outcome {
     let Count {
         selected,
         registered,
         conflicts,
         pending,
     } = count;
-    let requested = SecretKind::requested_by(it);
+    let requested = SecretKind::requested_by(gitops_cluster);
     if *serving_state != ServingState::Served {
         Outcome::progress("Skipped", "no cluster Secret is written")
     } else if requested.is_none() {
@@ -294,11 +296,11 @@ fn registered(it: &GitOpsCluster, serving_state: &ServingState, count: &Count, a
     }
 }
 
-fn implemented(it: &GitOpsCluster) -> Outcome {
-    let fields = it.spec.not_implemented.iter().filter(|field| **field != PUSH);
+fn implemented(gitops_cluster: &GitOpsCluster) -> Outcome {
+    let fields = gitops_cluster.spec.not_implemented.iter().filter(|field| **field != PUSH);
     let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
     let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
-    let push = it.spec.not_implemented.contains(&PUSH).then(|| NO_PUSH.to_owned());
+    let push = gitops_cluster.spec.not_implemented.contains(&PUSH).then(|| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
     if all.is_empty() {
         return Outcome::success("all fields of the spec are implemented");
@@ -308,15 +310,15 @@ fn implemented(it: &GitOpsCluster) -> Outcome {
 
 /// Returns the condition that names the fields that have no effect because this GitOpsCluster must not set them.
 fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Option<StatusCondition> {
-    let (it, argocd) = (gitops.object, gitops.cache.argocd());
+    let (gitops_cluster, argocd) = (gitops.object, gitops.cache.argocd());
     if *serving_state != ServingState::Served {
         return None;
     }
     let mut all = Vec::new();
-    if !it.spec.refused.is_empty() {
+    if !gitops_cluster.spec.refused.is_empty() {
         all.push(format!(
             "only a GitOpsCluster in the namespace {argocd} can set {}: set it there, or remove it here",
-            it.spec.refused.join(", ")
+            gitops_cluster.spec.refused.join(", ")
         ));
     }
     let others = argocd_agent::reconcile::revoked_but_run_by_others(gitops);
@@ -362,12 +364,12 @@ pub(super) fn requeue_after(gitops: GitOpsClusterRef<'_>, context: &Context<'_>)
 /// Returns true if the status names exactly the writes that the API server refuses.
 pub(super) fn names_refusals(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> bool {
     let desired = written(gitops, context).map(|desired| json!(desired.outcome.message));
-    condition(gitops.object, WRITTEN).map(|found| &found["message"]) == desired.as_ref()
+    condition(gitops.object, WRITTEN).map(|condition| &condition["message"]) == desired.as_ref()
 }
 
 /// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
 pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &Context<'_>) -> Option<Value> {
-    let it = gitops.object;
+    let gitops_cluster = gitops.object;
     let waits = if left.is_empty() {
         "the removal of its finalizer".to_owned()
     } else {
@@ -376,19 +378,19 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
     let written = written(gitops, context);
     let why = written
         .as_ref()
-        .map(|it| format!("; {}: {}", it.kind, it.outcome.message));
+        .map(|condition| format!("; {}: {}", condition.kind, condition.outcome.message));
     let message = format!("being deleted, waiting for {waits}{}", why.unwrap_or_default());
     let ready = Outcome::new(ConditionStatus::False, "Deleting", message).named("Ready");
-    let (dialect, now) = (usize::from(it.spec.is_pull_integration), format_time(context.now));
-    let ready = ready.to_json(it, dialect, &now);
-    let written = written.map(|written| written.to_json(it, dialect, &now));
-    let conditions = it.status.get("conditions").and_then(Value::as_array);
+    let (dialect, now) = (usize::from(gitops_cluster.spec.is_pull_integration), format_time(context.now));
+    let ready = ready.to_json(gitops_cluster, dialect, &now);
+    let written = written.map(|written| written.to_json(gitops_cluster, dialect, &now));
+    let conditions = gitops_cluster.status.get("conditions").and_then(Value::as_array);
     let others = conditions
         .into_iter()
         .flatten()
-        .filter(|found| found["type"] != "Ready" && found["type"] != WRITTEN);
+        .filter(|condition| condition["type"] != "Ready" && condition["type"] != WRITTEN);
     let conditions: Vec<_> = others.chain(&written).chain([&ready]).cloned().collect();
-    let is_unchanged = it
+    let is_unchanged = gitops_cluster
         .status
         .get("conditions")
         .is_some_and(|existing| *existing == json!(conditions));
@@ -397,13 +399,13 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
 
 /// Returns the outcome of Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
 fn ready(conditions: &[StatusCondition]) -> Outcome {
-    let Some(Outcome { is, reason, .. }) = worst(conditions.iter().map(|it| &it.outcome)) else {
+    let Some(Outcome { is: status, reason, .. }) = worst(conditions.iter().map(|condition| &condition.outcome)) else {
         return Outcome::success("all conditions are True");
     };
-    let bad = conditions.iter().filter(|condition| condition.outcome.is == *is);
+    let bad = conditions.iter().filter(|condition| condition.outcome.is == *status);
     let bad = bad.map(|condition| format!("{}: {}", condition.kind, condition.outcome.message));
     Outcome {
-        is: *is,
+        is: *status,
         reason: *reason,
         message: bad.collect::<Vec<_>>().join("; "),
     }

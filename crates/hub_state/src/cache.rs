@@ -193,8 +193,8 @@ impl Cache {
     /// Returns the Applications of the basic pull model whose works have this name.
     pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
         let may_be_named = self.applications.indices().by_stem.get(work_name::stem(work));
-        may_be_named.filter(move |it| {
-            let pull = self.application(it).and_then(|it| it.pull.as_deref());
+        may_be_named.filter(move |application| {
+            let pull = self.application(application).and_then(|application| application.pull.as_deref());
             pull.is_some_and(|pull| work_name::is_name(work, pull))
         })
     }
@@ -266,7 +266,7 @@ impl Cache {
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
-        let pull = self.application(application).and_then(|it| it.pull.as_deref());
+        let pull = self.application(application).and_then(|application| application.pull.as_deref());
         let has_its_name = |work: &str| pull.is_some_and(|pull| work_name::is_name(work, pull));
         let may_carry_it = self.works.with_stem(work_name::stem_of(&application.name));
         let all = may_carry_it.filter_map(|(object_ref, pull_work)| {
@@ -289,13 +289,17 @@ impl Cache {
     /// Returns the Application whose works have the name of this work. If several do, because their UIDs have the same prefix,
     /// returns the Application whose destination is that cluster, and among several of these the one that the work claims.
     fn application_by_work_name(&self, object_ref: &ObjectRef, pull_work: &PullWork) -> Option<&ObjectRef> {
-        let pull = |application: &ObjectRef| self.application(application).and_then(|it| it.pull.as_deref());
+        let pull = |application: &ObjectRef| {
+            self.application(application)
+                .and_then(|application| application.pull.as_deref())
+        };
         let named = self.pull_applications_by_work_name(&object_ref.name);
-        let named = named.filter(|it| it.name == pull_work.name);
-        named.min_by_key(|it| {
-            let goes_there = pull(it).is_some_and(|pull| pull.cluster.as_deref() == Some(&*object_ref.namespace));
+        let named = named.filter(|application| application.name == pull_work.name);
+        named.min_by_key(|application| {
+            let goes_there =
+                pull(application).is_some_and(|pull| pull.cluster.as_deref() == Some(&*object_ref.namespace));
             let claim = pull_work.claim.as_ref();
-            let is_claimed = claim.is_some_and(|claim| claim.namespace == it.namespace);
+            let is_claimed = claim.is_some_and(|claim| claim.namespace == application.namespace);
             (!goes_there, !is_claimed)
         })
     }
@@ -304,8 +308,8 @@ impl Cache {
     /// it carries is unknown.
     pub fn unreadable_work(&self, pull: &pull::Application) -> Option<(&ObjectRef, &str)> {
         let mut unreadable = self.unreadable_works.iter();
-        let found = unreadable.find(|(it, _)| work_name::is_name(&it.name, pull));
-        found.map(|(object_ref, why)| (object_ref, &**why))
+        let work = unreadable.find(|(object_ref, _)| work_name::is_name(&object_ref.name, pull));
+        work.map(|(object_ref, why)| (object_ref, &**why))
     }
 
     /// Returns true if works of another Application of the basic pull model have this name.
@@ -425,7 +429,7 @@ impl Cache {
         };
         match kind {
             Kind::Applications => {
-                let pull = self.application(object_ref).and_then(|it| it.pull.as_ref());
+                let pull = self.application(object_ref).and_then(|application| application.pull.as_ref());
                 let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
                 let applied = || {
                     self.works_of(object_ref)
@@ -455,10 +459,10 @@ impl Cache {
         let owners = owners.chain(self.gitops_with_decision(cluster));
         let owners = owners.chain(record.and_then(Object::owner));
         let owners = owners.filter(|object_ref| self.gitops.get(object_ref).is_some());
-        let naming = self.gitops.iter().filter(|(object_ref, it)| {
-            let agent = it.spec.agent.as_ref();
+        let naming = self.gitops.iter().filter(|(object_ref, gitops)| {
+            let agent = gitops.spec.agent.as_ref();
             let is_revoked = agent.is_some_and(|agent| agent.revoked.contains(&**cluster));
-            is_revoked || self.is_selected_by(&it.placement(object_ref), cluster)
+            is_revoked || self.is_selected_by(&gitops.placement(object_ref), cluster)
         });
         owners.chain(naming.map(|(object_ref, _)| object_ref.clone())).collect()
     }

@@ -169,7 +169,7 @@ impl ClusterSecret {
     /// Returns true if the Secret trusts exactly these CAs.
     pub fn trusts(&self, ca: &TlsSecret) -> bool {
         let credential = self.credential.as_ref();
-        credential.is_some_and(|it| it.authorities == hash_authorities(ca))
+        credential.is_some_and(|credential| credential.authorities == hash_authorities(ca))
     }
 
     /// Returns the server in the form in which Argo CD compares servers.
@@ -216,7 +216,7 @@ impl ClusterSecret {
             && match (self.owner(), manager.owner()) {
                 (None, _) => true,
                 (Some(_), None) => false,
-                (is, desired) => is == desired || is == manager.before(),
+                (owner, desired) => owner == desired || owner == manager.before(),
             }
     }
 
@@ -230,7 +230,7 @@ impl ClusterSecret {
             }
             // Secrets of argocd-agentctl look alike but have no user name: they are maintained by hand.
             SecretManager::Agent { .. } => {
-                let has_user = self.credential.as_ref().is_some_and(|is| is.has_user);
+                let has_user = self.credential.as_ref().is_some_and(|credential| credential.has_user);
                 let is_pull_integration = self.labels.get(CLUSTER_NAME) == Some(cluster);
                 let is_of_acm = manager::agent_of(self.server()) == Some(cluster);
                 self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_pull_integration || is_of_acm)

@@ -172,8 +172,8 @@ fn is_deeper<V: Json>(value: &V, depth: usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else {
         return elements.is_some() || fields.is_some();
     };
-    elements.into_iter().flatten().any(|it| is_deeper(it, depth))
-        || fields.into_iter().flatten().any(|(_, it)| is_deeper(it, depth))
+    elements.into_iter().flatten().any(|element| is_deeper(element, depth))
+        || fields.into_iter().flatten().any(|(_, field)| is_deeper(field, depth))
 }
 
 /// Returns the value at a path of field names, each after a slash.

@@ -36,15 +36,15 @@ impl Resource {
     /// Reads these objects, in the format of both an Application's status and a work's status, and sorts them.
     pub(crate) fn sorted<'v, V: Json + 'v>(objects: impl Iterator<Item = &'v V>) -> Arc<[Self]> {
         let resources = objects.map(|object| {
-            let own = |path| own(object, path).unwrap_or_default();
+            let text = |path| own(object, path).unwrap_or_default();
             Self {
                 api_version: match text_at(object, "/group") {
-                    None => own("/version"),
-                    Some(group) => format!("{group}/{}", own("/version")).into(),
+                    None => text("/version"),
+                    Some(group) => format!("{group}/{}", text("/version")).into(),
                 },
-                kind: own("/kind"),
-                namespace: own("/namespace"),
-                name: own("/name"),
+                kind: text("/kind"),
+                namespace: text("/namespace"),
+                name: text("/name"),
             }
         });
         let mut resources: Vec<_> = resources.collect();

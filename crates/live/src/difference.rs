@@ -36,30 +36,30 @@ pub(crate) fn differences(sent: &Value, live: &Value) -> Vec<Difference> {
     changes
 }
 
-fn compare(path: &str, sent: &Value, live: &Value, found: &mut Vec<Difference>) {
-    if found.len() > DIFFERENCES {
+fn compare(path: &str, sent: &Value, live: &Value, changes: &mut Vec<Difference>) {
+    if changes.len() > DIFFERENCES {
         return;
     }
     match (sent, live) {
         (Value::Object(fields), Value::Object(_)) => {
             for (key, value) in fields {
-                compare(&below(path, key), value, &live[key], found);
+                compare(&below(path, key), value, &live[key], changes);
             }
         }
         (Value::Array(items), Value::Array(live_items)) if has_names(items) && has_names(live_items) => {
             for item in items {
                 let live = live_items.iter().find(|live_item| live_item["name"] == item["name"]);
                 let name = item["name"].as_str().unwrap_or_default();
-                compare(&format!("{path}[{name}]"), item, live.unwrap_or(&Value::Null), found);
+                compare(&format!("{path}[{name}]"), item, live.unwrap_or(&Value::Null), changes);
             }
         }
         (Value::Array(items), Value::Array(live_items)) if items.len() == live_items.len() => {
             for (at, (item, live)) in items.iter().zip(live_items).enumerate() {
-                compare(&format!("{path}[{at}]"), item, live, found);
+                compare(&format!("{path}[{at}]"), item, live, changes);
             }
         }
         _ if is_same(path, sent, live) => {}
-        _ => found.push(Difference {
+        _ => changes.push(Difference {
             path: path.to_owned(),
             sent: sent.clone(),
             live: live.clone(),
@@ -139,8 +139,8 @@ mod tests {
             "spec": {"replicas": 5, "template": {"containers": [{"name": "injected"}, container("a:2", "1")]}, "args": ["a"], "paused": true},
             "status": {"replicas": 1},
         });
-        let mut found = paths(&sent, &live);
-        found.sort_unstable();
+        let mut changes = paths(&sent, &live);
+        changes.sort_unstable();
         let expected = [
             "metadata.labels[app.kubernetes.io/name]",
             "spec.args",
@@ -148,7 +148,7 @@ mod tests {
             "spec.template.containers[log]",
             "spec.template.containers[web].image",
         ];
-        assert_eq!(found, expected);
+        assert_eq!(changes, expected);
         let replicas = differences(&sent, &live)
             .into_iter()
             .find(|difference| difference.path == "spec.replicas");

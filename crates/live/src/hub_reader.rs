@@ -35,12 +35,12 @@ impl Delivery {
         application: &ApplicationName,
         project: Option<&str>,
     ) -> Result<Self, HttpRefusal> {
-        let (config, found) = futures::try_join!(
+        let (config, application_object) = futures::try_join!(
             get(hub, &CONFIG_MAPS, &application.argo_cd, CONFIG_MAP.to_owned()),
             get(hub, &APPLICATIONS, &application.namespace, application.name.clone()),
         )
         .map_err(|error| refused(&error))?;
-        let Some(application_object) = found else {
+        let Some(application_object) = application_object else {
             return Err(HttpRefusal::not_found(format!(
                 "Application {} does not exist: check its name",
                 application.instance

@@ -78,10 +78,10 @@ impl ListedWorks {
 pub fn check_project(
     application: &ApplicationName,
     checked_project: Option<&str>,
-    found: &Value,
+    object: &Value,
 ) -> Result<(), HttpRefusal> {
     let Some(checked) = checked_project else { return Ok(()) };
-    let project = found["spec"]["project"].as_str().filter(|project| !project.is_empty());
+    let project = object["spec"]["project"].as_str().filter(|project| !project.is_empty());
     if project.unwrap_or("default") == checked {
         return Ok(());
     }
@@ -233,8 +233,8 @@ mod tests {
                 work(&json!([]), &Value::Null),
                 work(&json!([manifest]), &reported.unwrap_or_default()),
             ];
-            let found = find(&works, &request(kind, group, namespace, "web")).expect(path);
-            assert_eq!(found.path, path);
+            let sent = find(&works, &request(kind, group, namespace, "web")).expect(path);
+            assert_eq!(sent.path, path);
         }
     }
 

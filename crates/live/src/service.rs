@@ -159,16 +159,16 @@ impl Service {
                 ObjectLookup::Yes(page) => page,
                 ObjectLookup::No(_) => break,
             };
-            let Value::Array(mut found) = page["items"].take() else {
+            let Value::Array(mut objects) = page["items"].take() else {
                 break;
             };
-            if found.len() > PAGE_OBJECTS {
+            if objects.len() > PAGE_OBJECTS {
                 return Err(HttpRefusal::nonsense(format!(
                     "cluster {cluster} answers with more objects than it was asked for"
                 )));
             }
-            found.retain(Value::is_object);
-            items.append(&mut found);
+            objects.retain(Value::is_object);
+            items.append(&mut objects);
             next = continue_parameter(&page);
             if next.is_none() {
                 break;

@@ -348,27 +348,27 @@ mod tests {
                 tree.nodes[0].ready.clone().expect("a count"),
             )
         };
-        let is = |word: &str, ready: &str| (word.to_owned(), ready.to_owned());
+        let expected = |word: &str, ready: &str| (word.to_owned(), ready.to_owned());
         let running = json!({"ready": true, "state": {"running": {}}});
         let crashing =
             json!({"ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}});
         let done = json!({"ready": true, "state": {"terminated": {"reason": "Completed", "exitCode": 0}}});
         assert_eq!(
             state(json!({"phase": "Running", "containerStatuses": [running], "initContainerStatuses": [done]})),
-            is("Running", "1/1")
+            expected("Running", "1/1")
         );
         assert_eq!(
             state(json!({"phase": "Running", "containerStatuses": [crashing]})),
-            is("CrashLoopBackOff", "0/1")
+            expected("CrashLoopBackOff", "0/1")
         );
-        assert_eq!(state(json!({"phase": "Pending"})), is("Pending", "0/1"));
+        assert_eq!(state(json!({"phase": "Pending"})), expected("Pending", "0/1"));
         assert_eq!(
             state(json!({"phase": "Failed", "reason": "Evicted"})),
-            is("Evicted", "0/1")
+            expected("Evicted", "0/1")
         );
         assert_eq!(
             state(json!({"phase": 7, "containerStatuses": "x"})),
-            is("Unknown", "0/1")
+            expected("Unknown", "0/1")
         );
     }
 

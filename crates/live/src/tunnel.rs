@@ -483,8 +483,8 @@ mod tests {
 
     #[tokio::test]
     async fn reads_objects_and_says_why_there_is_none() {
-        let found = response_to(&http("200 OK", "application/json; charset=utf-8", r#"{"kind": "Pod"}"#)).await;
-        assert!(matches!(found, Ok(ObjectLookup::Yes(object)) if object["kind"] == "Pod"));
+        let pod = response_to(&http("200 OK", "application/json; charset=utf-8", r#"{"kind": "Pod"}"#)).await;
+        assert!(matches!(pod, Ok(ObjectLookup::Yes(object)) if object["kind"] == "Pod"));
         let missing = response_to(&http(
             "404 Not Found",
             JSON,

@@ -283,8 +283,8 @@ mod tests {
         let pods = json!({"items": [pod("old", "False"), pod("new", "True")]});
         let service = |target: Value| json!({"spec": {"ports": [{"port": 9092, "targetPort": target}]}});
         for (port, expected) in [(json!(9443), 9443), (json!("https"), 9443), (Value::Null, 9092)] {
-            let found = target(&service(port), &pods, 9092);
-            assert_eq!(found, Some(("new".to_owned(), expected)));
+            let endpoint = target(&service(port), &pods, 9092);
+            assert_eq!(endpoint, Some(("new".to_owned(), expected)));
         }
         assert_eq!(target(&service(json!(1)), &pods, 1), None);
         assert_eq!(target(&service(json!("http")), &pods, 9092), None);

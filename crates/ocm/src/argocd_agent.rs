@@ -244,7 +244,8 @@ mod tests {
             ("fleet-decision-1", None, None),
             ("x", None, None),
         ] {
-            let numbers = [AddonPlacement::All, AddonPlacement::Next].map(|it| it.decision_number("fleet", decision));
+            let numbers = [AddonPlacement::All, AddonPlacement::Next]
+                .map(|placement| placement.decision_number("fleet", decision));
             assert_eq!(numbers, [all, next], "{decision}");
         }
     }

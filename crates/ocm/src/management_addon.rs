@@ -15,6 +15,6 @@ pub fn is_named(gitops_cluster: &ObjectRef, existing: &Value) -> bool {
 pub fn strategy_at<'v>(gitops: &ObjectRef, placement: AddonPlacement, existing: &'v Value) -> Option<&'v Value> {
     let name = placement.name(&gitops.name);
     let placements = existing.pointer("/spec/installStrategy/placements")?.as_array()?;
-    let is_its = |it: &&Value| it["namespace"] == *gitops.namespace && it["name"] == *name;
+    let is_its = |entry: &&Value| entry["namespace"] == *gitops.namespace && entry["name"] == *name;
     placements.iter().find(is_its)
 }

@@ -96,7 +96,7 @@ mod tests {
         for (shop, length) in [(application(|_| ()), LIMIT), (short, 2)] {
             let operations = (0..30).map(|second| operation(second, "Succeeded"));
             let history = operations.fold(Vec::new(), |before, operation| after(&shop, &before, Some(&operation)));
-            let ids: Vec<_> = history.iter().map(|it| it.id).collect();
+            let ids: Vec<_> = history.iter().map(|entry| entry.id).collect();
             assert_eq!((ids.len(), ids.last()), (length, Some(&29)));
         }
     }

@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn payload_is_the_application_for_the_managed_cluster() {
-        let mut it = payload(&pull(), |_| ());
+        let mut application = payload(&pull(), |_| ());
         assert!(
-            it["metadata"]["annotations"]
+            application["metadata"]["annotations"]
                 .as_object_mut()
                 .expect("a map")
                 .remove(names::PAYLOAD)
@@ -202,12 +202,12 @@ mod tests {
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": "guestbook"},
             },
         });
-        assert_eq!(it, desired);
+        assert_eq!(application, desired);
     }
 
     #[test]
     fn payload_omits_the_hubs_own_metadata() {
-        let it = payload(&pull(), |object| {
+        let application = payload(&pull(), |object| {
             let metadata = &mut object["metadata"];
             metadata["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}]);
             metadata["managedFields"] = json!([{"manager": "kubectl"}]);
@@ -235,38 +235,38 @@ mod tests {
             );
             annotate(object, "notifications.argoproj.io/subscribe.on-sync.slack", "shop");
         });
-        let metadata = it["metadata"].as_object().expect("a map");
+        let metadata = application["metadata"].as_object().expect("a map");
         let keys: Vec<_> = metadata.keys().collect();
         assert_eq!(keys, ["annotations", "labels", "name", "namespace"]);
         assert_eq!(metadata["labels"], json!({"team": "a"}));
         let annotations: Vec<_> = metadata["annotations"].as_object().expect("a map").keys().collect();
-        let kept = [
+        let expected = [
             "argocd-ocm-cmp.github.io/payload",
             "contact",
             "notifications.argoproj.io/subscribe.on-sync.slack",
         ];
-        assert_eq!(annotations, kept);
+        assert_eq!(annotations, expected);
         assert_ne!(metadata["annotations"][names::PAYLOAD], "x");
-        assert_eq!(it.get("status"), None);
+        assert_eq!(application.get("status"), None);
     }
 
     #[test]
     fn copies_an_instance_label_that_argo_cd_did_not_write() {
-        let it = payload(&pull(), |object| {
+        let application = payload(&pull(), |object| {
             object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x");
         });
-        assert_eq!(it["metadata"]["labels"]["app.kubernetes.io/instance"], "x");
+        assert_eq!(application["metadata"]["labels"]["app.kubernetes.io/instance"], "x");
     }
 
     #[test]
     fn annotation_overrides_the_destination_by_name_or_server() {
         let destination = |settings: &Settings, annotations: &[(&str, &str)]| {
-            let it = payload(settings, |object| {
+            let application = payload(settings, |object| {
                 for (name, text) in annotations {
                     annotate(object, name, text);
                 }
             });
-            it["spec"]["destination"].clone()
+            application["spec"]["destination"].clone()
         };
         let name = (names::DESTINATION_NAME, "edge");
         let server = (names::DESTINATION_SERVER, "https://edge:6443");
@@ -279,41 +279,41 @@ mod tests {
             destination(&pull(), &[(names::DESTINATION_NAME, ""), server]),
             by_server
         );
-        let own = json!({"server": names::IN_CLUSTER, "namespace": "guestbook"});
-        assert_eq!(destination(&acm(), &[name, server]), own, "ACM knows none of these");
+        let expected = json!({"server": names::IN_CLUSTER, "namespace": "guestbook"});
+        assert_eq!(destination(&acm(), &[name, server]), expected, "ACM knows none of these");
     }
 
     #[test]
     fn rewrites_a_destination_by_name() {
         for settings in [pull(), acm()] {
-            let it = payload(&settings, |object| {
+            let application = payload(&settings, |object| {
                 object["spec"]["destination"] = json!({"name": "eu1", "namespace": ""});
             });
             let namespace = if settings.dialect == Dialect::Acm { "argocd" } else { "" };
-            let own = json!({"server": names::IN_CLUSTER, "namespace": namespace});
-            assert_eq!(it["spec"]["destination"], own);
+            let expected = json!({"server": names::IN_CLUSTER, "namespace": namespace});
+            assert_eq!(application["spec"]["destination"], expected);
         }
-        let it = payload(&acm(), |object| object["spec"]["destination"] = json!({"name": "eu1"}));
-        assert_eq!(it["spec"]["destination"], json!({"server": names::IN_CLUSTER}));
+        let application = payload(&acm(), |object| object["spec"]["destination"] = json!({"name": "eu1"}));
+        assert_eq!(application["spec"]["destination"], json!({"server": names::IN_CLUSTER}));
     }
 
     #[test]
     fn payload_has_the_configured_or_the_hubs_namespace() {
-        let it = payload(&pull(), |object| annotate(object, names::CLUSTER_NAMESPACE, "gitops"));
-        assert_eq!(it["metadata"]["namespace"], "gitops");
-        let it = payload(&acm(), |object| object["metadata"]["namespace"] = json!(""));
-        assert_eq!(it["metadata"]["namespace"], "openshift-gitops");
+        let application = payload(&pull(), |object| annotate(object, names::CLUSTER_NAMESPACE, "gitops"));
+        assert_eq!(application["metadata"]["namespace"], "gitops");
+        let application = payload(&acm(), |object| object["metadata"]["namespace"] = json!(""));
+        assert_eq!(application["metadata"]["namespace"], "openshift-gitops");
     }
 
     #[test]
     fn payload_names_the_set_that_generated_it() {
-        let it = payload(&pull(), |object| {
+        let application = payload(&pull(), |object| {
             let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "fleet"});
             object["metadata"]["ownerReferences"] = json!([owner]);
             object["metadata"]["labels"] = json!({names::PULL: "true"});
         });
-        assert_eq!(it["metadata"]["labels"], json!({names::OF_SET: "true"}));
-        assert_eq!(it["metadata"]["annotations"][names::SET], "argocd/fleet");
+        assert_eq!(application["metadata"]["labels"], json!({names::OF_SET: "true"}));
+        assert_eq!(application["metadata"]["annotations"][names::SET], "argocd/fleet");
     }
 
     #[test]

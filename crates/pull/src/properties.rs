@@ -89,7 +89,7 @@ fn assert_bounded(mirror: &MirroredStatus) {
     let operation = mirror.operation.as_ref();
     let messages = [
         mirror.health.message.as_deref(),
-        operation.and_then(|it| it.message.as_deref()),
+        operation.and_then(|operation| operation.message.as_deref()),
     ];
     for message in messages.into_iter().flatten() {
         assert!(
@@ -108,10 +108,10 @@ fn assert_bounded(mirror: &MirroredStatus) {
         mirror.sync.status.as_deref(),
         mirror.sync.revision.as_deref(),
         mirror.source_type.as_deref(),
-        operation.map(|it| &*it.phase),
-        operation.and_then(|it| it.revision.as_deref()),
+        operation.map(|operation| &*operation.phase),
+        operation.and_then(|operation| operation.revision.as_deref()),
     ];
-    let revisions = mirror.sync.revisions.iter().map(|it| &**it);
+    let revisions = mirror.sync.revisions.iter().map(|revision| &**revision);
     for word in words.into_iter().flatten().chain(revisions) {
         assert!(word.len() <= 512 && is_plain_line(word), "{word:?}");
     }

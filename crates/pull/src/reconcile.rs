@@ -79,10 +79,12 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let is_of_cluster =
         *object_ref.namespace != *context.settings.pull.argocd && cache.cluster(&object_ref.namespace).is_some();
     let (writes, event) = match reconciled {
-        Some(it) if is_of_cluster && (works.is_empty() || !it.pull.deleting) => return None,
-        Some(it) if !it.pull.deleting => it.desired_writes(),
+        Some(pulled_application) if is_of_cluster && (works.is_empty() || !pulled_application.pull.deleting) => {
+            return None;
+        }
+        Some(pulled_application) if !pulled_application.pull.deleting => pulled_application.desired_writes(),
         _ if context.settings.pull.read_only => return None,
-        Some(it) => (it.deletion_writes(), None),
+        Some(pulled_application) => (pulled_application.deletion_writes(), None),
         None if application.is_some() => (removed(cache, &works, None, context), None),
         // If the hub lists no Application at all, the hub itself may be broken.
         None if !cache.is_application_list_certain() => return None,
@@ -95,9 +97,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 
 /// Returns when a hold of the Application's clusters ends by itself.
 fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let pull = cache.application(object_ref).and_then(|it| it.pull.as_deref());
+    let pull = cache.application(object_ref).and_then(|application| application.pull.as_deref());
     let works = cache.pull_works(object_ref);
-    let works = works.iter().map(|it| &*it.object_ref.namespace);
+    let works = works.iter().map(|work| &*work.object_ref.namespace);
     let clusters = works.chain(pull.and_then(|pull| pull.cluster.as_deref()));
     cache.end_of_hold(clusters, context.now)
 }
@@ -110,13 +112,13 @@ fn removed<'w>(
     unless_exists: Option<&ObjectRef>,
     context: &Context<'_>,
 ) -> Vec<Write> {
-    let is_on_hold = |it: &PullWorkRef<'_>| cache.hold(&it.object_ref.namespace, context.now).is_some();
-    let staying = works.into_iter().filter(|it| !it.pull_work.deleting && !is_on_hold(it));
-    let delete = |it: &PullWorkRef<'_>| {
+    let is_on_hold = |work: &PullWorkRef<'_>| cache.hold(&work.object_ref.namespace, context.now).is_some();
+    let staying = works.into_iter().filter(|work| !work.pull_work.deleting && !is_on_hold(work));
+    let delete = |work: &PullWorkRef<'_>| {
         Write::delete(
             &WORKS,
-            it.object_ref.clone(),
-            (&it.pull_work.uid, &it.pull_work.version),
+            work.object_ref.clone(),
+            (&work.pull_work.uid, &work.pull_work.version),
             unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
         )
     };
@@ -146,7 +148,7 @@ impl<'i> PulledApplication<'i> {
             return Vec::new();
         };
         let mut writes = removed(self.cache, self.works, None, self.context);
-        let kept = match self.unreadable() {
+        let work = match self.unreadable() {
             Some(why) => {
                 let cluster = self.pull.cluster.as_deref().unwrap_or_default();
                 let (status, _) = self.write_status((cluster, None), Some(&why), Forwarded::default(), false);
@@ -155,13 +157,13 @@ impl<'i> PulledApplication<'i> {
             }
             None => self.trusted(),
         };
-        let Some(kept) = kept else {
+        let Some(work) = work else {
             writes.push(patch(&APPLICATIONS, self.object_ref, release));
             return writes;
         };
         // The agent's report during the deletion, such as an error that blocks it.
         if writes.is_empty() || self.refused().is_some() {
-            let on = (&*kept.object_ref.namespace, Some(kept));
+            let on = (&*work.object_ref.namespace, Some(work));
             let (status, _) = self.write_status(on, None, Forwarded::default(), false);
             writes.splice(0..0, status);
         }
@@ -180,10 +182,10 @@ impl<'i> PulledApplication<'i> {
         let on_cluster = self
             .works
             .iter()
-            .filter(|it| Some(&*it.object_ref.namespace) == cluster);
+            .filter(|work| Some(&*work.object_ref.namespace) == cluster);
         on_cluster
-            .min_by_key(|it| (it.pull_work.deleting, !it.is_named))
-            .or_else(|| self.works.iter().find(|it| it.is_named))
+            .min_by_key(|work| (work.pull_work.deleting, !work.is_named))
+            .or_else(|| self.works.iter().find(|work| work.is_named))
     }
 
     /// Returns the writes for an Application that is not being deleted, and the Event for its new conditions.
@@ -193,36 +195,38 @@ impl<'i> PulledApplication<'i> {
         let target = self.target();
         let mut writes = Vec::new();
         let mut forwarded = Forwarded::default();
-        let kept = match target {
+        let work = match target {
             Ok(cluster) => {
                 let name = self.name(cluster);
-                let here = works.iter().filter(|it| *it.object_ref.namespace == *cluster);
-                let kept = here.min_by_key(|it| (it.pull_work.deleting, !it.is_named, *it.object_ref.name != *name));
-                let (requests, removable) = requests::requests(pull, kept.map(|it| it.pull_work));
+                let candidates = works.iter().filter(|work| *work.object_ref.namespace == *cluster);
+                let work = candidates
+                    .min_by_key(|work| (work.pull_work.deleting, !work.is_named, *work.object_ref.name != *name));
+                let (requests, removable) = requests::requests(pull, work.map(|work| work.pull_work));
                 forwarded = removable;
                 let project = cache.project(pull.project_name());
-                let retention = next_retention(settings, kept.map(|it| it.pull_work));
+                let retention = next_retention(settings, work.map(|work| work.pull_work));
                 let desired = Desired::build(pull, (cluster, &name), settings, &requests, project, retention);
                 let is_on_hold = cache.hold(cluster, self.context.now).is_some();
                 if !is_on_hold {
-                    writes.extend(delivered(&desired, ObjectRef::new(cluster, &name), kept));
+                    writes.extend(delivered(&desired, ObjectRef::new(cluster, &name), work));
                 }
                 if !settings.read_only {
-                    let is_other = |it: &&PullWorkRef<'_>| kept.is_none_or(|kept| it.object_ref != kept.object_ref);
+                    let is_other =
+                        |other: &&PullWorkRef<'_>| work.is_none_or(|work| other.object_ref != work.object_ref);
                     writes.extend(removed(cache, works.iter().filter(is_other), None, self.context));
                 }
                 // The status of a new work is written after its creation: by then the agent may have reported.
-                if kept.is_none() && !is_on_hold && self.refused().is_none() {
+                if work.is_none() && !is_on_hold && self.refused().is_none() {
                     return (writes, None);
                 }
-                kept
+                work
             }
             // The existing work keeps running.
             Err(_) => self.trusted(),
         };
-        let cluster = kept.map_or(target.as_deref().unwrap_or_default(), |it| &it.object_ref.namespace);
-        let compares = status::is_comparison_requested(kept.map(|it| it.pull_work));
-        let (status, event) = self.write_status((cluster, kept), target.as_ref().err(), forwarded, compares);
+        let cluster = work.map_or(target.as_deref().unwrap_or_default(), |work| &work.object_ref.namespace);
+        let compares = status::is_comparison_requested(work.map(|work| work.pull_work));
+        let (status, event) = self.write_status((cluster, work), target.as_ref().err(), forwarded, compares);
         if compares || self.refused().is_some() {
             // The work keeps a refresh until its result is on the hub. If the API server rejects the work again, it skips the
             // writes after it.
@@ -285,7 +289,7 @@ impl<'i> PulledApplication<'i> {
     fn name(&self, cluster: &str) -> String {
         let name = work_name::name(self.pull);
         let at = ObjectRef::new(cluster, &name);
-        let is_own = self.works.iter().any(|it| *it.object_ref == at);
+        let is_own = self.works.iter().any(|work| *work.object_ref == at);
         let is_taken = !is_own && self.cache.work(Kind::Works, &at).is_some();
         let is_elsewhere = *self.object_ref.namespace != *self.context.settings.pull.argocd;
         if is_taken || is_elsewhere && self.cache.is_others_name(&name, self.object_ref) {
@@ -297,20 +301,20 @@ impl<'i> PulledApplication<'i> {
     /// Returns the write of what differs in the status and of forwarded requests, and the Event for new conditions.
     fn write_status(
         &self,
-        (cluster, kept): (&str, Option<&PullWorkRef<'_>>),
+        (cluster, work): (&str, Option<&PullWorkRef<'_>>),
         undeliverable: Option<&String>,
         forwarded: Forwarded,
         compares: bool,
     ) -> (Option<Write>, Option<Event>) {
         let Self { cache, pull, .. } = *self;
-        let overdue = kept.and_then(|kept| {
-            let work = cache.work(Kind::Works, kept.object_ref)?;
-            cache.overdue(kept.object_ref, work)
+        let overdue = work.and_then(|pull_work| {
+            let work = cache.work(Kind::Works, pull_work.object_ref)?;
+            cache.overdue(pull_work.object_ref, work)
         });
         let inputs = StatusInputs {
             application: Some(pull),
             cluster,
-            pull_work: kept.map(|kept| kept.pull_work),
+            pull_work: work.map(|work| work.pull_work),
             overdue,
             notes: &self.notes(cluster, undeliverable, overdue),
             read_only: self.context.settings.pull.read_only,
@@ -356,11 +360,11 @@ impl<'i> PulledApplication<'i> {
 
 /// Returns the write that creates or updates a work. A work that is being deleted is not written, because the agent is deleting
 /// the applied objects.
-fn delivered(desired: &Desired, object_ref: ObjectRef, kept: Option<&PullWorkRef<'_>>) -> Option<Write> {
-    match kept {
+fn delivered(desired: &Desired, object_ref: ObjectRef, work: Option<&PullWorkRef<'_>>) -> Option<Write> {
+    match work {
         None => Some(Write::create(&WORKS, object_ref, desired.object().clone())),
-        Some(it) if it.pull_work.deleting || desired.is_stored(it.pull_work) => None,
-        Some(it) => Some(patch(&WORKS, it.object_ref, desired.patch(&it.pull_work.version))),
+        Some(work) if work.pull_work.deleting || desired.is_stored(work.pull_work) => None,
+        Some(work) => Some(patch(&WORKS, work.object_ref, desired.patch(&work.pull_work.version))),
     }
 }
 
@@ -368,7 +372,7 @@ fn delivered(desired: &Desired, object_ref: ObjectRef, kept: Option<&PullWorkRef
 fn new_conditions(before: &MirroredStatus, after: &MirroredStatus) -> Option<Event> {
     let is_known = |condition: &Condition| {
         let mut before = before.conditions.iter();
-        before.any(|it| it.kind == condition.kind && it.message == condition.message)
+        before.any(|previous| previous.kind == condition.kind && previous.message == condition.message)
     };
     let new = after.conditions.iter().filter(|condition| !is_known(condition));
     let event = |condition: &Condition| {

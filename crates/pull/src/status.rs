@@ -84,13 +84,13 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
 
 /// Returns true if a work carries a request to compare the Application with Git.
 pub fn is_comparison_requested(pull_work: Option<&PullWork>) -> bool {
-    pull_work.is_some_and(|it| it.refresh.is_some())
+    pull_work.is_some_and(|pull_work| pull_work.refresh.is_some())
 }
 
 /// Returns the status without the conditions that the hub's own Argo CD set.
 fn without_hubs_own(mirror: &MirroredStatus) -> MirroredStatus {
     let mut mirror = mirror.clone();
-    mirror.conditions.retain(|it| !is_hubs_own(it));
+    mirror.conditions.retain(|condition| !is_hubs_own(condition));
     mirror
 }
 
@@ -201,7 +201,7 @@ fn not_begun(inputs: &StatusInputs<'_>) -> Option<OperationState> {
 /// Progressing several times a second, and requests the operation each time. On its own hub this ends when Argo CD has synced;
 /// here it would last until the agent reports next.
 fn hides_operation(mirror: &MirroredStatus, inputs: &StatusInputs<'_>) -> bool {
-    let runs = mirror.operation.as_ref().is_some_and(|it| &*it.phase == RUNNING);
+    let runs = mirror.operation.as_ref().is_some_and(|operation| &*operation.phase == RUNNING);
     let Some(pull_work) = inputs.pull_work.filter(|_| runs) else {
         return false;
     };
@@ -235,10 +235,10 @@ fn is_from_cluster(condition: &Condition) -> bool {
 
 /// Returns the conditions in the order in which Argo CD keeps them: the cluster's, ours, and those of others.
 fn conditions(current: &MirroredStatus, reported: Vec<Condition>, inputs: &StatusInputs<'_>) -> Vec<Condition> {
-    let is_ours = |kind: &str| names::OWN_CONDITIONS.iter().any(|own| kind.starts_with(own));
+    let is_ours = |kind: &str| names::OWN_CONDITIONS.iter().any(|prefix| kind.starts_with(prefix));
     let mut all: Vec<Condition> = reported.into_iter().filter(is_from_cluster).collect();
     let others = current.conditions.iter();
-    all.extend(others.filter(|it| !is_ours(&it.kind) && !is_from_cluster(it)).cloned());
+    all.extend(others.filter(|condition| !is_ours(&condition.kind) && !is_from_cluster(condition)).cloned());
     let refused = inputs.pull_work.and_then(PullWork::refused);
     let refused = refused.map(|refused| Condition {
         kind: names::APPLY_ERROR.into(),
@@ -248,8 +248,8 @@ fn conditions(current: &MirroredStatus, reported: Vec<Condition>, inputs: &Statu
     for note in inputs.notes.iter().cloned().chain(refused) {
         let before = current.conditions.iter();
         let same = before
-            .filter(|it| it.since.is_some())
-            .find(|it| it.kind == note.kind && it.message == note.message);
+            .filter(|condition| condition.since.is_some())
+            .find(|condition| condition.kind == note.kind && condition.message == note.message);
         let since = same.and_then(|same| same.since);
         all.push(Condition {
             since: since.or(Some(whole_seconds(inputs.now))),

@@ -169,8 +169,8 @@ mod tests {
     fn an_application_elsewhere_may_not_choose_another_namespace() {
         let all = project(&json!({"destinations": [{"name": "*", "namespace": "*"}], "sourceNamespaces": ["*"]}));
         let to = |namespace: &str, other: &str| {
-            let it = application(namespace, |object| annotate(object, names::CLUSTER_NAMESPACE, other));
-            check(&it, Some(&all))
+            let application = application(namespace, |object| annotate(object, names::CLUSTER_NAMESPACE, other));
+            check(&application, Some(&all))
         };
         let why = format!(
             "the annotation {} is only for Applications in Namespace argocd: remove it",
@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn a_project_permits_clusters_by_its_destinations() {
         let permitted = |destinations: Value| {
-            let it = application("argocd", |_| ());
-            check(&it, Some(&project(&json!({"destinations": destinations})))).is_ok()
+            let application = application("argocd", |_| ());
+            check(&application, Some(&project(&json!({"destinations": destinations})))).is_ok()
         };
         for (destinations, desired) in [
             (json!([{"server": "*", "namespace": "*"}]), true),

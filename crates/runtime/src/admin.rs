@@ -162,16 +162,16 @@ mod tests {
             IS_READY.load(Ordering::Relaxed).then_some(()).ok_or_else(waiting)
         };
         let (address, _server) = serving(ready).await;
-        let is = |status: &str, body: &str| (status.to_owned(), body.to_owned());
-        let waiting = is(
+        let answer = |status: &str, body: &str| (status.to_owned(), body.to_owned());
+        let waiting = answer(
             "503 Service Unavailable",
             "waiting for: manifestworks, managedclusters\n",
         );
         assert_eq!(asked(address, "GET", "/readyz").await, waiting);
-        assert_eq!(asked(address, "GET", "/healthz").await, is("200 OK", "ok\n"));
+        assert_eq!(asked(address, "GET", "/healthz").await, answer("200 OK", "ok\n"));
         IS_READY.store(true, Ordering::Relaxed);
-        assert_eq!(asked(address, "GET", "/readyz?verbose=1").await, is("200 OK", "ok\n"));
-        assert_eq!(asked(address, "HEAD", "/healthz").await, is("200 OK", ""));
+        assert_eq!(asked(address, "GET", "/readyz?verbose=1").await, answer("200 OK", "ok\n"));
+        assert_eq!(asked(address, "HEAD", "/healthz").await, answer("200 OK", ""));
     }
 
     #[tokio::test]

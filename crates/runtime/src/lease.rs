@@ -92,8 +92,8 @@ impl Candidate {
     }
 
     /// Decides the next step from the Lease that was read.
-    pub fn next_step(&mut self, found: Option<&Lease>, now: LeaseTime) -> Step {
-        let Some(lease) = found else {
+    pub fn next_step(&mut self, lease: Option<&Lease>, now: LeaseTime) -> Step {
+        let Some(lease) = lease else {
             self.resign();
             return Step::Create(Box::new(Lease {
                 metadata: ObjectMeta::default(),
@@ -134,11 +134,11 @@ impl Candidate {
     }
 
     /// Returns the Lease that gives up leadership; none if it is not ours. Mirrors client-go's `ReleaseOnCancel`.
-    pub fn released(&self, found: &Lease, now: LeaseTime) -> Option<Lease> {
-        let spec = found.spec.clone()?;
+    pub fn released(&self, lease: &Lease, now: LeaseTime) -> Option<Lease> {
+        let spec = lease.spec.clone()?;
         let time = Some(MicroTime(now.wall_time));
         (spec.holder_identity.as_deref() == Some(&self.identity)).then(|| Lease {
-            metadata: found.metadata.clone(),
+            metadata: lease.metadata.clone(),
             spec: Some(LeaseSpec {
                 holder_identity: Some(String::new()),
                 lease_duration_seconds: Some(1),
@@ -344,15 +344,15 @@ mod tests {
     fn stops_leading_when_another_holder_is_seen() {
         let (mut me, now) = (me(), start());
         let lease = written(me.next_step(None, now));
-        for found in [
+        for existing in [
             Some(of_other(OLD)),
             Some(super::tests::lease(&json!({"holderIdentity": ""}))),
             None,
         ] {
             me.written(&lease, now.clock);
             assert!(me.leads(now.clock));
-            me.next_step(found.as_ref(), now.after(1));
-            assert!(!me.leads(now.after(1).clock), "{found:?}");
+            me.next_step(existing.as_ref(), now.after(1));
+            assert!(!me.leads(now.after(1).clock), "{existing:?}");
         }
         me.written(&of_other(OLD), now.clock);
         assert!(

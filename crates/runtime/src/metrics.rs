@@ -421,7 +421,7 @@ mod tests {
         metrics.lagged("manifestworks", Duration::from_millis(1500));
         metrics.lagged("manifestworks", Duration::from_secs(3600));
         let lines = lines(&metrics, "argocd_ocm_cmp_watch_lag_seconds");
-        let has = |line: &str| assert!(lines.iter().any(|it| it == line), "{line} in {lines:#?}");
+        let has = |line: &str| assert!(lines.iter().any(|sample| sample == line), "{line} in {lines:#?}");
         has(r#"argocd_ocm_cmp_watch_lag_seconds_sum{kind="manifestworks"} 3601.5"#);
         has(r#"argocd_ocm_cmp_watch_lag_seconds_count{kind="manifestworks"} 2"#);
         has(r#"argocd_ocm_cmp_watch_lag_seconds_bucket{le="1.0",kind="manifestworks"} 0"#);
@@ -467,9 +467,9 @@ mod tests {
         for none in ["max\n", "9223372036854771712\n", "", "-1"] {
             assert_eq!(limit(none), None, "{none}");
         }
-        let own = lines(&metrics(), "process_resident_memory_bytes ").concat();
-        let bytes: u64 = own.rsplit_once(' ').unwrap().1.parse().unwrap();
-        assert!(bytes > 1 << 20, "{own}");
+        let memory = lines(&metrics(), "process_resident_memory_bytes ").concat();
+        let bytes: u64 = memory.rsplit_once(' ').unwrap().1.parse().unwrap();
+        assert!(bytes > 1 << 20, "{memory}");
     }
 
     #[test]

@@ -81,7 +81,7 @@ mod tests {
     fn pop(outbox: &mut Outbox) -> Option<String> {
         outbox
             .pop(|_| true)
-            .map(|(_, it)| it.involved_object.object_ref.to_string())
+            .map(|(_, event)| event.involved_object.object_ref.to_string())
     }
 
     #[test]

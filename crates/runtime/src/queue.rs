@@ -940,8 +940,8 @@ mod tests {
                 let due: usize = queue.subqueues.iter().map(|subqueue| subqueue.due.len()).sum();
                 now += Duration::from_secs(3600);
                 for slow in [false, true] {
-                    while let Some(it) = pop(&mut queue, slow, now) {
-                        open.push(it);
+                    while let Some(item) = pop(&mut queue, slow, now) {
+                        open.push(item);
                     }
                 }
                 prop_assert_eq!(open.len(), due);

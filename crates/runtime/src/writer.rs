@@ -161,9 +161,9 @@ impl Writer {
             None => None,
             Some(desired) => {
                 let fetch = async || self.fetch_authority(&desired.object_ref).await;
-                let found = self.ca_cache.authority(desired, fetch).await?;
+                let authority = self.ca_cache.authority(desired, fetch).await?;
                 let why = || format!("Secret {} changed since it was read", desired.object_ref);
-                Some(found.ok_or_else(|| WriteError::new(Reason::Conflict, why()))?)
+                Some(authority.ok_or_else(|| WriteError::new(Reason::Conflict, why()))?)
             }
         };
         // The search for large primes takes a second and must not block the thread.
@@ -250,9 +250,9 @@ impl Writer {
             .fields(&format!("metadata.name={}", object_ref.name))
             .labels(&labels.join(","));
         let request = Request::new(resource.path(object_ref)).list(&itself);
-        let Ok(found) = self.send(request).await else { return };
-        let found: Value = serde_json::from_str(&found).unwrap_or_default();
-        if found["items"].as_array().is_none_or(|items| !items.is_empty()) {
+        let Ok(answer) = self.send(request).await else { return };
+        let list: Value = serde_json::from_str(&answer).unwrap_or_default();
+        if list["items"].as_array().is_none_or(|items| !items.is_empty()) {
             return;
         }
         let message = format!(
@@ -550,7 +550,7 @@ mod tests {
             (503, false),
         ] {
             assert_eq!(
-                refusal(&WORKS, code, "").map(|it| it.is_final),
+                refusal(&WORKS, code, "").map(|refusal| refusal.is_final),
                 Some(is_final),
                 "{code}"
             );

@@ -135,8 +135,8 @@ mod tests {
             ("host:5000/argocd", None),
             ("argocd:latest", None),
         ] {
-            let found = version(&Value::Null, image).map(|(_, number)| number);
-            assert_eq!(found, expected, "{image}");
+            let number = version(&Value::Null, image).map(|(_, number)| number);
+            assert_eq!(number, expected, "{image}");
         }
     }
 }

@@ -128,7 +128,7 @@ fn grant(hub: &mut HubState) {
 
 fn value_of<T>(lookup: &mut Lookup<T>) -> &mut T {
     match lookup {
-        Lookup::Found(it) => it,
+        Lookup::Found(value) => value,
         _ => panic!("the object does not exist"),
     }
 }
@@ -820,7 +820,9 @@ fn finds_problems_of_works() {
 fn enable_agents(hub: &mut HubState, addons: &[(&str, bool)]) {
     enable_controllers(hub, "argocd-agent");
     hub.management = Lookup::Found(json!({}));
-    hub.addons = Lookup::Found(addons.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect());
+    let addons = addons.iter();
+    let addons = addons.map(|(name, is_available)| ((*name).to_owned(), *is_available));
+    hub.addons = Lookup::Found(addons.collect());
 }
 
 /// Enables argocd-agent, with our principal.
@@ -977,8 +979,8 @@ fn live_of(hub: &mut HubState) -> &mut LiveState {
 #[test]
 fn every_broken_hop_of_the_view_is_named() {
     let ids = |hub: &HubState, now| -> Vec<&str> {
-        let found = examine(hub, now).into_iter();
-        found
+        let findings = examine(hub, now).into_iter();
+        findings
             .filter(|finding| finding.check == "live")
             .map(|finding| finding.message.id)
             .collect()

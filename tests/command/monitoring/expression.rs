@@ -84,7 +84,7 @@ pub(super) fn check(expression: &str, recorded: &BTreeSet<String>) {
 
 #[test]
 fn finds_metrics_and_labels_of_an_expression() {
-    let found = named(
+    let names = named(
         r#"sum by (job, le) (rate(a_total{x="by (z) {", y!~"1"}[5m])) / on (job) b:c > 0.1 and max(d) * 4e2 or e"#,
     );
     let metrics = [
@@ -98,5 +98,5 @@ fn finds_metrics_and_labels_of_an_expression() {
         metrics: metrics.map(|(name, labels)| (name.to_owned(), owned(labels))).into(),
         groupings: owned(vec!["job", "le", "job"]),
     };
-    assert_eq!(found, expected);
+    assert_eq!(names, expected);
 }

@@ -77,7 +77,7 @@ pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
     }
     files.retain(|file| !file.starts_with(root().join("crates/testing")));
     files.sort();
-    let mut found: Vec<(String, Text)> = Vec::new();
+    let mut sources: Vec<(String, Text)> = Vec::new();
     let mut tests: Vec<String> = Vec::new();
     for file in files {
         let path = file
@@ -96,22 +96,22 @@ pub(crate) fn sources(without: &[(&str, &str)]) -> Vec<(String, Text)> {
             Some(folder) => folder.strip_suffix("/lib").unwrap_or(folder),
         };
         tests.extend(text.tests.iter().map(|module| format!("{folder}/{module}")));
-        found.push((path, text));
+        sources.push((path, text));
     }
     for (path, reason) in without {
-        let source = found.iter().find(|(it, _)| it == path);
+        let source = sources.iter().find(|(name, _)| name == path);
         assert!(
             source.is_some_and(|(_, text)| !text.messages.is_empty()),
             "{path} says nothing: {reason}"
         );
     }
-    found.retain(|(path, text)| {
+    sources.retain(|(path, text)| {
         let is_test = tests
             .iter()
-            .any(|it| path == &format!("{it}.rs") || path.starts_with(&format!("{it}/")));
-        !is_test && !text.messages.is_empty() && !without.iter().any(|(it, _)| it == path)
+            .any(|module| path == &format!("{module}.rs") || path.starts_with(&format!("{module}/")));
+        !is_test && !text.messages.is_empty() && !without.iter().any(|(excluded, _)| excluded == path)
     });
-    found
+    sources
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -119,7 +119,11 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|it| it == "rs" || it == "cel") && !path.ends_with("build.rs") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "rs" || extension == "cel")
+            && !path.ends_with("build.rs")
+        {
             files.push(path);
         }
     }
@@ -134,7 +138,7 @@ fn read_expressions(source: &str) -> Text {
     };
     let lines = source.lines().filter(|line| !line.starts_with("//"));
     for string in lines.flat_map(|line| line.split('\'').skip(1).step_by(2)) {
-        if string.split_whitespace().count() >= WORDS && !text.messages.iter().any(|it| it == string) {
+        if string.split_whitespace().count() >= WORDS && !text.messages.iter().any(|message| message == string) {
             text.messages.push(string.to_owned());
         }
     }
@@ -180,7 +184,10 @@ impl Text {
                 TokenTree::Ident(ident) => {
                     let name = ident.to_string();
                     let bang = usize::from(is_punct(tokens.get(at), '!'));
-                    let is_call = matches!(tokens.get(at + bang), Some(TokenTree::Group(it)) if it.delimiter() == Delimiter::Parenthesis);
+                    let is_call = matches!(
+                        tokens.get(at + bang),
+                        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis
+                    );
                     let is_help =
                         is_punct(tokens.get(at), ':') && matches!(tokens.get(at + 1), Some(TokenTree::Literal(_)));
                     if is_call && IMPOSSIBLE.contains(&name.as_str()) {
@@ -197,7 +204,7 @@ impl Text {
     /// Collects the texts of an attribute, and returns true if a test follows.
     fn attribute(&mut self, attribute: &Group) -> bool {
         let mut tokens = attribute.stream().into_iter();
-        let name = tokens.next().map(|it| it.to_string()).unwrap_or_default();
+        let name = tokens.next().map(|token| token.to_string()).unwrap_or_default();
         if name == "cfg" {
             return attribute.stream().to_string().contains("test");
         }
@@ -243,8 +250,9 @@ impl Text {
             return;
         }
         // In a rule for the agent, texts are in single quotes.
-        let quoted = text.strip_prefix('\'').and_then(|it| it.strip_suffix('\''));
-        let is_rule = RULE.iter().any(|it| text.contains(it)) || quoted.is_some_and(|it| !it.contains('\''));
+        let quoted = text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+        let is_rule =
+            RULE.iter().any(|mark| text.contains(mark)) || quoted.is_some_and(|quoted| !quoted.contains('\''));
         let texts: Vec<&str> = if is_rule {
             text.split('\'').skip(1).step_by(2).collect()
         } else {
@@ -254,7 +262,7 @@ impl Text {
             let as_printed = as_printed(text, values);
             let is_prose = as_printed
                 .split(' ')
-                .filter(|word| word.chars().filter(|it| it.is_lowercase()).count() > 1)
+                .filter(|word| word.chars().filter(|letter| letter.is_lowercase()).count() > 1)
                 .count();
             if as_printed.split(' ').count() >= words
                 && is_prose > usize::from(words > 1)
@@ -286,7 +294,7 @@ fn values(tokens: &[TokenTree]) -> Vec<String> {
 /// Returns the last name in an expression that is not a function's.
 fn name_of(value: &[TokenTree]) -> Option<String> {
     for (at, token) in value.iter().enumerate().rev() {
-        let found = match token {
+        let name = match token {
             TokenTree::Group(group) => name_of(&group.stream().into_iter().collect::<Vec<_>>()),
             TokenTree::Ident(ident) => {
                 let is_called = matches!(value.get(at + 1), Some(TokenTree::Group(_)));
@@ -294,8 +302,8 @@ fn name_of(value: &[TokenTree]) -> Option<String> {
             }
             _ => None,
         };
-        if found.is_some() {
-            return found;
+        if name.is_some() {
+            return name;
         }
     }
     None
@@ -325,7 +333,7 @@ fn as_printed(text: &str, values: &[String]) -> String {
             ('}', Some(name)) => {
                 let name = name.split(':').next().unwrap_or_default();
                 let next = || values.next().cloned().unwrap_or_default();
-                let name = Some(name.to_owned()).filter(|it| !it.is_empty()).unwrap_or_else(next);
+                let name = Some(name.to_owned()).filter(|name| !name.is_empty()).unwrap_or_else(next);
                 let is_glued = as_printed.len() == end_of_placeholder && !as_printed.is_empty();
                 let placeholder = if is_glued { "…".to_owned() } else { placeholder(&name) };
                 as_printed += if as_printed.ends_with('…') { "" } else { &placeholder };
@@ -341,7 +349,7 @@ fn as_printed(text: &str, values: &[String]) -> String {
     }
     as_printed
         .split(' ')
-        .filter(|it| !it.is_empty())
+        .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
 }
@@ -350,13 +358,13 @@ fn as_printed(text: &str, values: &[String]) -> String {
 fn is_name(text: &str) -> bool {
     let capitals = text.chars().filter(char::is_ascii_uppercase).count();
     capitals > 1
-        && text.starts_with(|it: char| it.is_ascii_uppercase())
-        && text.chars().any(|it| it.is_ascii_lowercase())
-        && text.chars().all(|it| it.is_ascii_alphabetic())
+        && text.starts_with(|letter: char| letter.is_ascii_uppercase())
+        && text.chars().any(|letter| letter.is_ascii_lowercase())
+        && text.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
-fn is_punct(token: Option<&TokenTree>, is: char) -> bool {
-    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == is)
+fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl ClusterProxy {
         }))
         .await?;
         let pod = ObjectRef::namespaced("v1", "Pod", HUB_NAMESPACE, USER_SERVER);
-        hub.wait_for(&pod, |it| is_true(it, "Ready")).await?;
+        hub.wait_for(&pod, |pod| is_true(pod, "Ready")).await?;
         Ok(())
     }
 }

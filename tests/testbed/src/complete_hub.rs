@@ -90,8 +90,9 @@ impl CompleteHub {
         }
         for name in DEPLOYMENTS {
             let deployment = ObjectRef::deployment(NAMESPACE, name);
-            hub.wait_for(&deployment, |it| {
-                it["status"]["observedGeneration"] == it["metadata"]["generation"] && is_true(it, "Available")
+            hub.wait_for(&deployment, |deployment| {
+                deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
+                    && is_true(deployment, "Available")
             })
             .await?;
         }

@@ -44,7 +44,7 @@ impl<'p> Container<'p> {
         let mut all = ["containers", "initContainers"]
             .into_iter()
             .flat_map(|list| items(&pod[list]));
-        let Some(container) = all.find(|it| it["name"] == name) else {
+        let Some(container) = all.find(|container| container["name"] == name) else {
             return Ok(None);
         };
         Ok(Some(Self {
@@ -124,7 +124,7 @@ impl<'p> Container<'p> {
             fs::create_dir_all(&folder)?;
             let volume = items(&self.pod["volumes"])
                 .iter()
-                .find(|it| it["name"] == mount["name"]);
+                .find(|volume| volume["name"] == mount["name"]);
             let volume = volume.with_context(|| format!("no volume {}", mount["name"]))?;
             if volume["secret"].is_object() {
                 self.write_source("secret", &volume["secret"], &folder).await?;
@@ -159,7 +159,7 @@ impl<'p> Container<'p> {
         let chosen: Vec<(String, String)> = match source["items"].as_array() {
             Some(chosen) => chosen
                 .iter()
-                .map(|it| (as_text(&it["key"]).to_owned(), as_text(&it["path"]).to_owned()))
+                .map(|item| (as_text(&item["key"]).to_owned(), as_text(&item["path"]).to_owned()))
                 .collect(),
             None => data.iter().map(|(key, _)| (key.clone(), key.clone())).collect(),
         };
@@ -192,12 +192,12 @@ impl<'p> Container<'p> {
         ] {
             if reference.is_object() {
                 let data = self.data(kind, as_text(&reference["name"])).await?.unwrap_or_default();
-                let found = data.into_iter().find(|(key, _)| reference["key"] == **key);
+                let entry = data.into_iter().find(|(key, _)| reference["key"] == **key);
                 ensure!(
-                    found.is_some() || reference["optional"] == true,
+                    entry.is_some() || reference["optional"] == true,
                     "{variable} has no value"
                 );
-                return Ok(found.map(|(_, value)| String::from_utf8_lossy(&value).into_owned()));
+                return Ok(entry.map(|(_, value)| String::from_utf8_lossy(&value).into_owned()));
             }
         }
         bail!("the testbed has no such variable: {variable}")
@@ -229,7 +229,7 @@ impl<'p> Container<'p> {
     fn on_this_machine(&self, word: &str) -> String {
         let mounts = items(&self.spec["volumeMounts"])
             .iter()
-            .map(|it| as_text(&it["mountPath"]));
+            .map(|mount| as_text(&mount["mountPath"]));
         let (flag, path) = word.split_once('=').map_or(("", word), |(flag, path)| (flag, path));
         if !mounts.into_iter().any(|mount| path.starts_with(mount)) {
             return word.to_owned();

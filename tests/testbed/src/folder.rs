@@ -32,7 +32,7 @@ pub fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
         let extension = path.extension().unwrap_or_default();
         if kind.is_dir() {
             files.extend(self::files(&path, extensions)?);
-        } else if kind.is_file() && extensions.iter().any(|it| extension == *it) {
+        } else if kind.is_file() && extensions.iter().any(|ending| extension == *ending) {
             files.push(path);
         }
     }

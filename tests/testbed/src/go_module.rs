@@ -112,7 +112,7 @@ impl GoModule {
             git(&source, &["rev-parse", "HEAD"])?,
             git(&source, &["diff", "HEAD"])?
         );
-        let ours: Vec<PathBuf> = programs.iter().map(|it| sources().join(name).join(it)).collect();
+        let ours: Vec<PathBuf> = programs.iter().map(|program| sources().join(name).join(program)).collect();
         let ours: Vec<&Path> = ours.iter().map(PathBuf::as_path).collect();
         let built = folder_in(cache, &format!("{name}-checkout"), &key(&ours, &state)?)?;
         let mut replaced = serde_json::Map::new();
@@ -169,7 +169,7 @@ impl GoModule {
 
     /// Copies the modules with replacements, applies these, and returns the option of a build that uses the copies.
     fn replace(&self) -> Result<Option<String>> {
-        let modules: BTreeSet<&str> = self.replacements.iter().map(|it| it.module).collect();
+        let modules: BTreeSet<&str> = self.replacements.iter().map(|replacement| replacement.module).collect();
         if modules.is_empty() {
             return Ok(None);
         }
@@ -180,7 +180,8 @@ impl GoModule {
                 fs::remove_dir_all(&copy)?;
             }
             folder::copy(Path::new(&self.folder_of(module)?), &copy)?;
-            for Replacement { file, from, to, .. } in self.replacements.iter().filter(|it| it.module == module) {
+            let replacements = self.replacements.iter();
+            for Replacement { file, from, to, .. } in replacements.filter(|replacement| replacement.module == module) {
                 let path = copy.join(file);
                 let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
                 ensure!(text.matches(from).count() == 1, "{}: not once: {from}", path.display());

@@ -137,7 +137,7 @@ impl ManagedCluster {
         agent.until_ready(async || self.hub_kubeconfig.exists()).await?;
         self.keep(agent);
         let cluster = ObjectRef::managed_cluster(self.name());
-        hub.wait_for(&cluster, |it| is_true(it, "ManagedClusterConditionAvailable"))
+        hub.wait_for(&cluster, |cluster| is_true(cluster, "ManagedClusterConditionAvailable"))
             .await?;
         Ok(())
     }

@@ -49,7 +49,7 @@ impl ObjectRef {
                     object["metadata"]
                         .as_object_mut()
                         .into_iter()
-                        .for_each(|it| it.extend(more.clone()));
+                        .for_each(|metadata| metadata.extend(more.clone()));
                 }
                 (_, value) => object[key] = value,
             }

@@ -321,8 +321,8 @@ impl Parts {
     /// # Panics
     /// Never: [`Parts::ensure`] has found every part.
     pub fn program(&self, part: Part) -> &Path {
-        let found = self.programs.iter().find(|(other, _)| *other == part);
-        found
+        let entry = self.programs.iter().find(|(other, _)| *other == part);
+        entry
             .map(|(_, program)| program.as_path())
             .expect("every part was found or built")
     }
@@ -348,20 +348,20 @@ impl Parts {
 
     /// Returns the CRDs of OCM: the files of `folders` (such as `work/v1`) whose name matches `expected`.
     pub(crate) fn ocm_crds(&self, folders: &[&str], expected: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         for folder in folders {
-            found.extend(yaml_files(&self.ocm_api.join(folder))?);
+            files.extend(yaml_files(&self.ocm_api.join(folder))?);
         }
-        found.retain(|file| {
+        files.retain(|file| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             name.ends_with(".crd.yaml") && expected(&name)
         });
         ensure!(
-            !found.is_empty(),
+            !files.is_empty(),
             "no CRDs in {folders:?} of {}",
             self.ocm_api.display()
         );
-        Ok(found)
+        Ok(files)
     }
 
     /// Returns true if OCM's controllers read add-ons as `v1beta1` (since OCM 1.3), to which its webhook converts them. The CRDs with

@@ -35,11 +35,11 @@ impl<T: Send + Sync> Shared<T> {
         Self::kept_for(KEPT)
     }
 
-    const fn kept_for(kept: Duration) -> Self {
+    const fn kept_for(time: Duration) -> Self {
         Self {
             value: tokio::sync::Mutex::const_new(None),
             uses: Mutex::new(Uses { now: 0, last: None }),
-            kept,
+            kept: time,
         }
     }
 
@@ -141,9 +141,9 @@ mod tests {
         }
     }
 
-    fn shared(kept: Duration) -> (&'static Shared<Value>, Sender<u32>, Receiver<u32>) {
+    fn shared(time: Duration) -> (&'static Shared<Value>, Sender<u32>, Receiver<u32>) {
         let (sender, dropped) = channel();
-        (Box::leak(Box::new(Shared::kept_for(kept))), sender, dropped)
+        (Box::leak(Box::new(Shared::kept_for(time))), sender, dropped)
     }
 
     #[tokio::test]

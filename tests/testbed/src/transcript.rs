@@ -113,7 +113,7 @@ impl Transcript {
         }
         let at = || format!("{}: {}", self.path.display(), step.line);
         let (verb, path) = step.line.split_once(' ').with_context(at)?;
-        let (_, method, content) = VERBS.into_iter().find(|(it, ..)| *it == verb).with_context(at)?;
+        let (_, method, content) = VERBS.into_iter().find(|(name, ..)| *name == verb).with_context(at)?;
         let (mut path, mut body) = (path.to_owned(), step.body.clone());
         for (name, value) in &self.definitions {
             path = path.replace(name, value);

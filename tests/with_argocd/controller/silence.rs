@@ -43,7 +43,7 @@ async fn stopped_work_agent_is_named_after_two_minutes_and_during_the_deletion()
     wait_for_event(hub, &application, ("Warning", "ManifestWorkOverdue"), 1, &reason).await?;
     let (code, stdout, _) = status::printed(hub.kubeconfig_path(), &[name])?;
     let line = format!("{name} waits: {message}: check that klusterlet-work-agent runs there, and read its log");
-    assert!(code == Some(1) && stdout.lines().any(|it| it == line), "{stdout}");
+    assert!(code == Some(1) && stdout.lines().any(|row| row == line), "{stdout}");
 
     // The registration agent stops too, and OCM no longer knows whether the cluster is available.
     set_availability(hub, "Unknown").await?;

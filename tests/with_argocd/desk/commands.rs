@@ -188,7 +188,7 @@ async fn deletion_waits_until_a_pre_delete_hook_has_run_on_the_cluster() -> Resu
         jobs.retain(|job| {
             job["metadata"]["name"]
                 .as_str()
-                .is_some_and(|it| it.starts_with("backup"))
+                .is_some_and(|name| name.starts_with("backup"))
         });
         anyhow::Ok(jobs)
     };

@@ -84,7 +84,7 @@ impl App {
 
     async fn wait_for_image(&self, desk: &Desk, image: &str) -> Result<()> {
         let deployment = ObjectRef::deployment("default", self.name);
-        let has_image = |it: &Value| it["spec"]["template"]["spec"]["containers"][0]["image"] == image;
+        let has_image = |deployment: &Value| deployment["spec"]["template"]["spec"]["containers"][0]["image"] == image;
         desk.cluster1.wait_for(&deployment, has_image).await.map(drop)
     }
 

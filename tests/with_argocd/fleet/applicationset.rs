@@ -60,8 +60,8 @@ impl Set<'_> {
 
     /// Waits until a decision of the Placement names these clusters.
     async fn decided(&self, number: usize, clusters: &[&str]) -> Result<()> {
-        let decided = |it: &Value| {
-            let decisions = it["status"]["decisions"].as_array().into_iter().flatten();
+        let decided = |object: &Value| {
+            let decisions = object["status"]["decisions"].as_array().into_iter().flatten();
             decisions.map(|decision| &decision["clusterName"]).eq(clusters)
         };
         self.hub.wait_for(&self.decision(number), decided).await.map(drop)
@@ -83,7 +83,7 @@ impl Set<'_> {
     /// Returns the clusters that have an Application of the ApplicationSet.
     async fn clusters(&self) -> Result<Vec<String>> {
         let applications = self.hub.list("argoproj.io/v1alpha1", "Application").await?;
-        let names = applications.iter().filter_map(|it| it["metadata"]["name"].as_str());
+        let names = applications.iter().filter_map(|application| application["metadata"]["name"].as_str());
         let ours = names.filter_map(|name| name.strip_prefix(self.name)?.strip_prefix('-'));
         Ok(ours.map(str::to_owned).collect())
     }
@@ -99,8 +99,8 @@ fn cluster_secret(cluster: &str) -> Result<Value> {
 
 /// Returns the identity of an object that must stay.
 async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
-    let found = hub.read(object).await?;
-    let metadata = &found["metadata"];
+    let live = hub.read(object).await?;
+    let metadata = &live["metadata"];
     ensure!(metadata["deletionTimestamp"].is_null(), "{object} is going");
     Ok(metadata["uid"].clone())
 }
@@ -108,8 +108,8 @@ async fn identity(hub: &Hub, object: &ObjectRef) -> Result<Value> {
 /// Makes a cluster unreachable for OCM, which adds a taint.
 async fn make_unreachable(hub: &Hub, cluster: &str) -> Result<()> {
     let cluster = ObjectRef::managed_cluster(cluster);
-    let found = hub.read(&cluster).await?;
-    let mut conditions = found["status"]["conditions"].clone();
+    let live = hub.read(&cluster).await?;
+    let mut conditions = live["status"]["conditions"].clone();
     for condition in conditions.as_array_mut().context("its conditions")? {
         if condition["type"] == "ManagedClusterConditionAvailable" {
             condition["status"] = json!("Unknown");
@@ -117,8 +117,8 @@ async fn make_unreachable(hub: &Hub, cluster: &str) -> Result<()> {
     }
     hub.patch_status(&cluster, &json!({"status": {"conditions": conditions}}))
         .await?;
-    let is_tainted = |it: &Value| {
-        let taints = it["spec"]["taints"].as_array();
+    let is_tainted = |cluster: &Value| {
+        let taints = cluster["spec"]["taints"].as_array();
         taints.is_some_and(|taints| {
             taints.iter().any(|taint| {
                 taint["key"] == "cluster.open-cluster-management.io/unreachable" && taint["effect"] == "NoSelect"

@@ -14,7 +14,7 @@ const HELD: [&str; 3] = ["held-1", "held-2", "held-3"];
 async fn placed(hub: &Hub, cluster: &str, value: &str) -> Result<ObjectRef> {
     let find = async || {
         let works = hub.works().await.ok()?;
-        let is_it = |it: &&Value| it["metadata"]["namespace"] == cluster && delivers(value)(it);
+        let is_it = |work: &&Value| work["metadata"]["namespace"] == cluster && delivers(value)(work);
         let name = works.iter().find(is_it)?["metadata"]["name"].as_str()?.to_owned();
         Some(ObjectRef::manifest_work(cluster, &name))
     };
@@ -36,10 +36,10 @@ async fn complete(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
 /// Returns the value that the work of each cluster delivers.
 async fn values(hub: &Hub, name: &str) -> Result<Vec<String>> {
     let mut works = hub.works().await?;
-    works.retain(|it| it["metadata"]["name"].as_str().is_some_and(|it| it.starts_with(name)));
-    works.sort_by_key(|it| it["metadata"]["namespace"].to_string());
-    let value = |it: &Value| {
-        it["spec"]["workload"]["manifests"][0]["data"]["value"]
+    works.retain(|work| work["metadata"]["name"].as_str().is_some_and(|text| text.starts_with(name)));
+    works.sort_by_key(|work| work["metadata"]["namespace"].to_string());
+    let value = |work: &Value| {
+        work["spec"]["workload"]["manifests"][0]["data"]["value"]
             .as_str()
             .map(str::to_owned)
     };

@@ -71,8 +71,8 @@ impl<'f> PlacedApplication<'f> {
         let of_the_set = format!("argocd.{}", self.set().await?.name);
         let works = self.fleet.hub.works().await?;
         Ok(CLUSTERS.map(|cluster| {
-            let is_it = |it: &&Value| {
-                let metadata = &it["metadata"];
+            let is_it = |work: &&Value| {
+                let metadata = &work["metadata"];
                 metadata["namespace"] == cluster && metadata["labels"][OF_REPLICA_SET] == of_the_set
             };
             works.iter().find(is_it).cloned()
@@ -160,7 +160,7 @@ pub(crate) async fn prepare(fleet: &Fleet, name: &str, strategy: &Value) -> Resu
         cluster.create_namespace(name).await?;
         fleet.label(cluster.name(), name, Some("true")).await?;
     }
-    let selects_all = |it: &Value| it["status"]["numberOfSelectedClusters"] == 3;
+    let selects_all = |placement: &Value| placement["status"]["numberOfSelectedClusters"] == 3;
     let placement = ObjectRef::of(&placement);
     fleet.hub.wait_for(&placement, selects_all).await.map(drop)
 }
@@ -211,7 +211,9 @@ pub(crate) async fn open(cluster: &ManagedCluster, label: &str) -> Result<()> {
 fn is_done(work: &Value) -> bool {
     let generation = &work["metadata"]["generation"];
     let progressing = condition(work, "Progressing");
-    is_applied(work) && progressing.is_some_and(|it| it["status"] == "False" && it["observedGeneration"] == *generation)
+    is_applied(work)
+        && progressing
+            .is_some_and(|progress| progress["status"] == "False" && progress["observedGeneration"] == *generation)
 }
 
 /// Checks that the version reached the clusters of a recording one after the other, and no cluster before the earlier ones were
@@ -248,21 +250,21 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     let web = ObjectRef::deployment(name, "web");
     for cluster in [third, cluster1] {
         open(cluster, name).await?;
-        cluster.wait_for(&web, |it| is_true(it, "Available")).await?;
+        cluster.wait_for(&web, |web| is_true(web, "Available")).await?;
     }
     placed
         .shows("Progressing", "3 of 3 clusters applied, 1 progressing")
         .await?;
     open(second, name).await?;
     placed.shows("Healthy", "3 of 3 clusters applied").await?;
-    second.wait_for(&web, |it| is_true(it, "Available")).await?;
+    second.wait_for(&web, |web| is_true(web, "Available")).await?;
     placed.is("Healthy").await?;
 
     // The works that OCM has created lead to the Application, and the Application to them.
     let kubeconfig = fleet.hub.kubeconfig_path();
     let (_, stdout, stderr) = status::printed(kubeconfig, &["--clusters=second", "-o", "name"])?;
     assert!(
-        stdout.lines().any(|it| it == format!("second/{name}")),
+        stdout.lines().any(|line| line == format!("second/{name}")),
         "{stdout}{stderr}"
     );
     let (code, stdout, stderr) = status::printed(kubeconfig, &[name, "--wait"])?;
@@ -283,9 +285,9 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     second.wait_gone(&web).await?;
     placed.shows("Healthy", "2 of 2 clusters applied").await?;
     fleet.label("second", name, Some("true")).await?;
-    second.wait_for(&web, |it| is_true(it, "Available")).await?;
+    second.wait_for(&web, |web| is_true(web, "Available")).await?;
     placed.shows("Healthy", "3 of 3 clusters applied").await?;
-    let uid = |it: Option<Value>| it.map(|it| it["metadata"]["uid"].clone());
+    let uid = |object: Option<Value>| object.map(|live| live["metadata"]["uid"].clone());
     let after = [cluster1.get(&web).await?, third.get(&web).await?];
     assert_eq!(after.map(uid), before.map(uid));
 
@@ -295,13 +297,13 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     }
     let nowhere = format!("Placement {name} selects no managed cluster: see its condition PlacementSatisfied");
     placed.shows("Suspended", &nowhere).await?;
-    let is_warned = |app: &Value| messages(app, NO_CLUSTER).iter().any(|it| it.ends_with(&nowhere));
+    let is_warned = |app: &Value| messages(app, NO_CLUSTER).iter().any(|message| message.ends_with(&nowhere));
     fleet.hub.wait_for(&placed.app.application(), is_warned).await?;
     let (code, stdout, _) = status::printed(kubeconfig, &[name])?;
     let reason = format!("{name} waits: Placement argocd/{name} selects no managed cluster: ");
     let is_explained = stdout
         .lines()
-        .any(|it| it.starts_with(&reason) && it.contains("(NoManagedClusterMatched)"));
+        .any(|line| line.starts_with(&reason) && line.contains("(NoManagedClusterMatched)"));
     assert!(code == Some(1) && is_explained, "{stdout}");
     for cluster in CLUSTERS {
         fleet.label(cluster, name, Some("true")).await?;
@@ -333,7 +335,7 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     broken["spec"]["progressDeadlineSeconds"] = json!(1);
     placed.app.commit(&[("broken.json", &broken.to_string())]).await?;
     let [work, ..] = placed.names_of_works().await?;
-    let is_broken = |work: &Value| condition(work, "Healthy").is_some_and(|it| it["status"] == "False");
+    let is_broken = |work: &Value| condition(work, "Healthy").is_some_and(|health| health["status"] == "False");
     fleet.hub.wait_for(&work, is_broken).await?;
     placed
         .shows("Progressing", "1 of 3 clusters applied, 1 progressing")
@@ -355,7 +357,8 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     placed.is("Healthy").await?;
     one_by_one(&recording, "3")?;
     for cluster in fleet.clusters() {
-        let fixed = |it: &Value| it["metadata"]["labels"]["version"] == "3" && it["status"]["readyReplicas"] == 1;
+        let fixed =
+            |live: &Value| live["metadata"]["labels"]["version"] == "3" && live["status"]["readyReplicas"] == 1;
         cluster.wait_for(&ObjectRef::deployment(name, "broken"), fixed).await?;
     }
     placed.app.end().await
@@ -403,7 +406,7 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
     let row = |cluster: &str| {
         stdout
             .lines()
-            .find(|it| it.starts_with(cluster))
+            .find(|line| line.starts_with(cluster))
             .unwrap_or_default()
             .to_owned()
     };
@@ -439,7 +442,8 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
     );
     let is_other = |app: &Value| app["status"]["sync"]["status"] == "OutOfSync";
     placed.set_becomes(is_other).await?;
-    let complete = async || Some(rollout(&fleet, &["status", name]).ok()?.0 == Some(0)).filter(|it| *it);
+    let complete =
+        async || Some(rollout(&fleet, &["status", name]).ok()?.0 == Some(0)).filter(|is_complete| *is_complete);
     wait::eventually("the rollout is complete", wait::DEADLINE, complete).await?;
     let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
     ensure!(
@@ -500,7 +504,7 @@ async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let placed = PlacedApplication { fleet: &fleet, app };
     let settings = placed.config_map();
     let at = async |cluster: &ManagedCluster, version: &str| {
-        cluster.wait_for(&settings, |it| it["data"]["version"] == version).await
+        cluster.wait_for(&settings, |settings| settings["data"]["version"] == version).await
     };
     let before = at(&fleet.cluster1, "1").await?;
     placed.is("Healthy").await?;
@@ -552,8 +556,9 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
     let settings = placed.config_map();
     let has_run = async |cluster: &ManagedCluster, version: &str| -> Result<bool> {
         let jobs = cluster.list("batch/v1", "Job").await?;
-        let ours = |it: &Value| it["metadata"]["namespace"] == name && it["metadata"]["labels"]["version"] == version;
-        Ok(jobs.iter().any(|it| ours(it) && is_true(it, "Complete")))
+        let ours =
+            |job: &Value| job["metadata"]["namespace"] == name && job["metadata"]["labels"]["version"] == version;
+        Ok(jobs.iter().any(|job| ours(job) && is_true(job, "Complete")))
     };
 
     let files = [
@@ -573,7 +578,7 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         open(cluster, name).await?;
     }
     for cluster in fleet.clusters() {
-        cluster.wait_for(&settings, |it| it["data"]["version"] == "2").await?;
+        cluster.wait_for(&settings, |settings| settings["data"]["version"] == "2").await?;
     }
     placed.wait_for_delivery(&commit).await?;
     placed.app.end().await

@@ -82,7 +82,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let set = ObjectRef::of(&set);
 
     // Both Applications become healthy.
-    let both_healthy = |it: &Value| summary(it) == Some([2, 2, 0, 2, 0, 0]);
+    let both_healthy = |report: &Value| summary(report) == Some([2, 2, 0, 2, 0, 0]);
     let written = hub.wait_for(&object, both_healthy).await?;
     let owner = hub.read(&set).await?["metadata"]["uid"].clone();
     assert_eq!(written["metadata"]["ownerReferences"][0]["uid"], owner);
@@ -96,7 +96,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     ];
     assert_eq!(entries, expected);
     let resources = written["statuses"]["resources"].as_array().context("resources")?;
-    let kinds: Vec<_> = resources.iter().map(|it| [&it["apiVersion"], &it["kind"]]).collect();
+    let kinds: Vec<_> = resources.iter().map(|resource| [&resource["apiVersion"], &resource["kind"]]).collect();
     assert_eq!(kinds, [["apps/v1", "Deployment"], ["v1", "Service"]]);
 
     // The columns of kubectl get.
@@ -106,7 +106,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     assert_eq!(lines[1][..5], [name, "2", "2", "0", "2"]);
 
     // An up-to-date report is not written again, also after a restart.
-    let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
+    let version = |report: &Value| report["metadata"]["resourceVersion"].clone();
     drop(reporter);
     let reporter = self::reporter(hub)?;
     let before = hub.read(&object).await?;
@@ -115,7 +115,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     moved.name = "empty".to_owned();
     let empty = application_set("empty", &git, &[])?;
     hub.kubectl_with_input(&["apply", "-f", "-"], &empty.to_string())?;
-    hub.wait_for(&ObjectRef::report("empty"), |it| summary(it) == Some([0; 6]))
+    hub.wait_for(&ObjectRef::report("empty"), |report| summary(report) == Some([0; 6]))
         .await?;
     let after = hub.read(&object).await?;
     assert_eq!(
@@ -129,10 +129,10 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     for cluster in ["cluster1", "second"] {
         hub.refresh_application(&format!("{name}-{cluster}"), "normal").await?;
     }
-    let is_refused = |it: &Value| {
-        let condition = &it["statuses"]["clusterConditions"][1]["conditions"][0];
+    let is_refused = |report: &Value| {
+        let condition = &report["statuses"]["clusterConditions"][1]["conditions"][0];
         let message = condition["message"].as_str().unwrap_or_default();
-        summary(it) == Some([2, 2, 0, 0, 2, 0])
+        summary(report) == Some([2, 2, 0, 0, 2, 0])
             && condition["type"] == "ManifestWorkApplyError"
             && message.contains("ConfigMap nowhere/settings")
     };
@@ -144,11 +144,12 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
         hub.patch(&set, &patch).await.map(drop)
     };
     generate(&["cluster1"]).await?;
-    hub.wait_for(&object, |it| summary(it) == Some([1, 1, 0, 0, 1, 0]))
+    hub.wait_for(&object, |report| summary(report) == Some([1, 1, 0, 0, 1, 0]))
         .await?;
     generate(&[]).await?;
     // An Application without works is on no cluster. It is gone a moment later.
-    let is_empty = |it: &Value| summary(it) == Some([0; 6]) && it["statuses"]["clusterConditions"].is_null();
+    let is_empty =
+        |report: &Value| summary(report) == Some([0; 6]) && report["statuses"]["clusterConditions"].is_null();
     hub.wait_for(&object, is_empty).await?;
 
     // The report is deleted with its set, and the works that the set must keep are not.
@@ -161,13 +162,13 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     hub.patch(&set, &keep).await?;
     let work = ObjectRef::manifest_work("cluster1", "reported-cluster1");
     hub.wait_for(&work, is_applied).await?;
-    hub.wait_for(&object, |it| summary(it).is_some_and(|counts| counts[0] == 1))
+    hub.wait_for(&object, |report| summary(report).is_some_and(|counts| counts[0] == 1))
         .await?;
     hub.delete(&set).await?;
     hub.wait_gone(&object).await?;
-    let kept = hub.read(&work).await?;
+    let live = hub.read(&work).await?;
     ensure!(
-        kept["metadata"]["deletionTimestamp"].is_null(),
+        live["metadata"]["deletionTimestamp"].is_null(),
         "the work is being deleted"
     );
     hub.delete(&work).await?;

@@ -25,8 +25,8 @@ fn states(set: &Value, commit: &str) -> [String; 3] {
         .map_or(&[][..], Vec::as_slice);
     ["cluster1", "second", "third"].map(|cluster| {
         let name = application(cluster).name;
-        let of_it = |it: &&Value| it["application"] == *name && it["targetRevisions"][0] == commit;
-        let state = all.iter().find(of_it).and_then(|it| it["status"].as_str());
+        let of_it = |entry: &&Value| entry["application"] == *name && entry["targetRevisions"][0] == commit;
+        let state = all.iter().find(of_it).and_then(|entry| entry["status"].as_str());
         state.unwrap_or_default().to_owned()
     })
 }
@@ -36,7 +36,7 @@ async fn delivered(hub: &Hub, cluster: &str) -> Result<Value> {
     let work = ObjectRef::manifest_work(cluster, &application(cluster).name);
     let work = hub.read(&work).await?;
     let manifests = work["spec"]["workload"]["manifests"].as_array().context("manifests")?;
-    let deployment = manifests.iter().find(|it| it["kind"] == "Deployment");
+    let deployment = manifests.iter().find(|manifest| manifest["kind"] == "Deployment");
     Ok(deployment.context("a Deployment")?["spec"]["template"]["spec"]["nodeSelector"].clone())
 }
 

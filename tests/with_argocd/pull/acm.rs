@@ -96,7 +96,7 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     hub.patch(&tenants, &json!({"spec": {"description": "changed"}}))
         .await?;
     cluster
-        .wait_for(&tenants, |it| it["spec"]["description"] == "changed")
+        .wait_for(&tenants, |project| project["spec"]["description"] == "changed")
         .await?;
 
     // Other Applications may need the AppProject and the Namespace.

@@ -29,17 +29,17 @@ async fn delete<'s>(stage: &'s Stage, name: &str, finalizer: Option<&str>) -> Re
 async fn each_cascade_finalizer_deletes_the_deployed_objects_and_none_keeps_them() -> Result<()> {
     let stage = stage().await?;
     let [foreground, background] = ["foreground", "background"].map(|how| format!("{FINALIZER}/{how}"));
-    let (plain, foreground, background, kept) = tokio::join!(
+    let (plain, foreground, background, orphan) = tokio::join!(
         delete(&stage, "pull-deleted", Some(FINALIZER)),
         delete(&stage, "pull-deleted-foreground", Some(&foreground)),
         delete(&stage, "pull-deleted-background", Some(&background)),
         delete(&stage, "pull-left-behind", None)
     );
     plain.and(foreground).and(background)?;
-    let app = kept?;
+    let app = orphan?;
     let service = ObjectRef::namespaced("v1", "Service", &app.name, "guestbook-ui");
     for object in [app.guestbook(), service] {
-        let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
+        let stays = |live: &Value| live["metadata"]["deletionTimestamp"].is_null();
         stage.cluster1.wait_for(&object, stays).await?;
     }
     Ok(())

@@ -100,7 +100,7 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
         let on_cluster = format!("--clusters={}", cluster.name());
         let (_, stdout, stderr) = printed(hub.kubeconfig_path(), &[&on_cluster, "-o", "name"])?;
         let shown = format!("{}/{}", cluster.name(), application.name);
-        assert!(stdout.lines().any(|it| it == shown), "{stdout}{stderr}");
+        assert!(stdout.lines().any(|line| line == shown), "{stdout}{stderr}");
     }
 
     let report = ObjectRef {
@@ -148,9 +148,9 @@ async fn application_with_several_sources_reports_every_revision() -> Result<()>
     spec["sources"] = json!([first, {"repoURL": second.url(), "targetRevision": "main", "path": "settings"}]);
     app.create().await?;
     let revisions = json!([app.commit, of_second]);
-    let runs = |it: &Value| {
-        let status = &it["status"];
-        status["sync"]["revisions"] == revisions && status["sync"]["status"] == "Synced" && health(it) == "Healthy"
+    let runs = |app: &Value| {
+        let status = &app["status"];
+        status["sync"]["revisions"] == revisions && status["sync"]["status"] == "Synced" && health(app) == "Healthy"
     };
     stage.hub.wait_for(&app.application(), runs).await?;
     stage

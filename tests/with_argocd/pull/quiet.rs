@@ -15,7 +15,7 @@ fn writes(stage: &Stage, names: &[&str]) -> Result<Vec<Value>> {
         let writes = matches!(event["verb"].as_str(), Some("create" | "update" | "patch" | "delete"));
         let name = event["objectRef"]["name"].as_str().unwrap_or_default();
         // The names of Events begin with the name of the object.
-        writes && names.iter().any(|it| name.starts_with(it))
+        writes && names.iter().any(|prefix| name.starts_with(prefix))
     });
     Ok(requests)
 }
@@ -37,7 +37,7 @@ async fn check_no_writes(app: &PulledApplication<'_>) -> Result<()> {
         let before = compared().await?;
         let again = async || (compared().await.ok()? > before).then_some(());
         wait::eventually("Argo CD compares the Application", wait::DEADLINE, again).await?;
-        let runs = |it: &Value| runs(it, &app.commit);
+        let runs = |application: &Value| runs(application, &app.commit);
         let duration = Duration::from_secs(5);
         stage.hub.holds_for(&app.application(), duration, runs).await?;
         written.push(writes(stage, &names)?);
@@ -61,12 +61,12 @@ async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
     check_no_writes(&app).await?;
     // Argo CD 3.2 on the hub adds this condition at every watch event, although the Application is not its own; 3.6 does not. Each
     // write of the controller removes it, so the controller must stop writing.
-    let has_condition = |it: &Value| matches!(messages(it, "InvalidSpecError")[..], [message] if message.contains("unknown.example.com"));
+    let has_condition = |app: &Value| matches!(messages(app, "InvalidSpecError")[..], [message] if message.contains("unknown.example.com"));
     let mut conditions = app.on_hub().await?["status"]["conditions"]
         .as_array()
         .cloned()
         .unwrap_or_default();
-    if conditions.iter().all(|it| it["type"] != "InvalidSpecError") {
+    if conditions.iter().all(|condition| condition["type"] != "InvalidSpecError") {
         conditions.push(json!({
             "type": "InvalidSpecError",
             "message": "error getting cluster by server \"https://unknown.example.com:6443\": NotFound",

@@ -81,7 +81,7 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
 
     let cluster1 = app.record(&stage.cluster1).await?;
     app.patch(&sync(&app.commit)).await?;
-    let synced = |it: &Value| runs(it, &app.commit) && !has_operation(it);
+    let synced = |application: &Value| runs(application, &app.commit) && !has_operation(application);
     stage.hub.wait_for(&app.application(), synced).await?;
     serves(&stage.cluster1, &app.guestbook(), 1).await?;
     app.has_no_requests().await?;
@@ -106,13 +106,13 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
     let mut rollback = sync(&app.commit);
     rollback["operation"]["sync"]["source"] = history[0]["source"].clone();
     app.patch(&rollback).await?;
-    let rolled_back = |it: &Value| {
-        let status = &it["status"];
+    let rolled_back = |application: &Value| {
+        let status = &application["status"];
         status["sync"]["status"] == "OutOfSync"
             && status["sync"]["revision"] == second.as_str()
             && status["operationState"]["syncResult"]["revision"] == app.commit.as_str()
             && status["operationState"]["phase"] == "Succeeded"
-            && !has_operation(it)
+            && !has_operation(application)
     };
     stage.hub.wait_for(&app.application(), rolled_back).await?;
     serves(&stage.cluster1, &app.guestbook(), 1).await?;

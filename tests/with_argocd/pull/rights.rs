@@ -33,7 +33,7 @@ async fn use_cluster_permissions(hub: &Hub, name: &str) -> Result<()> {
     hub.wait_for(&secret, |_| true).await?;
     let label = json!({"metadata": {"labels": {"env": "prod"}}});
     hub.patch(&ObjectRef::managed_cluster(name), &label).await?;
-    hub.wait_for(&secret, |it| it["metadata"]["labels"]["env"] == "prod")
+    hub.wait_for(&secret, |secret| secret["metadata"]["labels"]["env"] == "prod")
         .await?;
     hub.delete(&ObjectRef::managed_cluster(name)).await?;
     hub.wait_gone(&secret).await?;
@@ -64,11 +64,11 @@ async fn use_application_permissions(stage: &Stage, cluster: &str) -> Result<()>
     let created = app.create().await?;
     let to = |cluster: &str| json!({"metadata": {"annotations": {CLUSTER: cluster}}});
     for round in 1..=2 {
-        hub.wait_for(&app.application(), |it| messages(it, ERROR) == [message])
+        hub.wait_for(&app.application(), |application| messages(application, ERROR) == [message])
             .await?;
         wait_for_event(hub, &created, ("Warning", "ManifestWorkRefused"), round, message).await?;
         app.patch(&to(cluster)).await?;
-        hub.wait_for(&app.application(), |it| messages(it, ERROR).is_empty())
+        hub.wait_for(&app.application(), |application| messages(application, ERROR).is_empty())
             .await?;
         if round == 1 {
             app.patch(&to("pull-rights-none")).await?;

@@ -84,9 +84,10 @@ async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
     let step_statuses = |set: &Value, revision: &str| -> [String; 2] {
         ["cluster1", "cluster2"].map(|cluster| {
             let application = format!("{cluster}-{name}");
-            let of_it = |it: &&Value| it["application"] == *application && it["targetRevisions"][0] == revision;
+            let of_it =
+                |entry: &&Value| entry["application"] == *application && entry["targetRevisions"][0] == revision;
             let mut all = set["status"]["applicationStatus"].as_array().into_iter().flatten();
-            let status = all.find(of_it).and_then(|it| it["status"].as_str());
+            let status = all.find(of_it).and_then(|entry| entry["status"].as_str());
             status.unwrap_or_default().to_owned()
         })
     };

@@ -112,7 +112,7 @@ async fn takes_over_a_peers_works_in_place_and_leaves_them_to_others() -> Result
         ["ManifestWork", "1", "0", "1", "0"],
         ["Secret", "1", "0", "1", "0"],
     ] {
-        assert!(plan.iter().any(|it| *it == row), "{row:?}: {plan:#?}");
+        assert!(plan.iter().any(|entry| *entry == row), "{row:?}: {plan:#?}");
     }
     assert_eq!(hub.get(&installation.secret).await?, untouched, "a plan writes nothing");
     let (_, stop) = lines
@@ -170,7 +170,7 @@ async fn read_only_objects_stay_without_their_work(installation: &PeerInstallati
     let _controller = make_read_only(installation).await?;
 
     // Neither controller deletes the work.
-    let stays = |it: &Value| it["metadata"]["deletionTimestamp"].is_null();
+    let stays = |live: &Value| live["metadata"]["deletionTimestamp"].is_null();
     let a_while = Duration::from_secs(5);
     for label in ["false", "true"] {
         let label = json!({"metadata": {"labels": {PULL: label}}});
@@ -192,7 +192,7 @@ async fn read_only_objects_stay_without_their_work(installation: &PeerInstallati
         (&installation.application, &before[2]),
         (&installation.guestbook, &before[3]),
     ] {
-        let is_same = |it: &Value| stays(it) && it["metadata"]["uid"] == *uid;
+        let is_same = |live: &Value| stays(live) && live["metadata"]["uid"] == *uid;
         cluster.holds_for(object, a_while, is_same).await?;
     }
     let live = cluster.read(&installation.application).await?;

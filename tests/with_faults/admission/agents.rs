@@ -34,10 +34,10 @@ async fn agent_objects_need_our_label_and_names() -> Result<()> {
     let theirs = ObjectRef::of(&hub.create(&theirs).await?);
     let decision = in_argocd(PLACEMENTS, "PlacementDecision", "admission-theirs", Value::Null);
     let decision = ObjectRef::of(&hub.create(&decision).await?);
-    for it in [&theirs, &decision] {
+    for object in [&theirs, &decision] {
         let patch = json!({"metadata": {"labels": {MANAGED_BY: OURS}}});
-        is_refused(account.patch(it, &patch).await, why)?;
-        is_refused(account.delete(it).await, why)?;
+        is_refused(account.patch(object, &patch).await, why)?;
+        is_refused(account.delete(object).await, why)?;
     }
     let decided = json!({"status": {"decisions": [{"clusterName": "evil", "reason": ""}]}});
     is_refused(account.patch_status(&decision, &decided).await, why)?;
@@ -73,8 +73,8 @@ async fn agent_objects_need_our_label_and_names() -> Result<()> {
     account
         .patch(&principal, &annotated("argocd-ocm-cmp.github.io/certificates"))
         .await?;
-    for it in [principal, decision, theirs] {
-        hub.delete(&it).await?;
+    for object in [principal, decision, theirs] {
+        hub.delete(&object).await?;
     }
     Ok(())
 }
@@ -110,11 +110,11 @@ async fn only_finalizers_and_status_of_a_gitopscluster_are_writable() -> Result<
         is_refused(account.patch(&goc, &patch).await, why)?;
     }
     let all = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
-    let own = "argocd-ocm-cmp.github.io/gitopscluster";
+    let finalizer = "argocd-ocm-cmp.github.io/gitopscluster";
     hub.patch(&goc, &all(&["example.com/theirs"])).await?;
-    account.patch(&goc, &all(&["example.com/theirs", own])).await?;
+    account.patch(&goc, &all(&["example.com/theirs", finalizer])).await?;
     is_refused(
-        account.patch(&goc, &all(&[own])).await,
+        account.patch(&goc, &all(&[finalizer])).await,
         "no finalizer of a GitOpsCluster",
     )?;
     account.patch(&goc, &all(&["example.com/theirs"])).await?;

@@ -53,7 +53,7 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     hub.create_namespace(NAMESPACE).await?;
     let folder = tempfile::tempdir()?;
     let given = env::var_os("TESTBED_ARGO_CD_CHART");
-    let chart = given.map_or_else(|| imitation(folder.path()), |it| Ok(it.into()))?;
+    let chart = given.map_or_else(|| imitation(folder.path()), |path| Ok(path.into()))?;
     release(&installation, &chart, &[])?;
     let before = hub.read(&repo_server()).await?;
 
@@ -110,7 +110,7 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     let (deployment, config) = live().await?;
     // The chart's annotations follow the changed setting.
-    let pod = |it: &Value| it["spec"]["template"]["spec"].clone();
+    let pod = |deployment: &Value| deployment["spec"]["template"]["spec"].clone();
     assert_eq!(pod(&deployment), pod(&before));
     assert_eq!(config["data"][HEALTH], Value::Null);
     helm(&installation, NAMESPACE, &["uninstall", "edge", "--no-hooks"])?;

@@ -148,7 +148,9 @@ fn contains(whole: &Value, part: &Value) -> bool {
         (Value::Object(whole), Value::Object(part)) => part
             .iter()
             .all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part))),
-        (Value::Array(whole), Value::Array(part)) => part.iter().all(|part| whole.iter().any(|it| contains(it, part))),
+        (Value::Array(whole), Value::Array(part)) => part
+            .iter()
+            .all(|part| whole.iter().any(|item| contains(item, part))),
         (_, Value::Null) => true,
         _ => whole == part,
     }
@@ -240,9 +242,9 @@ fn check_step(
     }
     installation.run_ok(&words)?;
     on.extend(with_implied([feature]));
-    let is = live(installation, start)?;
+    let objects = live(installation, start)?;
     for was in base {
-        let same = is.iter().find(|it| name(it) == name(was)).context("it was deleted")?;
+        let same = objects.iter().find(|object| name(object) == name(was)).context("it was deleted")?;
         for part in ["spec", "data"] {
             ensure!(
                 contains(&same[part], &was[part]),
@@ -257,7 +259,7 @@ fn check_step(
             name(was)
         );
     }
-    check_features(start, on, &is)?;
+    check_features(start, on, &objects)?;
     check_second_run(&installation.run_ok(&words)?)?;
     Ok(())
 }
@@ -284,8 +286,8 @@ fn check_second_run(lines: &str) -> Result<()> {
 
 /// Checks that the features have their parts, and no other workload or container has them.
 fn check_features(start: StartingPoint, on: &BTreeSet<Feature>, live: &[Value]) -> Result<()> {
-    let resource = live.iter().find(|it| it["kind"] == "ArgoCD");
-    let has = |list: &Value, name: &str| list.as_array().into_iter().flatten().any(|it| it["name"] == name);
+    let resource = live.iter().find(|object| object["kind"] == "ArgoCD");
+    let has = |list: &Value, name: &str| list.as_array().into_iter().flatten().any(|item| item["name"] == name);
     let mut with_sidecar = Vec::new();
     let mut with_ui = Vec::new();
     if let Some(resource) = resource {
@@ -294,7 +296,7 @@ fn check_features(start: StartingPoint, on: &BTreeSet<Feature>, live: &[Value]) 
         with_ui.extend(has(&spec["server"]["volumeMounts"], "argocd-ocm-cmp-ui").then_some("server"));
     }
     let mut controllers = Vec::new();
-    for workload in live.iter().filter(|it| it["kind"] == "Deployment") {
+    for workload in live.iter().filter(|object| object["kind"] == "Deployment") {
         for container in workload["spec"]["template"]["spec"]["containers"]
             .as_array()
             .into_iter()
@@ -318,14 +320,14 @@ fn check_features(start: StartingPoint, on: &BTreeSet<Feature>, live: &[Value]) 
     let has_sidecar = on.contains(&Feature::Plugin) || start == StartingPoint::HandWrittenSidecar;
     ensure!(with_sidecar.len() == usize::from(has_sidecar), "{with_sidecar:?}");
     ensure!(
-        with_sidecar.iter().all(|it| it.ends_with("repo-server")),
+        with_sidecar.iter().all(|name| name.ends_with("repo-server")),
         "{with_sidecar:?}"
     );
     ensure!(with_ui.len() == usize::from(on.contains(&Feature::Ui)), "{with_ui:?}");
     ensure!(
         with_ui
             .iter()
-            .all(|it| it.ends_with("server") && !it.ends_with("repo-server")),
+            .all(|name| name.ends_with("server") && !name.ends_with("repo-server")),
         "{with_ui:?}"
     );
     for (feature, controller) in [
@@ -358,7 +360,7 @@ async fn create(installation: &Installation, start: StartingPoint) -> Result<()>
                 "spec": {"extraConfig": {"users.anonymous.enabled": "false"}, "server": {"logLevel": "info"}, "notifications": {"enabled": false}},
             })))
             .await?;
-        for object in objects.iter_mut().filter(|it| it["kind"] != "ConfigMap") {
+        for object in objects.iter_mut().filter(|object| object["kind"] != "ConfigMap") {
             object["metadata"]["ownerReferences"][0]["uid"] = resource["metadata"]["uid"].clone();
         }
     }
@@ -378,8 +380,8 @@ fn live(installation: &Installation, start: StartingPoint) -> Result<Vec<Value>>
         kinds.push_str(",argocds");
     }
     let list = ["get", &kinds, "-n", NAMESPACE, "-o", "json"];
-    let found: Value = serde_json::from_str(&installation.hub.kubectl(&list)?)?;
-    let mut items = found["items"].as_array().cloned().unwrap_or_default();
+    let answer: Value = serde_json::from_str(&installation.hub.kubectl(&list)?)?;
+    let mut items = answer["items"].as_array().cloned().unwrap_or_default();
     for item in &mut items {
         // The API server writes it at any time.
         item["status"] = Value::Null;

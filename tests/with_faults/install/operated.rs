@@ -75,10 +75,13 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     assert!(lines.contains("argocd.argoproj.io/cd configured\n"), "{lines}");
     assert!(!lines.contains("repo-server configured"), "{lines}");
     hub.wait_for(&repo_server(), has_sidecar).await?;
-    let is_extended = |it: &Value| named(&it["spec"]["template"]["spec"]["volumes"], "argocd-ocm-cmp-ui").is_some();
+    let is_extended = |deployment: &Value| {
+        let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
+        named(volumes, "argocd-ocm-cmp-ui").is_some()
+    };
     hub.wait_for(&ObjectRef::deployment(NAMESPACE, "cd-server"), is_extended)
         .await?;
-    hub.wait_for(&config(), |it| it["data"][HEALTH].is_string()).await?;
+    hub.wait_for(&config(), |config_map| config_map["data"][HEALTH].is_string()).await?;
     let binding = ObjectRef::role_binding(NAMESPACE, "argocd-ocm-cmp-placement");
     let binding = hub.read(&binding).await?;
     assert_eq!(binding["subjects"][0]["name"], "cd-applicationset-controller");
@@ -86,7 +89,7 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     // The next change of the resource makes the operator write the Deployment again.
     let change = json!({"spec": {"repo": {"logLevel": "debug"}}});
     hub.patch(&argocd(), &change).await?;
-    let is_changed = |it: &Value| it["spec"]["template"].to_string().contains("debug");
+    let is_changed = |deployment: &Value| deployment["spec"]["template"].to_string().contains("debug");
     let changed = hub.wait_for(&repo_server(), is_changed).await?;
     assert!(has_sidecar(&changed), "{changed:#}");
     let again = installation.run_ok(&words)?;
@@ -94,11 +97,11 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
 
     let lines = installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     assert!(lines.contains("argocd.argoproj.io/cd restored\n"), "{lines}");
-    hub.wait_for(&repo_server(), |it| !it["spec"].to_string().contains("argocd-ocm-cmp"))
+    hub.wait_for(&repo_server(), |deployment| !deployment["spec"].to_string().contains("argocd-ocm-cmp"))
         .await?;
     let left = hub.read(&argocd()).await?;
     assert_eq!(left["spec"]["extraConfig"], json!({"users.anonymous.enabled": "false"}));
-    hub.wait_for(&config(), |it| it["data"][HEALTH].is_null()).await?;
+    hub.wait_for(&config(), |config_map| config_map["data"][HEALTH].is_null()).await?;
 
     // A list of the resource has one manager, so nothing may take over that of another.
     let theirs =

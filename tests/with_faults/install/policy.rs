@@ -58,7 +58,7 @@ async fn new_hub_gets_the_sample_policy_and_keeps_changes_to_it() -> Result<()> 
     assert!(
         live(&installation).await?["data"]["policy.yaml"]
             .as_str()
-            .is_some_and(|it| it.contains("[managed-clusters]"))
+            .is_some_and(|text| text.contains("[managed-clusters]"))
     );
 
     // A policy that a user changes by any means stays unchanged, including its field managers.
@@ -110,9 +110,9 @@ async fn new_hub_gets_the_sample_policy_and_keeps_changes_to_it() -> Result<()> 
     assert_eq!(live(&installation).await?, changed);
 
     let lines = installation.run_ok(&["uninstall"])?;
-    let kept = "configmap/argocd-ocm-cmp-policy kept: its policy is not our sample: to delete it, run kubectl -n argocd delete configmap \
-                argocd-ocm-cmp-policy";
-    assert!(lines.lines().any(|line| line == kept), "{lines}");
+    let expected = "configmap/argocd-ocm-cmp-policy kept: its policy is not our sample: to delete it, run kubectl -n argocd delete configmap \
+                    argocd-ocm-cmp-policy";
+    assert!(lines.lines().any(|line| line == expected), "{lines}");
     assert_eq!(live(&installation).await?, changed);
     // The next installation creates the policy again.
     let lines = installation.run_ok(&["install"])?;
@@ -140,8 +140,8 @@ async fn sidecar_without_a_policy_stays_open_until_requested() -> Result<()> {
                 Secrets: pass --policy FILE, or install the feature policy for the sample";
     let lines = installation.run_ok(&["install"])?;
     assert!(lines.lines().any(|line| line == open), "{lines}");
-    let kept = "appproject.argoproj.io/managed-clusters kept: its destinations permit every namespace of the hub";
-    assert!(lines.lines().any(|line| line.starts_with(kept)), "{lines}");
+    let expected = "appproject.argoproj.io/managed-clusters kept: its destinations permit every namespace of the hub";
+    assert!(lines.lines().any(|line| line.starts_with(expected)), "{lines}");
     assert_eq!(mounted(&installation).await?, None);
     assert!(
         installation.hub.get(&config_map()).await?.is_none(),

@@ -69,7 +69,7 @@ async fn check_network(hub: &Hub) -> Result<()> {
         let policy = hub.read(&policy).await?;
         let names = policy
             .pointer(selector)
-            .and_then(|it| it["matchExpressions"][0]["values"].as_array());
+            .and_then(|pod_selector| pod_selector["matchExpressions"][0]["values"].as_array());
         names.cloned().with_context(|| format!("{selector} in {policy}"))
     };
     let users = names("argocd-agent-principal", "/spec/ingress/1/from/0/podSelector").await?;

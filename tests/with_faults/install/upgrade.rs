@@ -98,7 +98,7 @@ fn installed(installation: &Installation) -> Result<Vec<Value>> {
                 .or(object["metadata"][key].as_str())
                 .unwrap_or_default()
         });
-        let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/'));
+        let group = object["apiVersion"].as_str().and_then(|version| version.split_once('/'));
         let kind = group.map_or(words[0].to_owned(), |(group, version)| {
             format!("{}.{version}.{group}", words[0])
         });
@@ -147,36 +147,36 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
     let policy = format!("--policy={}", policy_file()?.display());
     installation.run_ok(&["install", ALL, &policy])?;
     let expected: Vec<_> = installed(&installation)?.iter().map(lasting).collect();
-    let is_policy = |it: &Value| it["metadata"]["name"] == "argocd-ocm-cmp-policy";
+    let is_policy = |object: &Value| object["metadata"]["name"] == "argocd-ocm-cmp-policy";
     installation.run_ok(&["uninstall"])?;
     installation.until_restored().await?;
 
     for earlier in [earlier, str::to_owned] {
         apply(&installation, earlier)?;
         installation.run_ok(&["install", ALL, &policy])?;
-        let is = installed(&installation)?;
-        for (is, expected) in is.iter().zip(&expected) {
-            if is_policy(is) {
-                let managers = is["metadata"]["managedFields"].to_string();
+        let objects = installed(&installation)?;
+        for (object, expected) in objects.iter().zip(&expected) {
+            if is_policy(object) {
+                let managers = object["metadata"]["managedFields"].to_string();
                 assert!(
                     !managers.contains("argocd-ocm-cmp"),
                     "a policy is not taken over: {managers}"
                 );
                 continue;
             }
-            assert_eq!(&lasting(is), expected, "{}", name(is));
-            let managers: Vec<_> = is["metadata"]["managedFields"]
+            assert_eq!(&lasting(object), expected, "{}", name(object));
+            let managers: Vec<_> = object["metadata"]["managedFields"]
                 .as_array()
                 .into_iter()
                 .flatten()
                 .filter(|entry| {
                     entry["manager"]
                         .as_str()
-                        .is_some_and(|it| it.contains("argocd-ocm-cmp"))
+                        .is_some_and(|manager| manager.contains("argocd-ocm-cmp"))
                 })
                 .map(|entry| [&entry["manager"], &entry["operation"]])
                 .collect();
-            assert_eq!(managers, [["argocd-ocm-cmp", "Apply"]], "{}", name(is));
+            assert_eq!(managers, [["argocd-ocm-cmp", "Apply"]], "{}", name(object));
         }
         let lines = installation.run_ok(&["install", ALL, &policy])?;
         let is_expected_line =
@@ -197,14 +197,14 @@ async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
         .hub
         .apply_file(&shipped("deploy/deploy_controller.yaml"), &[])?;
     let proxy = Proxy::start(&installation.hub).await?;
-    proxy.fault(Fault::Status(409), Times::Next(2), |it| it.is("patch", "flowschemas"));
+    proxy.fault(Fault::Status(409), Times::Next(2), |request| request.is("patch", "flowschemas"));
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args(["install", "--features=controller", IMAGE, "--kubeconfig"])
         .arg(proxy.kubeconfig(installation.hub.kubeconfig_path())?)
         .env_clear()
         .output()?;
     ensure!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    let conflicts = proxy.requests().iter().filter(|it| it.answer == Some(409)).count();
+    let conflicts = proxy.requests().iter().filter(|request| request.answer == Some(409)).count();
     assert_eq!(conflicts, 2);
     installation.run_ok(&["uninstall"])?;
     installation.until_restored().await

@@ -65,16 +65,16 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
         "appproject.argoproj.io/managed-clusters kept: it has 1 Application",
         "customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io kept: it has 1 object",
     ] {
-        assert!(lines.lines().any(|it| it == line), "{line}: {lines}");
+        assert!(lines.lines().any(|printed| printed == line), "{line}: {lines}");
     }
     for was in made
         .iter()
-        .filter(|it| ObjectRef::of(it) != pulled && ObjectRef::of(it) != clusters)
+        .filter(|object| ObjectRef::of(object) != pulled && ObjectRef::of(object) != clusters)
     {
-        let is = hub.get(&ObjectRef::of(was)).await?.unwrap_or(Value::Null);
-        assert_eq!(version(was), version(&is), "{}", name(was));
+        let object = hub.get(&ObjectRef::of(was)).await?.unwrap_or(Value::Null);
+        assert_eq!(version(was), version(&object), "{}", name(was));
     }
-    for object in made.iter().map(ObjectRef::of).filter(|it| *it != pulled) {
+    for object in made.iter().map(ObjectRef::of).filter(|object| *object != pulled) {
         hub.delete(&object).await?;
         hub.wait_gone(&object).await?;
     }
@@ -96,10 +96,10 @@ async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
         .patch(&crd, &json!({"spec": {"versions": versions}}))
         .await?;
     let lines = installation.run_ok(&["uninstall"])?;
-    let kept = format!(
+    let expected = format!(
         "customresourcedefinition.apiextensions.k8s.io/{name} kept: it is not served and may have objects: see its conditions"
     );
-    assert!(lines.lines().any(|line| line == kept), "{lines}");
+    assert!(lines.lines().any(|line| line == expected), "{lines}");
     versions[0]["served"] = json!(true);
     installation
         .hub
@@ -125,12 +125,12 @@ async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
     assert!(lines.starts_with(&format!("{shown} kept\n")), "{lines}");
     let lines = installation.run_ok(&["uninstall"])?;
     assert!(!lines.contains(shown), "{lines}");
-    let is = installation
+    let object = installation
         .hub
         .get(&ObjectRef::of(&made))
         .await?
         .unwrap_or(Value::Null);
-    assert_eq!(is["metadata"]["uid"], made["metadata"]["uid"]);
+    assert_eq!(object["metadata"]["uid"], made["metadata"]["uid"]);
     installation.hub.delete(&ObjectRef::of(&made)).await?;
     installation.until_restored().await
 }

@@ -18,7 +18,7 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
         return Vec::new();
     }
     let both = before.into_iter().chain(after);
-    let sets: BTreeSet<_> = both.filter_map(|it| it.set(changed.object_ref)).collect();
+    let sets: BTreeSet<_> = both.filter_map(|application| application.set(changed.object_ref)).collect();
     sets.into_iter().map(ReconcileRequest::set).collect()
 }
 
@@ -55,7 +55,7 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
 /// Maps a change of a work, or of Argo CD's resource tracking, to the ApplicationSets of the Applications that owned works or own
 /// them now.
 pub(super) fn of_owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    sets_of(cache, owners(cache, changed).iter().map(|it| &it.object_ref))
+    sets_of(cache, owners(cache, changed).iter().map(|owner| &owner.object_ref))
 }
 
 /// Returns the ApplicationSets that generate these Applications.

@@ -37,8 +37,8 @@ impl Hub {
     /// Applies a change, and returns the ApplicationSets to reconcile.
     fn apply(&mut self, change: Change) -> Vec<String> {
         let affected = self.cache.apply(change).into_iter();
-        let sets = affected.filter(|it| it.kind == Kind::ApplicationSets);
-        sets.map(|it| it.object_ref.to_string()).collect()
+        let sets = affected.filter(|request| request.kind == Kind::ApplicationSets);
+        sets.map(|request| request.object_ref.to_string()).collect()
     }
 
     /// Writes the ApplicationSet.
@@ -323,7 +323,7 @@ fn waiting_for_an_unreachable_cluster_is_not_overdue() {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|it| &it["type"])
+            .map(|condition| &condition["type"])
             .collect();
         assert_eq!(kinds, [kind]);
     }
@@ -424,8 +424,8 @@ fn keeps_no_report_data_when_reports_are_disabled() {
     assert_eq!(hub.application("shop", &json!({})), [""; 0]);
     hub.work("eu1/shop", &WELL);
     let application = ObjectRef::new("argocd", "shop");
-    let kept = hub.cache.application(&application).expect("it is there");
-    assert_eq!(kept.generated, None);
+    let entry = hub.cache.application(&application).expect("it is there");
+    assert_eq!(entry.generated, None);
     assert!(
         hub.cache
             .works_of(&application)

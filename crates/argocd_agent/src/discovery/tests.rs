@@ -49,7 +49,7 @@ fn finds_the_address_of_the_principal() {
         let ingress = json!([{"hostname": "hat"}]);
         service("openshift-gitops-agent-principal", "LoadBalancer", &https(), &ingress)
     };
-    let own = balanced(&https(), json!([{"hostname": "own"}]));
+    let agent_service = balanced(&https(), json!([{"hostname": "own"}]));
     for (services, routes, expected) in [
         // A Route that passes TLS through wins over a load balancer, and a host name over an IP address.
         (
@@ -99,7 +99,7 @@ fn finds_the_address_of_the_principal() {
         ),
         // argocd-agent's own Service wins over Red Hat's.
         (vec![hat()], vec![], "hat:444"),
-        (vec![hat(), own], vec![], "own:444"),
+        (vec![hat(), agent_service], vec![], "own:444"),
     ] {
         let Server { address, port } = discover(&refs(&services), &refs(&routes), &refs(&nodes)).expect("an address");
         assert_eq!(format!("{address}:{port}"), expected);

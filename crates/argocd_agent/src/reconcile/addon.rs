@@ -124,18 +124,18 @@ pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> 
 /// Returns the writes that delete templates that no cluster has or gets.
 fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
     let (cache, all) = (gitops.cache, gitops.owned_objects(Kind::Templates));
-    let mut old = all.filter(|(_, it)| !it.deleting).peekable();
+    let mut old = all.filter(|(_, template)| !template.deleting).peekable();
     if old.peek().is_none() {
         return Vec::new();
     }
     let texts = cache
         .objects(Kind::AddOns)
-        .map(|(_, it)| &it.object["status"]["configReferences"]);
-    let texts = texts.chain(management(cache).map(|it| &it.object["spec"]));
+        .map(|(_, addon)| &addon.object["status"]["configReferences"]);
+    let texts = texts.chain(management(cache).map(|existing| &existing.object["spec"]));
     let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
     let unused = old.filter(|(at, _)| *at.name != *current && !used.contains(&*at.name));
     unused
-        .filter_map(|(at, it)| ensure_absent(Kind::Templates, at, it))
+        .filter_map(|(at, template)| ensure_absent(Kind::Templates, at, template))
         .collect()
 }
 
@@ -158,15 +158,15 @@ fn leftovers(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
     let clusters = gitops.decided_clusters();
     let others = cache
         .objects(Kind::OwnDecisions)
-        .filter(|(_, it)| it.owner().as_ref() != Some(gitops.object_ref));
-    let others: BTreeSet<_> = others.flat_map(|(_, it)| it.decided_clusters()).collect();
+        .filter(|(_, decision)| decision.owner().as_ref() != Some(gitops.object_ref));
+    let others: BTreeSet<_> = others.flat_map(|(_, decision)| decision.decided_clusters()).collect();
     let mut addons = cache.objects(Kind::AddOns).map(|(at, _)| &*at.namespace);
     if is_named || addons.any(|cluster| clusters.contains(cluster) && !others.contains(cluster)) {
         return Vec::new();
     }
     let all = OWNED_KINDS.into_iter().flat_map(|kind| {
         let existing = gitops.owned_objects(kind);
-        existing.filter_map(move |(at, it)| ensure_absent(kind, at, it))
+        existing.filter_map(move |(at, object)| ensure_absent(kind, at, object))
     });
     all.collect()
 }

@@ -54,7 +54,7 @@ pub(super) fn next_write(
     }
     let authority = reference(ca, argocd);
     let next = ca.next.as_ref();
-    let next = next.and_then(|key| ca.certificates.iter().find(|it| it.has_key(key)));
+    let next = next.and_then(|key| ca.certificates.iter().find(|certificate| certificate.has_key(key)));
     // If the clock was ahead when the CA was created, no certificate that it signs is valid yet.
     let is_early = signer.not_before > now;
     let is_forced = is_early || now >= before(signer.not_after, FORCE_ROTATION_BEFORE);
@@ -111,7 +111,7 @@ pub(super) fn signing(cache: &Cache) -> Option<&TlsSecret> {
 /// day after the last one may have been issued.
 fn is_previous_unused(ca: &TlsSecret, has_issued_all: impl Fn(&TlsSecret) -> bool, now: Timestamp) -> bool {
     let mut previous = ca.certificates.iter().skip(1);
-    let is_over = previous.all(|it| after(it.not_after, CLOCK_SKEW) < now);
+    let is_over = previous.all(|certificate| after(certificate.not_after, CLOCK_SKEW) < now);
     is_over || now >= previous_expires_at(ca) && has_issued_all(ca)
 }
 

@@ -53,15 +53,15 @@ pub(super) fn next_write(cache: &Cache, now: Timestamp) -> Option<Write> {
     let mut new: Vec<(Blocked, String, String)> = Vec::new();
     for (cluster, _, record) in records(cache) {
         let mut missing = unexpired(record, now)
-            .filter(|it| known.is_none_or(|known| !known.contains_key(&*it.fingerprint)))
+            .filter(|certificate| known.is_none_or(|known| !known.contains_key(&*certificate.fingerprint)))
             .peekable();
         if missing.peek().is_none() {
             continue;
         }
         if let Some(why) = assignment::for_cluster(cache, cluster).blocked {
-            new.extend(missing.map(|it| {
-                let text = format!("{OURS}{cluster} until {}", format_time(it.not_after));
-                (why, it.fingerprint.to_string(), text)
+            new.extend(missing.map(|certificate| {
+                let text = format!("{OURS}{cluster} until {}", format_time(certificate.not_after));
+                (why, certificate.fingerprint.to_string(), text)
             }));
         }
     }

@@ -201,12 +201,12 @@ fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
         .iter()
         .filter_map(|entry| GitOpsClusterRef::get(cache, &entry.gitops_cluster));
     let named: BTreeSet<_> = gitops.flat_map(GitOpsClusterRef::decided_clusters).collect();
-    let all = cache.objects(Kind::AddOns).filter(|(addon, it)| {
+    let all = cache.objects(Kind::AddOns).filter(|(addon, object)| {
         let cluster = &*addon.namespace;
         // The new owner may not have named it yet.
         let is_taken = || assignment::for_cluster(cache, cluster).served_owner().is_some();
         let stays = || !addon::is_released_by_all(cache, cluster) || is_taken();
-        !named.contains(cluster) && !it.deleting && stays()
+        !named.contains(cluster) && !object.deleting && stays()
     });
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
 }
@@ -238,7 +238,7 @@ fn unwanted(cache: &Cache) -> Option<Write> {
     if !is_waiting {
         return None;
     }
-    let absent = |kind: Kind| cache.objects(kind).find_map(|(at, it)| ensure_absent(kind, at, it));
+    let absent = |kind: Kind| cache.objects(kind).find_map(|(at, object)| ensure_absent(kind, at, object));
     if management(cache).is_some() {
         return absent(Kind::ManagementAddOn);
     }
@@ -278,5 +278,5 @@ pub(super) fn is_left(cache: &Cache) -> bool {
     let mut certificates = names::CERTIFICATES
         .into_iter()
         .filter_map(|name| cache.certificate(name));
-    objects.any(|(_, it)| it.is_ours()) || certificates.any(|it| it.is_ours)
+    objects.any(|(_, object)| object.is_ours()) || certificates.any(|certificate| certificate.is_ours)
 }

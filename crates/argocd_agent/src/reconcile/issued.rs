@@ -41,8 +41,9 @@ pub(super) fn sign(
             write
         }
         Some(record) => {
-            let expired = record.certificates().iter().filter(|it| is_expired(it, now));
-            let data: Map<_, _> = expired.map(|it| (it.request.to_string(), Value::Null)).collect();
+            let all = record.certificates().iter();
+            let expired = all.filter(|certificate| is_expired(certificate, now));
+            let data: Map<_, _> = expired.map(|certificate| (certificate.request.to_string(), Value::Null)).collect();
             let metadata = json!({
                 "resourceVersion": record.version, "annotations": annotations, "labels": authority::labels(),
             });
@@ -56,7 +57,7 @@ pub(super) fn sign(
 /// already revokes it.
 pub(super) fn claim(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Option<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
-    let record = record(cache, cluster).filter(|it| it.is_ours() && !it.deleting)?;
+    let record = record(cache, cluster).filter(|record| record.is_ours() && !record.deleting)?;
     let is_recorded = record.owner().as_ref() == Some(object_ref);
     (!is_recorded && revoked_by_owner(cache, record, cluster).is_none()).then(|| {
         Write::patch(
@@ -72,9 +73,9 @@ pub(super) fn claim(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Option<Write
 /// Returns true if unexpired certificates that a GitOpsCluster leaves behind are not on the blocklist yet.
 pub(super) fn is_pending(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
     let cache = gitops.cache;
-    let mut of_it = records(cache).filter(|(_, _, it)| it.owner().as_ref() == Some(gitops.object_ref));
+    let mut of_it = records(cache).filter(|(_, _, record)| record.owner().as_ref() == Some(gitops.object_ref));
     of_it.any(|(cluster, _, record)| {
-        let is_open = unexpired(record, now).any(|it| !blocklist::has(cache, &it.fingerprint));
+        let is_open = unexpired(record, now).any(|certificate| !blocklist::has(cache, &certificate.fingerprint));
         is_open && assignment::for_cluster(cache, cluster).blocked.is_some()
     })
 }
@@ -89,7 +90,11 @@ pub(super) fn expired(cache: &Cache, now: Timestamp) -> Option<Write> {
 
 /// Returns the time when the first of these Secrets has only expired certificates, and so can be deleted.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
-    let last = records(cache).filter_map(|(_, _, record)| unexpired(record, now).map(|it| it.not_after).max());
+    let last = records(cache).filter_map(|(_, _, record)| {
+        unexpired(record, now)
+            .map(|certificate| certificate.not_after)
+            .max()
+    });
     last.min().map(|at| after(at, CLOCK_SKEW))
 }
 

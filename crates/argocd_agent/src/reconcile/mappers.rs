@@ -22,7 +22,7 @@ pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileR
     // argocd-pull-integration is taken over after its add-on is installed; OCM labels none of its add-ons.
     let labelled = cache
         .objects(Kind::AddOns)
-        .filter(|(_, it)| it.object["metadata"]["labels"][MANAGED_BY].is_string());
+        .filter(|(_, addon)| addon.object["metadata"]["labels"][MANAGED_BY].is_string());
     affected.extend(labelled.map(|(object_ref, _)| ReconcileRequest::cluster(&object_ref.namespace)));
     affected
 }
@@ -37,7 +37,7 @@ pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 /// The addresses of Nodes matter only to Services of type NodePort.
 pub(super) fn nodes(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut services = cache.objects(Kind::Services);
-    if services.any(|(_, it)| it.object["spec"]["type"] == "NodePort") {
+    if services.any(|(_, service)| service.object["spec"]["type"] == "NodePort") {
         return addresses(cache, changed);
     }
     Vec::new()
@@ -45,8 +45,8 @@ pub(super) fn nodes(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReques
 
 /// The image of the principal is part of each AddOnTemplate, and of the works for operators that are not ours.
 pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut desired = cache.gitops_clusters().filter_map(|(_, it)| it.spec.agent.as_ref());
-    if desired.any(|it| it.is_operated() && !it.operator) {
+    let mut desired = cache.gitops_clusters().filter_map(|(_, gitops_cluster)| gitops_cluster.spec.agent.as_ref());
+    if desired.any(|agent| agent.is_operated() && !agent.operator) {
         return addresses(cache, changed);
     }
     agents(cache, changed)
@@ -74,7 +74,7 @@ pub(super) fn owners(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReque
 /// omits may have another GitOpsCluster now.
 pub(super) fn decisions(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
-    let named = both(cache, changed).map(|it| it.decided_clusters().collect());
+    let named = both(cache, changed).map(|decision| decision.decided_clusters().collect());
     let moved = named.fold(BTreeSet::new(), |before, after| &before ^ &after);
     affected.extend(
         moved
@@ -121,8 +121,9 @@ fn of_cluster(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> Vec<R
 fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters();
     let mut clusters: BTreeSet<_> = all.flat_map(|(object_ref, _)| held(cache, object_ref)).collect();
-    let asking = cache.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
-    let selected = asking.flat_map(|(object_ref, it)| cache.selected_by(&it.placement(object_ref)));
+    let asking = cache.gitops_clusters().filter(|(_, gitops_cluster)| gitops_cluster.spec.agent.is_some());
+    let selected =
+        asking.flat_map(|(object_ref, gitops_cluster)| cache.selected_by(&gitops_cluster.placement(object_ref)));
     clusters.extend(selected.cloned());
     clusters.iter().map(ReconcileRequest::cluster).collect()
 }

@@ -67,7 +67,7 @@ struct OpenRequest<'c> {
 impl<'c> OpenRequest<'c> {
     fn get(cache: &'c Cache, object_ref: &'c ObjectRef) -> Option<Self> {
         let object = cache.object(Kind::Requests, object_ref)?;
-        let request = object.request().filter(|it| !object.deleting && it.is_open())?;
+        let request = object.request().filter(|request| !object.deleting && request.is_open())?;
         Some(Self {
             object_ref,
             object,
@@ -149,7 +149,7 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
     let record = record(cache, cluster);
     if let Some(record) = record.filter(|record| recorded(record, open, now).is_none()) {
         let count = unexpired(record, now).count();
-        let first = unexpired(record, now).map(|it| it.not_after).min();
+        let first = unexpired(record, now).map(|certificate| certificate.not_after).min();
         if let Some(first) = first.filter(|_| count >= issued::MAX_CERTIFICATES) {
             let why = format!(
                 "the agent of ManagedCluster {cluster} has {count} unexpired certificates, and the limit is {}: find \
@@ -165,7 +165,7 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
 
 /// Returns the certificate that was recorded for a request.
 fn recorded<'r>(record: &'r Object, open: OpenRequest<'_>, now: Timestamp) -> Option<&'r IssuedCertificate> {
-    unexpired(record, now).find(|it| it.request == open.object.uid)
+    unexpired(record, now).find(|certificate| certificate.request == open.object.uid)
 }
 
 /// Returns the next of two writes: first records the certificate in Argo CD's namespace, then returns it to the requester.
@@ -238,7 +238,7 @@ fn check<'r>(requester: &'r Requester, name: &str, groups: &[Box<str>]) -> Resul
         ));
     }
     let allowed = names::groups(cluster);
-    if let Some(group) = groups.iter().find(|group| !allowed.iter().any(|it| **it == ***group)) {
+    if let Some(group) = groups.iter().find(|group| !allowed.iter().any(|allowed_group| **allowed_group == ***group)) {
         let permitted = allowed.join(", ");
         return Err(format!(
             "the agent of ManagedCluster {cluster} requests the group {group}: only {permitted} are permitted"
@@ -313,7 +313,7 @@ mod properties {
         let is_own = common_name == names::user(cluster)
             && organizations
                 .iter()
-                .all(|it| groups.iter().any(|group| **group == **it));
+                .all(|organization| groups.iter().any(|group| **group == **organization));
         (is_agent && is_own).then_some(cluster)
     }
 

@@ -61,7 +61,7 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
 /// of another version (`principal/apis/auth` in argocd-agent).
 fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, context: &Context<'_>) -> bool {
     let template = first.and_then(|name| gitops.cache.object(Kind::Templates, &ObjectRef::new("", name)));
-    let before = template.and_then(|it| it.object["metadata"]["annotations"][AGENT_IMAGE].as_str());
+    let before = template.and_then(|template| template.object["metadata"]["annotations"][AGENT_IMAGE].as_str());
     let desired = gitops.object.spec.agent.as_ref();
     let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
     before
@@ -83,13 +83,13 @@ fn progression(gitops: GitOpsClusterRef<'_>, placement: AddonPlacement) -> Optio
     let placement = placement.name(name);
     let all = management(gitops.cache)?.object["status"]["installProgressions"].as_array()?;
     all.iter()
-        .find(|it| it["name"] == *placement && it["namespace"] == **namespace)
+        .find(|entry| entry["name"] == *placement && entry["namespace"] == **namespace)
 }
 
 /// Returns the template that OCM has read from the entry.
 fn template_of(progression: &Value) -> Option<&str> {
     let configs = progression["configReferences"].as_array()?;
-    let template = configs.iter().find(|it| it["resource"] == "addontemplates")?;
+    let template = configs.iter().find(|config| config["resource"] == "addontemplates")?;
     template["desiredConfig"]["name"].as_str()
 }
 
@@ -97,7 +97,7 @@ fn template_of(progression: &Value) -> Option<&str> {
 fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
     let decisions = gitops
         .decisions(AddonPlacement::Next)
-        .filter_map(|(_, it)| it.object["status"]["decisions"].as_array());
+        .filter_map(|(_, decision)| decision.object["status"]["decisions"].as_array());
     let all = decisions.flatten();
     all.filter_map(|decision| Some((decision["clusterName"].as_str()?, decisions::since(decision))))
         .collect()
@@ -136,7 +136,7 @@ pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Con
     }
     let existing = gitops.decisions(AddonPlacement::Next);
     let mut writes: Vec<_> = existing
-        .filter_map(|(at, it)| ensure_absent(Kind::OwnDecisions, at, it))
+        .filter_map(|(at, decision)| ensure_absent(Kind::OwnDecisions, at, decision))
         .collect();
     if writes.is_empty() {
         let at = next_placement(gitops);

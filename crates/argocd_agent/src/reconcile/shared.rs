@@ -59,7 +59,7 @@ pub(super) fn installed_template(gitops: GitOpsClusterRef<'_>, placement: AddonP
 
 /// Returns the objects of a kind in Argo CD's namespace.
 pub(super) fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
-    cache.objects(kind).map(|(_, it)| &it.object).collect()
+    cache.objects(kind).map(|(_, object)| &object.object).collect()
 }
 
 /// Returns the address where the agents of a GitOpsCluster reach the principal.

@@ -117,7 +117,7 @@ pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Itera
 /// applies.
 fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
     let object_ref = ObjectRef::new(cluster, names::ADDON);
-    let addon = cache.object(Kind::AddOns, &object_ref).filter(|it| !it.deleting)?;
+    let addon = cache.object(Kind::AddOns, &object_ref).filter(|addon| !addon.deleting)?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
     (is_theirs && management(cache)?.is_ours()).then(|| {
         Write::patch(
@@ -164,7 +164,7 @@ fn has_text(work: &Value, text: &str) -> bool {
     manifests
         .into_iter()
         .flatten()
-        .any(|it| it["data"]["ca.crt"] == desired || it["stringData"]["ca.crt"] == text)
+        .any(|manifest| manifest["data"]["ca.crt"] == desired || manifest["stringData"]["ca.crt"] == text)
 }
 
 /// Returns true if the current CA issued all credentials by which Argo CD connects to a cluster.

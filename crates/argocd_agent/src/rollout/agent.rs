@@ -34,7 +34,7 @@ impl<'a> Agent<'a> {
     pub fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
         let addon = addon.unwrap_or(&Value::Null);
         let mut references = addon["status"]["configReferences"].as_array().into_iter().flatten();
-        let template = references.find(|it| it["resource"] == "addontemplates");
+        let template = references.find(|reference| reference["resource"] == "addontemplates");
         let template = template.unwrap_or(&Value::Null);
         let (desired, applied) = (&template["desiredConfig"], &template["lastAppliedConfig"]);
         let since = |kind: &str| {
@@ -42,9 +42,9 @@ impl<'a> Agent<'a> {
             at.parse::<Timestamp>().ok()
         };
         let good = ["Available", "Degraded", "ManifestApplied"].map(|kind| (is_good(addon, kind), since(kind)));
-        let latest = |is: bool| {
+        let latest = |expected: bool| {
             good.iter()
-                .filter(move |(is_good, _)| *is_good == is)
+                .filter(move |(is_good, _)| *is_good == expected)
                 .filter_map(|(_, at)| *at)
         };
         let health = if good.iter().all(|(is_good, _)| *is_good) {

@@ -86,16 +86,16 @@ impl Hub {
     }
 
     fn plan(&self, desired: &'static str) -> (Plan<'static>, RolloutInput<'static>) {
-        let clusters = self.clusters.iter().map(|(name, it)| {
+        let clusters = self.clusters.iter().map(|(name, cluster)| {
             let agent = Agent {
-                is_available: it.is_available,
-                assigned: it.assigned,
-                applied: it.applied.filter(|_| it.applied == it.assigned),
-                changed: Some(it.changed),
-                health: if it.is_well {
-                    Health::Healthy(Some(it.since))
+                is_available: cluster.is_available,
+                assigned: cluster.assigned,
+                applied: cluster.applied.filter(|_| cluster.applied == cluster.assigned),
+                changed: Some(cluster.changed),
+                health: if cluster.is_well {
+                    Health::Healthy(Some(cluster.since))
                 } else {
-                    Health::Unhealthy(Some(it.since))
+                    Health::Unhealthy(Some(cluster.since))
                 },
             };
             (*name, agent)
@@ -179,9 +179,9 @@ impl Hub {
             .keys()
             .filter(|name| !fleet.updated.contains_key(*name))
             .count();
-        let under_way = of(|it| matches!(it, ClusterHealth::UnderWay(_)));
+        let under_way = of(|health| matches!(health, ClusterHealth::UnderWay(_)));
         let max_concurrency = self.limits.max_concurrency.resolve(fleet.clusters.len()).max(1);
-        let failed = of(|it| it == ClusterHealth::Failed);
+        let failed = of(|health| health == ClusterHealth::Failed);
         if added > 0 {
             assert!(
                 under_way + added <= max_concurrency,
@@ -219,7 +219,7 @@ impl Hub {
 
     /// Counts the clusters that have a version or are about to get it.
     fn with(&self, version: &str) -> usize {
-        let has = |it: &&Cluster| [it.assigned, it.applied].contains(&Some(version));
+        let has = |cluster: &&Cluster| [cluster.assigned, cluster.applied].contains(&Some(version));
         self.clusters.values().filter(has).count()
     }
 }

@@ -72,13 +72,13 @@ fn containers(template: &Value) -> Vec<&Value> {
 }
 
 /// Collects every string in a value.
-fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+fn texts<'v>(value: &'v Value, strings: &mut Vec<&'v str>) {
     match value {
-        Value::String(text) => found.push(text),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::String(text) => strings.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, strings)),
         Value::Object(fields) => {
-            found.extend(fields.keys().map(String::as_str));
-            fields.values().for_each(|value| texts(value, found));
+            strings.extend(fields.keys().map(String::as_str));
+            fields.values().for_each(|value| texts(value, strings));
         }
         _ => {}
     }
@@ -221,7 +221,7 @@ fn brings_only_the_crds_where_an_operator_installs_argo_cd() {
     let crds = |template| {
         manifests(template)
             .iter()
-            .filter(|it| it["kind"] == "CustomResourceDefinition")
+            .filter(|manifest| manifest["kind"] == "CustomResourceDefinition")
     };
     assert!(manifests(&operated).iter().eq(crds(&managed)));
 }
@@ -242,9 +242,9 @@ fn template_uses_only_variables_that_the_config_sets() {
         .map(|variable| format!("{{{{{}}}}}", variable["name"].as_str().expect("a name")))
         .collect();
     for template in all() {
-        let mut found = Vec::new();
-        texts(&template, &mut found);
-        let variables: BTreeSet<String> = found
+        let mut strings = Vec::new();
+        texts(&template, &mut strings);
+        let variables: BTreeSet<String> = strings
             .into_iter()
             .filter(|text| ["{{", "}}", "${"].iter().any(|mark| text.contains(mark)))
             .map(str::to_owned)
@@ -262,7 +262,7 @@ fn roles_have_no_wildcards_or_escalation_verbs() {
             for rule in rules {
                 for field in ["apiGroups", "resources", "verbs"] {
                     let all = rule[field].as_array().expect("a list");
-                    assert!(!all.is_empty() && all.iter().all(|it| it != "*"), "{rule}");
+                    assert!(!all.is_empty() && all.iter().all(|value| value != "*"), "{rule}");
                 }
                 let verbs = rule["verbs"].as_array().expect("a list");
                 for verb in ["escalate", "bind", "impersonate"] {
@@ -304,7 +304,7 @@ fn every_image_is_configurable() {
     let template = template(&gitops_cluster(), &desired, &defaults(), "argocd");
     let used: BTreeSet<_> = containers(&template)
         .into_iter()
-        .map(|it| it["image"].as_str())
+        .map(|container| container["image"].as_str())
         .collect();
     let set = [&images.agent, &images.argocd, &images.redis, &images.ours].map(Option::as_deref);
     assert_eq!(used, set.into());
@@ -315,7 +315,7 @@ fn every_container_meets_the_restricted_standard() {
     for template in all() {
         for container in containers(&template) {
             let mut security = container["securityContext"].clone();
-            let user = security.as_object_mut().and_then(|it| it.remove("runAsUser"));
+            let user = security.as_object_mut().and_then(|fields| fields.remove("runAsUser"));
             assert_eq!(
                 user.is_some(),
                 container["name"] == "redis",
@@ -380,7 +380,7 @@ fn every_template_orphans_the_crds() {
     for template in all() {
         let crds: Vec<_> = manifests(&template)
             .iter()
-            .filter(|it| it["kind"] == "CustomResourceDefinition")
+            .filter(|manifest| manifest["kind"] == "CustomResourceDefinition")
             .collect();
         assert!([3, 7].contains(&crds.len()), "{crds:?}");
         for crd in crds {
@@ -409,10 +409,10 @@ fn operator_uses_our_images_and_the_named_argocd() {
     };
     let template = template_for(&named);
     let existing = |kind: &str, name: &str| {
-        let it = manifests(&template)
+        let manifest = manifests(&template)
             .iter()
-            .find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
-        it.unwrap_or_else(|| panic!("{kind} {name}"))
+            .find(|manifest| manifest["kind"] == kind && manifest["metadata"]["name"] == name);
+        manifest.unwrap_or_else(|| panic!("{kind} {name}"))
     };
     let environment = existing("Deployment", "argocd-operator").pointer("/spec/template/spec/containers/0/env");
     let environment = environment.expect("it has one");
@@ -447,7 +447,7 @@ fn without_our_image_the_agent_has_no_supervisor() {
     );
     let agent = manifests(&template)
         .iter()
-        .find(|it| it["kind"] == "Deployment")
+        .find(|manifest| manifest["kind"] == "Deployment")
         .expect("it is there");
     let pod = &agent["spec"]["template"]["spec"];
     assert_eq!(pod["containers"][0]["args"], json!(["agent"]));

@@ -32,8 +32,8 @@ impl Hub {
 
     /// Returns the managed clusters to reconcile.
     fn apply(&mut self, change: Change) -> Vec<String> {
-        let clusters = self.0.apply(change).into_iter().filter(|it| it.kind == Kind::Clusters);
-        clusters.map(|it| it.object_ref.to_string()).collect()
+        let clusters = self.0.apply(change).into_iter().filter(|request| request.kind == Kind::Clusters);
+        clusters.map(|request| request.object_ref.to_string()).collect()
     }
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {

@@ -51,12 +51,12 @@ impl Hub {
 }
 
 fn names(affected: &[ReconcileRequest]) -> Vec<String> {
-    affected.iter().map(|it| it.object_ref.to_string()).collect()
+    affected.iter().map(|request| request.object_ref.to_string()).collect()
 }
 
 /// Returns the change of a setting of Argo CD's resource tracking.
 fn tracking(key: &str, value: &str) -> Change {
-    let tracking = Tracking::configured(|it| (it == key).then_some(value));
+    let tracking = Tracking::configured(|name| (name == key).then_some(value));
     Change::setting(Some(tracking))
 }
 
@@ -124,13 +124,13 @@ fn accepts_work_names_with_and_without_a_policy_only() {
     };
     let derived = policy("shop").to_string();
     // Both exist while the works are renamed.
-    let its = [
+    let work_names = [
         "shop".to_owned(),
         "shop.part-wave5".to_owned(),
         derived.clone(),
         policy("shop").part("wave5"),
     ];
-    for name in &its {
+    for name in &work_names {
         assert_eq!(
             hub.apply(work_of("shop", &format!("eu1/{name}"), &WELL)),
             ["argocd/shop"]
@@ -150,7 +150,7 @@ fn accepts_work_names_with_and_without_a_policy_only() {
     ];
     let as_shops = others.iter().map(|name| ("shop", name));
     let of_others = [derived.as_str(), "argocd-agent-ca-mw", "shop-1a2b3", "team_shop"];
-    let marked = its.iter().chain(&others[4..6]);
+    let marked = work_names.iter().chain(&others[4..6]);
     let as_others = of_others
         .into_iter()
         .flat_map(|application| marked.clone().map(move |name| (application, name)));
@@ -158,7 +158,7 @@ fn accepts_work_names_with_and_without_a_policy_only() {
         let affected = hub.apply(work_of(application, &format!("evil/{name}"), &BROKEN));
         assert_eq!(affected, [""; 0], "{name} as a work of {application}");
     }
-    assert_eq!(hub.works("argocd/shop").len(), its.len());
+    assert_eq!(hub.works("argocd/shop").len(), work_names.len());
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn heartbeats_request_nothing() {
         update(Kind::Deployments, "argocd-agent-principal", "4", counts),
         [""; 0]
     );
-    let version = hub.0.object(Kind::Nodes, &at("argocd/node")).map(|it| &*it.version);
+    let version = hub.0.object(Kind::Nodes, &at("argocd/node")).map(|object| &*object.version);
     assert_eq!(version, Some("2"), "a write must name the current version");
 }
 
@@ -352,6 +352,6 @@ fn object_of_many_applications_concerns_few_of_them_at_a_time() {
     let last = at("eu1/app-0999");
     let work = hub.0.work(Kind::Works, &last).expect("it is known");
     let shown = hub.0.shared_objects(&last, work, &at("argocd/app-0999"));
-    let names: Vec<_> = shown.keys().map(|it| &*it.name).collect();
+    let names: Vec<_> = shown.keys().map(|application| &*application.name).collect();
     assert_eq!(names, ["app-0000", "app-0001"]);
 }

@@ -29,7 +29,7 @@ thread_local! {
 }
 
 fn requests(part: &str) -> usize {
-    REQUESTS.with_borrow(|all| all.iter().filter(|it| it.contains(part)).count())
+    REQUESTS.with_borrow(|all| all.iter().filter(|request| request.contains(part)).count())
 }
 
 /// Returns a client of an API server that never answers requests for objects called `hang…` nor lists; it accepts all others, those
@@ -157,7 +157,7 @@ fn metric(reconciler: &Reconciler, start: &str) -> u64 {
         .map(|line| {
             line.rsplit(' ')
                 .next()
-                .and_then(|it| it.parse::<u64>().ok())
+                .and_then(|value| value.parse::<u64>().ok())
                 .unwrap_or(0)
         })
         .sum()

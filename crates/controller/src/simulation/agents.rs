@@ -21,8 +21,8 @@ fn days(days: i64) -> SignedDuration {
 
 /// Returns the index of the first write with this prefix.
 fn position(written: &[String], what: &str) -> usize {
-    let found = written.iter().position(|write| write.starts_with(what));
-    found.unwrap_or_else(|| panic!("{what} is not among {written:#?}"))
+    let index = written.iter().position(|write| write.starts_with(what));
+    index.unwrap_or_else(|| panic!("{what} is not among {written:#?}"))
 }
 
 impl Hub {

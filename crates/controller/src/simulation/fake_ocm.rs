@@ -244,11 +244,11 @@ impl Hub {
         for entry in strategy["placements"].as_array().into_iter().flatten() {
             let text = |key: &str| entry[key].as_str().unwrap_or_default();
             let placement = ObjectRef::new(text("namespace"), text("name"));
-            let ours = self.kept(Kind::OwnDecisions).into_iter().filter(|(at, it)| {
-                let label = &it["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
+            let ours = self.kept(Kind::OwnDecisions).into_iter().filter(|(at, decision)| {
+                let label = &decision["metadata"]["labels"]["cluster.open-cluster-management.io/placement"];
                 at.namespace == placement.namespace && *label == *placement.name
             });
-            let ours = ours.flat_map(|(_, it)| clusters_of(it));
+            let ours = ours.flat_map(|(_, decision)| clusters_of(decision));
             let theirs = self.cache.selected_by(&placement).map(ToString::to_string);
             let configs = entry["configs"].as_array().into_iter().flatten();
             let templates = configs.filter(|config| config["resource"] == "addontemplates");
@@ -282,25 +282,29 @@ impl Hub {
         );
         let is_available = self.cache.availability(cluster) == Availability::Available;
         for (object_ref, object) in &self.objects {
-            let it = GitOpsCluster::from_json(&object.to_string()).expect("a GitOpsCluster");
+            let gitops_cluster = GitOpsCluster::from_json(&object.to_string()).expect("a GitOpsCluster");
             let has = had.contains(object_ref);
-            let revoked = it
+            let revoked = gitops_cluster
                 .spec
                 .agent
                 .as_ref()
                 .is_some_and(|agent| agent.revoked.contains(cluster));
             // A GitOpsCluster gets no clusters before it has the finalizer. One with invalid agent settings keeps its clusters
             // and gets no more.
-            let may_take = has || !it.finalizers.is_empty() && it.spec.agent.is_some();
-            if !may_take || it.deleting || revoked || it.spec.agent.is_none() && !it.spec.is_agent_invalid {
+            let may_take = has || !gitops_cluster.finalizers.is_empty() && gitops_cluster.spec.agent.is_some();
+            if !may_take
+                || gitops_cluster.deleting
+                || revoked
+                || gitops_cluster.spec.agent.is_none() && !gitops_cluster.spec.is_agent_invalid
+            {
                 continue;
             }
-            let placement = it.placement(object_ref);
+            let placement = gitops_cluster.placement(object_ref);
             let is_served = *object_ref.namespace == *"argocd" || self.cache.allows_other_namespaces();
             let decided: Vec<_> = self.cache.selected_by(&placement).collect();
-            let is_decided = decided.iter().any(|it| ***it == *cluster);
+            let is_decided = decided.iter().any(|name| ***name == *cluster);
             let says = self.get(Kind::Placements, &placement);
-            let says = says.map(|it| &it["status"]["numberOfSelectedClusters"]);
+            let says = says.map(|placement| &placement["status"]["numberOfSelectedClusters"]);
             let is_sure = !decided.is_empty() && says.is_some_and(|says| *says == decided.len());
             let wants = if is_served && is_sure && is_available {
                 is_decided
@@ -344,7 +348,7 @@ impl Hub {
 
 fn clusters_of(decision: &Value) -> Vec<String> {
     let all = decision["status"]["decisions"].as_array().into_iter().flatten();
-    all.filter_map(|it| Some(it["clusterName"].as_str()?.to_owned()))
+    all.filter_map(|entry| Some(entry["clusterName"].as_str()?.to_owned()))
         .collect()
 }
 

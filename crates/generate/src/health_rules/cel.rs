@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn paths_become_cel() {
-        for (path, exists, is) in [
+        for (path, exists, comparison) in [
             (
                 ".status.phase",
                 "object.?status.?phase.hasValue()",
@@ -154,7 +154,7 @@ mod tests {
             ),
         ] {
             assert_eq!(JsonPath::parse(path).exists(), exists);
-            assert_eq!(JsonPath::parse(path).is("A"), is);
+            assert_eq!(JsonPath::parse(path).is("A"), comparison);
         }
         let address = JsonPath::parse(".status.l[*]['ip','hostname']");
         assert_eq!(

@@ -270,8 +270,8 @@ mod tests {
         for rule in rules {
             for kind in &rule.kinds {
                 let kind = kind.replace('*', "Some");
-                let found = find_rule(&sample_group(&rule), &kind).map(|found| found.line);
-                assert_eq!(found, Some(rule.line), "{kind}.{}", rule.group);
+                let line = find_rule(&sample_group(&rule), &kind).map(|rule| rule.line);
+                assert_eq!(line, Some(rule.line), "{kind}.{}", rule.group);
             }
         }
     }

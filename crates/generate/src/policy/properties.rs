@@ -245,8 +245,8 @@ fn model(entries: &[Value], question: &Question) -> Answer {
     } else {
         entry.get("clusters").is_none()
     };
-    let own = |field| entry["executor"][field].as_str().map(str::to_owned);
-    let executor = match (own("namespace").zip(own("name")), question.executor.clone()) {
+    let text = |field| entry["executor"][field].as_str().map(str::to_owned);
+    let executor = match (text("namespace").zip(text("name")), question.executor.clone()) {
         (Some(forced), Some(requested)) if forced != requested => Err(()),
         (Some(forced), _) => Ok(Some(forced)),
         (None, requested) => Ok(requested),

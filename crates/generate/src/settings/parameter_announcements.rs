@@ -182,8 +182,8 @@ mod tests {
             {"name":"include","array":["a","b"],"string":"c"},{"name":"overlays","array":["eu1=a","us1=b"]}]"#;
         let all = announced("directory", &[("ARGOCD_APP_PARAMETERS", parameters)]);
         let shape = |name: &str| {
-            let found = find(&all, name).expect(name);
-            json!([found["collectionType"], found["string"], found["array"], found["map"]])
+            let announcement = find(&all, name).expect(name);
+            json!([announcement["collectionType"], announcement["string"], announcement["array"], announcement["map"]])
         };
         assert_eq!(shape("clusters"), json!([null, "eu1,us1", null, null]));
         assert_eq!(shape("placement"), json!(["array", null, ["fleet/eu"], null]));

@@ -28,8 +28,8 @@ struct FlagValues {
 
 impl FlagValues {
     fn env(&self) -> Env {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let mut env: Env = PLUGIN.iter().map(own).collect();
+        let entry = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut env: Env = PLUGIN.iter().map(entry).collect();
         env.extend(self.variables.iter().cloned());
         env.insert("ARGOCD_APP_PARAMETERS".to_owned(), self.parameters.clone());
         env

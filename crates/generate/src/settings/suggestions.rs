@@ -23,7 +23,7 @@ pub(super) struct Misspelled {
 /// Finds misspelled variables, in the order of their names.
 pub(super) fn misspelled_variables(env: &Env) -> Misspelled {
     let known: Vec<Cow<'static, str>> = SETTINGS.iter().flat_map(|setting| setting.variables()).collect();
-    let mut found = Misspelled::default();
+    let mut misspelled = Misspelled::default();
     let names: BTreeSet<&String> = env.keys().collect();
     for name in names
         .into_iter()
@@ -38,7 +38,7 @@ pub(super) fn misspelled_variables(env: &Env) -> Misspelled {
         let with_prefix = || known.iter().filter_map(|name| name.strip_prefix(prefix));
         if prefix == PREFIXES[0] {
             // An Application sets the name without the prefix.
-            found
+            misspelled
                 .warnings
                 .extend(similar(short, with_prefix()).map(|meant| {
                     format!("plugin env {short} is not a setting, and is ignored: did you mean {meant}?")
@@ -46,12 +46,12 @@ pub(super) fn misspelled_variables(env: &Env) -> Misspelled {
         } else {
             let is_start = |meant: &&str| meant.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
             let meant = similar(short, with_prefix()).or_else(|| with_prefix().find(is_start));
-            found
+            misspelled
                 .problems
                 .extend(meant.map(|meant| format!("env {name} is not a setting: did you mean {prefix}{meant}?")));
         }
     }
-    found
+    misspelled
 }
 
 #[cfg(test)]

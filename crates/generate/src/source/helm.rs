@@ -273,13 +273,13 @@ mod tests {
                 .collect()
         };
         let written = "---\n# Source: web/templates/a.yaml\na: |\n  ---\n  # Source: b\n---\nb: 1\n---\n# Source: web/charts/db/templates/c.yaml\nc: 1\n";
-        let found = texts(written);
-        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        let files = texts(written);
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
             ["templates/a.yaml (rendered)", "charts/db/templates/c.yaml (rendered)"]
         );
-        assert_eq!(found.iter().map(|(_, text)| text.as_str()).collect::<String>(), written);
+        assert_eq!(files.iter().map(|(_, text)| text.as_str()).collect::<String>(), written);
         assert_eq!(texts("a: 1\n"), [("helm template".to_owned(), "a: 1\n".to_owned())]);
         assert_eq!(texts(""), [("helm template".to_owned(), String::new())]);
     }

@@ -166,21 +166,21 @@ impl KustomizeRun<'_> {
 /// Copies the checkout, so that its kustomization can be changed.
 fn copy(folder: &Path, repository: &Repository) -> Result<CheckoutCopy, Problems> {
     let path = match repository.follow(folder) {
-        Ok(LinkTarget::Folder(found)) => found,
+        Ok(LinkTarget::Folder(path)) => path,
         Ok(_) => return Err(Problems::one("the folder of the kustomization cannot be read")),
         Err(why) => return Err(Problems::one(format!("the folder of the kustomization: {why}"))),
     };
     let copy = CheckoutCopy::new(&path, repository)?;
     for name in KUSTOMIZATION_FILES {
         match repository.follow(&path.join(name)) {
-            Ok(LinkTarget::File(found)) if !found.starts_with(&path) => {
+            Ok(LinkTarget::File(file)) if !file.starts_with(&path) => {
                 return Err(Problems::one(format!(
                     "{name}: it is a link out of the folder, which kustomize does not follow: copy the file"
                 )));
             }
             // kustomize writes into the file, also through a link: it must be one of this copy.
-            Ok(LinkTarget::File(found)) => fs::remove_file(copy.folder.join(name))
-                .and_then(|()| fs::copy(found, copy.folder.join(name)))
+            Ok(LinkTarget::File(file)) => fs::remove_file(copy.folder.join(name))
+                .and_then(|()| fs::copy(file, copy.folder.join(name)))
                 .map(drop)
                 .map_err(|error| checkout::not_copied(&error))?,
             Ok(_) => {}

@@ -733,9 +733,14 @@ mod tests {
         assert_eq!(run(LONG, "echo $HOME", None), Ok(Ok("/\n".to_owned())));
         let env = [("PATH", "/usr/bin:/bin"), ("HOME", "/home/user")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let here = Path::new(".");
-        let run =
-            tools_with(&env.into(), LONG, None).run("sh", ["-c", "echo $HOME"], here, None, &ToolAccess::helm(here));
+        let folder = Path::new(".");
+        let run = tools_with(&env.into(), LONG, None).run(
+            "sh",
+            ["-c", "echo $HOME"],
+            folder,
+            None,
+            &ToolAccess::helm(folder),
+        );
         assert_eq!(
             run.ok().and_then(Result::ok).map(|output| output.manifests),
             Some(b"/home/user\n".to_vec())
@@ -759,8 +764,8 @@ mod tests {
     fn error_of_a_tool_is_one_line() {
         let script = "echo 'Error: no such\n  thing\n\nUse --debug flag to see more' >&2; exit 1";
         assert_eq!(run(LONG, script, None), Ok(Err("no such thing".to_owned())));
-        let here = env::current_dir().expect("a folder");
-        let script = format!("echo \"{}/a.yaml: bad\" >&2; exit 2", here.display());
+        let folder = env::current_dir().expect("a folder");
+        let script = format!("echo \"{}/a.yaml: bad\" >&2; exit 2", folder.display());
         assert_eq!(run(LONG, &script, None), Ok(Err("a.yaml: bad".to_owned())));
         assert_eq!(
             run(LONG, "exit 3", None),
@@ -847,9 +852,9 @@ mod tests {
 
     #[test]
     fn missing_tool_is_named() {
-        let here = Path::new(".");
+        let folder = Path::new(".");
         let message = tools(LONG)
-            .run("kustomise", [""; 0], here, None, &ToolAccess::helm(here))
+            .run("kustomise", [""; 0], folder, None, &ToolAccess::helm(folder))
             .err()
             .expect("none")
             .to_string();

@@ -44,7 +44,7 @@ impl ValueFiles<'_> {
             .map(|file| self.place(file))
             .collect();
         let mut known = BTreeSet::new();
-        let (mut found, mut problems) = (Vec::new(), Vec::new());
+        let (mut file_paths, mut problems) = (Vec::new(), Vec::new());
         for file in files {
             let paths = if is_glob(file) {
                 self.matches(file).map(|mut paths| {
@@ -60,7 +60,7 @@ impl ValueFiles<'_> {
             };
             for path in paths.unwrap_or_else(|why| vec![Err(why)]) {
                 match path {
-                    Ok(Some(path)) => found.push(path),
+                    Ok(Some(path)) => file_paths.push(path),
                     Ok(None) if ignores_missing => {}
                     Ok(None) => problems.push(format!(
                         "helm-value-files: {file}: there is no such file: correct it, or set helm-ignore-missing-value-files"
@@ -69,7 +69,7 @@ impl ValueFiles<'_> {
                 }
             }
         }
-        if problems.is_empty() { Ok(found) } else { Err(problems) }
+        if problems.is_empty() { Ok(file_paths) } else { Err(problems) }
     }
 
     /// Returns the absolute path of a file or a glob.
@@ -82,9 +82,9 @@ impl ValueFiles<'_> {
         match self.repository.follow(path)? {
             LinkTarget::Nothing => Ok(None),
             LinkTarget::Folder(_) => Err("it is a folder, not a file: name a file in it".to_owned()),
-            LinkTarget::File(found) => {
-                check_for_helm(&self.repository.shown(&found))?;
-                let path_text = found.into_os_string().into_string();
+            LinkTarget::File(path) => {
+                check_for_helm(&self.repository.shown(&path))?;
+                let path_text = path.into_os_string().into_string();
                 path_text
                     .map(Some)
                     .map_err(|_| "its name is not UTF-8: rename the file".to_owned())

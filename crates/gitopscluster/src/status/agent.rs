@@ -53,9 +53,9 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     conditions.push(connected(&members).named("AgentsConnected"));
     conditions.push(up_to_date(ready.progress, &members).named("AgentsUpToDate"));
     conditions.extend(version_mismatch(cache, desired, context));
-    let count = |is: fn(&Member<'_>) -> bool| members.iter().filter(|member| is(member)).count();
+    let count = |check: fn(&Member<'_>) -> bool| members.iter().filter(|member| check(member)).count();
     let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::to_json).collect();
-    let server = server.ok().map(|it| json!({"address": it.address, "port": it.port}));
+    let server = server.ok().map(|server| json!({"address": server.address, "port": server.port}));
     Agents {
         conditions,
         fields: json!({
@@ -106,8 +106,8 @@ fn connected(members: &[Member<'_>]) -> Outcome {
     if members.is_empty() {
         return Outcome::new(ConditionStatus::Unknown, "NoClusters", "no cluster has an agent");
     }
-    let of = |is: &dyn Fn(State) -> bool| -> Vec<String> {
-        let those = members.iter().filter(|member| is(member.status.state));
+    let of = |check: &dyn Fn(State) -> bool| -> Vec<String> {
+        let those = members.iter().filter(|member| check(member.status.state));
         those.map(|member| member.name.to_owned()).collect()
     };
     let unwell = of(&|state| matches!(state, State::Degraded | State::Disconnected));
@@ -115,7 +115,7 @@ fn connected(members: &[Member<'_>]) -> Outcome {
     let silent = of(&|state| state == State::Unreachable);
     let connected = of(&|state| state == State::Connected).len();
     let all = format!("{connected} of {} agents are connected", members.len());
-    let (is, reason, mut message) = if !unwell.is_empty() {
+    let (status, reason, mut message) = if !unwell.is_empty() {
         let what = format!("not connected: {}", first_few(&unwell));
         (ConditionStatus::False, "NotConnected", format!("{all}, {what}"))
     } else if !coming.is_empty() {
@@ -127,19 +127,19 @@ fn connected(members: &[Member<'_>]) -> Outcome {
     if !silent.is_empty() {
         message = format!("{message}; unreachable: {}", first_few(&silent));
     }
-    Outcome::new(is, reason, message)
+    Outcome::new(status, reason, message)
 }
 
 /// Returns the condition that is True if all reachable clusters have the desired version.
 fn up_to_date(progress: Progress, members: &[Member<'_>]) -> Outcome {
     let Progress { state, message } = progress;
-    let (is, reason) = match state {
+    let (status, reason) = match state {
         _ if members.is_empty() => (ConditionStatus::Unknown, "NoClusters"),
         rollout::State::Done => (ConditionStatus::True, "Success"),
         rollout::State::InProgress => (ConditionStatus::Unknown, "InProgress"),
         rollout::State::Stopped => (ConditionStatus::False, "RolloutStopped"),
     };
-    Outcome::new(is, reason, message)
+    Outcome::new(status, reason, message)
 }
 
 /// Returns the condition that names different versions of the principal and the agents; `None` if they agree or are not known.
@@ -188,8 +188,9 @@ fn prerequisites(
     let applied = |name: &str| {
         let is_applied = |cluster: &&&str| {
             let work = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, name));
-            work.is_some_and(|it| {
-                it.owner().as_ref() == Some(object_ref) && state::condition(&it.object, "Applied")["status"] == "True"
+            work.is_some_and(|work| {
+                work.owner().as_ref() == Some(object_ref)
+                    && state::condition(&work.object, "Applied")["status"] == "True"
             })
         };
         let applied = clusters.iter().filter(is_applied).count();
@@ -282,7 +283,7 @@ fn renewed_by_its_owner<'i>(cache: &'i Cache, name: &str) -> Option<&'i Certific
 
 /// Returns the outcome of a certificate that this controller does not renew, if little of its lifetime is left.
 fn late(cache: &Cache, name: &str, now: Timestamp) -> Option<Outcome> {
-    let late = renewed_by_its_owner(cache, name).filter(|it| it.renews_at() <= now)?;
+    let late = renewed_by_its_owner(cache, name).filter(|certificate| certificate.renews_at() <= now)?;
     let (argocd, common_name, end) = (cache.argocd(), &late.common_name, format_time(late.not_after));
     Some(failed(format!(
         "the certificate {common_name} in Secret {argocd}/{name} is valid until {end}, and this controller does not renew it: replace it"
@@ -330,7 +331,7 @@ fn leaf(cache: &Cache, name: &str, now: Timestamp) -> Outcome {
     };
     let authorities = cache.certificate(names::CA_SECRET).map(|ca| &ca.certificates[..]);
     let mut authorities = authorities.unwrap_or_default().iter();
-    let is_issuer = |it: &&Certificate| certificate.leaf().is_some_and(|leaf| leaf.is_issued_by(it));
+    let is_issuer = |authority: &&Certificate| certificate.leaf().is_some_and(|leaf| leaf.is_issued_by(authority));
     Outcome::success(match authorities.find(is_issuer) {
         Some(authority) => format!("issued by {}", authority.common_name),
         None => "issued externally; not renewed by this controller".to_owned(),

@@ -32,9 +32,9 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Returns an outcome that has the same reason in both APIs.
-    pub(super) fn new(is: ConditionStatus, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: ConditionStatus, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
-            is,
+            is: status,
             reason: [reason; 2],
             message: message.into(),
         }
@@ -72,27 +72,31 @@ pub(super) fn worst<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> Option<&
 }
 
 /// Returns a condition of the current status.
-pub(super) fn condition<'i>(it: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
-    let conditions = it.status.get("conditions")?.as_array()?;
-    conditions.iter().find(|found| found["type"] == kind)
+pub(super) fn condition<'i>(gitops_cluster: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
+    let conditions = gitops_cluster.status.get("conditions")?.as_array()?;
+    conditions.iter().find(|condition| condition["type"] == kind)
 }
 
 impl StatusCondition {
-    pub(super) fn to_json(&self, it: &GitOpsCluster, dialect: usize, now: &str) -> Value {
-        let Outcome { is, reason, message } = &self.outcome;
-        let status = match is {
+    pub(super) fn to_json(&self, gitops_cluster: &GitOpsCluster, dialect: usize, now: &str) -> Value {
+        let Outcome {
+            is: status,
+            reason,
+            message,
+        } = &self.outcome;
+        let status = match status {
             ConditionStatus::True => "True",
             ConditionStatus::False => "False",
             ConditionStatus::Unknown => "Unknown",
         };
-        let found = condition(it, self.kind).filter(|found| found["status"] == status);
-        let since = found.and_then(|found| found["lastTransitionTime"].as_str());
+        let before = condition(gitops_cluster, self.kind).filter(|condition| condition["status"] == status);
+        let since = before.and_then(|condition| condition["lastTransitionTime"].as_str());
         json!({
             "type": self.kind,
             "status": status,
             "reason": reason[dialect],
             "message": message,
-            "observedGeneration": it.generation,
+            "observedGeneration": gitops_cluster.generation,
             "lastTransitionTime": since.unwrap_or(now),
         })
     }

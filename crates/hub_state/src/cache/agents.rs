@@ -120,7 +120,7 @@ impl Cache {
     /// Returns the GitOpsClusters with a decision, written by the controller, that contains a managed cluster.
     pub fn gitops_with_decision(&self, cluster: &str) -> impl Iterator<Item = ObjectRef> + use<'_> {
         let decisions = self.objects_by_cluster(Kind::OwnDecisions, cluster);
-        decisions.filter_map(|(_, it)| it.owner())
+        decisions.filter_map(|(_, decision)| decision.owner())
     }
 
     /// Returns true if a decision that the controller wrote for a GitOpsCluster contains a managed cluster.
@@ -155,7 +155,7 @@ mod tests {
 
     /// Returns an object with decisions for these clusters, as if the agent of the cluster had created it.
     fn object(kind: Kind, agent_of: &str, clusters: &[&str]) -> Object {
-        let decisions: Vec<_> = clusters.iter().map(|it| json!({"clusterName": it})).collect();
+        let decisions: Vec<_> = clusters.iter().map(|cluster| json!({"clusterName": cluster})).collect();
         let group = format!("system:open-cluster-management:{agent_of}");
         let object = json!({
             // The requester chooses the labels.
@@ -180,12 +180,12 @@ mod tests {
                     .map(|(at, _)| at.name.to_string())
                     .collect()
             };
-            let found: [Vec<String>; 3] = [
+            let lists: [Vec<String>; 3] = [
                 by_cluster(Kind::OwnDecisions, "one"),
                 by_cluster(Kind::OwnDecisions, "two"),
                 by_cluster(Kind::Requests, "one"),
             ];
-            found.map(|names| names.join(" "))
+            lists.map(|names| names.join(" "))
         };
         let decision = |clusters: &[&str]| Some(object(Kind::OwnDecisions, "", clusters));
         assert_eq!(put(Kind::OwnDecisions, "a", decision(&["one", "two"])), ["a", "a", ""]);

@@ -32,7 +32,7 @@ impl Cached for Work {
             Update::Listed(all) => !all.contains(object_ref),
         };
         let unreadable = cache.unreadable_works.keys();
-        let over: Vec<_> = unreadable.filter(|it| is_over(it)).cloned().collect();
+        let over: Vec<_> = unreadable.filter(|object_ref| is_over(object_ref)).cloned().collect();
         for object_ref in &over {
             cache.unreadable_works.remove(object_ref);
         }
@@ -113,7 +113,7 @@ impl Cache {
             return by_application;
         };
         let cluster = &object_ref.namespace;
-        let objects = work.objects.iter().filter(|it| shared.is_shared(cluster, it));
+        let objects = work.objects.iter().filter(|object| shared.is_shared(cluster, object));
         let objects: Vec<_> = objects.collect();
         if objects.is_empty() {
             return by_application;
@@ -122,8 +122,8 @@ impl Cache {
             if by_application.len() > 1 {
                 break;
             }
-            let common = objects.iter().filter(|it| of_other.objects.binary_search(it).is_ok());
-            let mut common = common.map(|it| (*it).clone()).peekable();
+            let common = objects.iter().filter(|object| of_other.objects.binary_search(object).is_ok());
+            let mut common = common.map(|object| (*object).clone()).peekable();
             if other == object_ref || common.peek().is_none() {
                 continue;
             }

@@ -33,14 +33,17 @@ impl Indexed for Application {
     }
 
     fn index(indices: &mut ApplicationIndices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
-        let [old, new] = [before, after].map(|it| it?.pull.as_deref()?.cluster.clone());
+        let [old, new] = [before, after].map(|application| application?.pull.as_deref()?.cluster.clone());
         indices.pulled_to.replace(object_ref, old, new);
         let stem = work_name::stem_of(&object_ref.name);
-        let [old, new] = [before, after].map(|it| Some(shared(stem, it?.pull.as_ref().map(|_| &object_ref.name)?)));
+        let [old, new] = [before, after].map(|application| {
+            let name = application?.pull.as_ref().map(|_| &object_ref.name)?;
+            Some(shared(stem, name))
+        });
         indices.by_stem.replace(object_ref, old, new);
-        let [old, new] = [before, after].map(|it| it?.set(object_ref));
+        let [old, new] = [before, after].map(|application| application?.set(object_ref));
         indices.by_set.replace(object_ref, old, new);
-        let [old, new] = [before, after].map(|it| generated_on(object_ref, it?));
+        let [old, new] = [before, after].map(|application| generated_on(object_ref, application?));
         indices.generated_on.replace(object_ref, old, new);
     }
 }

@@ -74,9 +74,9 @@ impl Cache {
             if !affected.is_empty() && !more.is_empty() {
                 let known: HashSet<_> = affected
                     .iter()
-                    .map(|it: &ReconcileRequest| (it.kind, &it.object_ref))
+                    .map(|request: &ReconcileRequest| (request.kind, &request.object_ref))
                     .collect();
-                more.retain(|it| !known.contains(&(it.kind, &it.object_ref)));
+                more.retain(|request| !known.contains(&(request.kind, &request.object_ref)));
             }
             affected.extend(more);
         }
@@ -111,10 +111,12 @@ impl Cache {
         let mut changed = self.refusals.put(&object, part, refusal);
         if affected.kind == Kind::Namespace {
             // Every GitOpsCluster with agents uses the values in this object.
-            let with_agents = self.gitops_clusters().filter(|(_, it)| it.spec.agent.is_some());
+            let with_agents = self.gitops_clusters().filter(|(_, gitops)| gitops.spec.agent.is_some());
             changed.extend(with_agents.map(|(object_ref, _)| object_ref.clone()));
         }
-        let is_another = |it: &ReconcileRequest| (it.kind, &it.object_ref) != (affected.kind, &affected.object_ref);
+        let is_another = |request: &ReconcileRequest| {
+            (request.kind, &request.object_ref) != (affected.kind, &affected.object_ref)
+        };
         let mut all: Vec<_> = ReconcileRequest::gitops_all(&changed).filter(is_another).collect();
         all.push(affected);
         all
@@ -184,7 +186,7 @@ impl Cached for Cluster {
         let marked = cache
             .clusters
             .iter()
-            .filter(|(name, it)| has_hub_changed && it.has_hub_mark(name));
+            .filter(|(name, cluster)| has_hub_changed && cluster.has_hub_mark(name));
         let marked = marked.flat_map(|(name, _)| {
             let pulled = cache.pull_applications_to(name).cloned();
             iter::once(ReconcileRequest::cluster(name)).chain(pulled.map(ReconcileRequest::application))

@@ -66,7 +66,7 @@ impl Cached for PlacementDecision {
 
     fn forget_computed(cache: &mut Cache, _: Kind, object_ref: &ObjectRef, before: Option<&Self>) {
         let both = before.into_iter().chain(cache.decisions.get(object_ref));
-        let placements: Vec<_> = both.map(|it| it.placement(object_ref)).collect();
+        let placements: Vec<_> = both.map(|decision| decision.placement(object_ref)).collect();
         for placement in placements {
             cache.unsettle(placement);
         }
@@ -105,7 +105,7 @@ impl Cache {
 
     /// Returns the clusters that a Placement selects.
     pub fn selection(&self, placement: &ObjectRef) -> Selection {
-        let Some(selected) = self.placements.get(placement).map(|it| it.selected) else {
+        let Some(selected) = self.placements.get(placement).map(|placement| placement.selected) else {
             return Selection::NoPlacement;
         };
         let named = self.named_by(placement).map_or(0, BTreeMap::len);

@@ -22,7 +22,7 @@ impl Indexed for ClusterSecret {
     type Indices = SecretIndices;
 
     fn index(indices: &mut SecretIndices, name: &Arc<str>, before: Option<&Self>, after: Option<&Self>) {
-        let [old, new] = [before, after].map(|it| it?.owner().map(Into::into));
+        let [old, new] = [before, after].map(|secret| secret?.owner().map(Into::into));
         indices.owned.replace(name, old, new);
         for cluster in before.into_iter().flat_map(|before| before.concerns(name)) {
             indices.concerning.remove(cluster, name);

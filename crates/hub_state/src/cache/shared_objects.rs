@@ -33,7 +33,7 @@ impl SharedObjects {
     /// show the first two others, so a further one changes nothing, however many there are.
     pub(super) fn update(&mut self, cluster: &str, before: &[Box<str>], after: &[Box<str>]) -> Vec<Box<str>> {
         let mut concerned = Vec::new();
-        for object in before.iter().filter(|it| after.binary_search(it).is_err()) {
+        for object in before.iter().filter(|object| after.binary_search(object).is_err()) {
             let key = key(cluster, object);
             match self.counts.get_mut(&key) {
                 Some(count) if *count > 1 => {
@@ -45,7 +45,7 @@ impl SharedObjects {
                 _ => drop(self.counts.remove(&key)),
             }
         }
-        for object in after.iter().filter(|it| before.binary_search(it).is_err()) {
+        for object in after.iter().filter(|object| before.binary_search(object).is_err()) {
             let count = self.counts.entry(key(cluster, object)).or_default();
             *count = count.saturating_add(1);
             if *count > 1 && *count <= SHOWN {

@@ -125,7 +125,7 @@ impl Works {
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
             before.state == work.state && before.resources == work.resources && work.pull_work.is_none()
         });
-        let mut is = None;
+        let mut owner = None;
         if let Some(mut work) = work {
             if claimed_by(object_ref, &work).is_some() {
                 work.forget_marks();
@@ -134,13 +134,13 @@ impl Works {
                 Some(shared) => shared.keep(&mut work.objects),
                 None => work.objects = Arc::default(),
             }
-            is = self.link(kind, object_ref, &work, true);
+            owner = self.link(kind, object_ref, &work, true);
             self.store(kind).put(object_ref, Some(work));
         }
-        let mut owners: BTreeSet<ObjectRef> = if same && was == is {
+        let mut owners: BTreeSet<ObjectRef> = if same && was == owner {
             BTreeSet::new()
         } else {
-            was.into_iter().chain(is).collect()
+            was.into_iter().chain(owner).collect()
         };
         owners.extend(self.update_shared_objects(kind, object_ref, before.as_ref()));
         WorkBefore {
@@ -169,7 +169,7 @@ impl Works {
             return BTreeSet::new();
         }
         let works = self.on(cluster);
-        let works = works.filter(|(_, work)| objects.iter().any(|it| work.objects.binary_search(it).is_ok()));
+        let works = works.filter(|(_, work)| objects.iter().any(|object| work.objects.binary_search(object).is_ok()));
         works
             .filter_map(|(other, work)| self.owner(Kind::Works, other, work))
             .collect()

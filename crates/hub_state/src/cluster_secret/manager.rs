@@ -155,11 +155,11 @@ impl<'k> SecretManager<'k> {
             .into_iter()
             .flat_map(move |secret_format| {
                 let [before, behind] = secret_format.name;
-                let by_name = name.strip_prefix(before).and_then(|it| it.strip_suffix(behind));
+                let by_name = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
                 let host = server.strip_prefix(SCHEME);
                 let by_server = host
                     .zip(secret_format.server)
-                    .and_then(|(it, end)| it.strip_suffix(end));
+                    .and_then(|(host, end)| host.strip_suffix(end));
                 [by_name, by_server].into_iter().flatten()
             });
         let hub = (server == HUB_SERVER).then_some(HUB);

@@ -112,8 +112,8 @@ impl Application {
             hook_finalizer: metadata
                 .finalizers
                 .iter()
-                .find(|it| is_for_deletion_hooks(it))
-                .map(|it| it.as_str().into()),
+                .find(|finalizer| is_for_deletion_hooks(finalizer))
+                .map(|finalizer| finalizer.as_str().into()),
             served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
             pull,

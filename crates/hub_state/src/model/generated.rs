@@ -32,7 +32,7 @@ pub struct Generated {
 impl Generated {
     /// Reads an Application of this ApplicationSet.
     pub(super) fn from_json(set: &str, application: &impl Json) -> Self {
-        let own = |path| own(application, path).unwrap_or_default();
+        let text = |path| own(application, path).unwrap_or_default();
         let resources = items(application, "/status/resources").iter();
         let revisions = items(application, "/status/sync/revisions").iter();
         let revisions: Vec<_> = revisions.filter_map(Json::as_text).collect();
@@ -43,11 +43,13 @@ impl Generated {
                 Some(revision) => revision.into(),
                 None => revisions.join(",").into(),
             },
-            sync: own("/status/sync/status"),
-            health: own("/status/health/status"),
-            phase: own("/status/operationState/phase"),
-            started_at: own("/status/operationState/startedAt"),
-            resources: Resource::sorted(resources.filter(|it| text_at(*it, "/group") != Some(works::GROUP))),
+            sync: text("/status/sync/status"),
+            health: text("/status/health/status"),
+            phase: text("/status/operationState/phase"),
+            started_at: text("/status/operationState/startedAt"),
+            resources: Resource::sorted(
+                resources.filter(|resource| text_at(*resource, "/group") != Some(works::GROUP)),
+            ),
         }
     }
 }
@@ -139,9 +141,9 @@ mod tests {
     #[test]
     fn keeps_nothing_of_applications_without_a_set() {
         for (key, other) in [("kind", "Application"), ("apiVersion", "example.com/v1")] {
-            let mut own = application();
-            own["metadata"]["ownerReferences"][1][key] = other.into();
-            assert_eq!(parse_application(&own).generated, None);
+            let mut object = application();
+            object["metadata"]["ownerReferences"][1][key] = other.into();
+            assert_eq!(parse_application(&object).generated, None);
         }
     }
 

@@ -147,8 +147,8 @@ impl Spec {
 
 impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
     fn from(requested: gitops_cluster::GitOpsClusterSpec) -> Self {
-        let is = |field: &Field<bool>| field.unwrap_or_default();
-        let addon = requested.gitops_addon.as_ref().filter(|addon| is(&addon.enabled));
+        let is_true = |field: &Field<bool>| field.unwrap_or_default();
+        let addon = requested.gitops_addon.as_ref().filter(|addon| is_true(&addon.enabled));
         let agent = requested.asked_agent().map(|agent| match agent {
             AskedAgent::Pull(agent) => RequestedAgent::of_pull(agent),
             AskedAgent::Acm(agent) => RequestedAgent::of_acm(agent),
@@ -162,8 +162,8 @@ impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
         let placement = requested.placement_ref.as_ref();
         Self {
             is_pull_integration: server.is_none(),
-            placement: placement.and_then(|it| non_empty(&it.name)).unwrap_or_default(),
-            placement_namespace: placement.and_then(|it| non_empty(&it.namespace)),
+            placement: placement.and_then(|placement| non_empty(&placement.name)).unwrap_or_default(),
+            placement_namespace: placement.and_then(|placement| non_empty(&placement.namespace)),
             argocd: server.and_then(|server| non_empty(&server.argo_namespace)),
             creates_blank_secrets: requested.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
             is_agent_invalid: matches!(agent, Some(Err(_))),
@@ -180,7 +180,7 @@ fn not_implemented(
     addon: Option<&GitOpsAddon>,
     wants_agent: bool,
 ) -> Vec<&'static str> {
-    let is = |field: &Field<bool>| field.unwrap_or_default();
+    let is_true = |field: &Field<bool>| field.unwrap_or_default();
     let has = |field: &Field<String>| field.as_ref().is_some_and(|text| !text.is_empty());
     let olm = addon.and_then(|addon| addon.olm_subscription.as_ref());
     let agent = addon.and_then(|addon| addon.agent.as_ref());
@@ -199,22 +199,22 @@ fn not_implemented(
         ),
         (
             // Red Hat ACM then creates credentials for Argo CD to push with.
-            requested.argo_server.is_some() && !wants_agent && !is(&requested.create_blank_cluster_secrets),
+            requested.argo_server.is_some() && !wants_agent && !is_true(&requested.create_blank_cluster_secrets),
             PUSH,
         ),
-        (is(&requested.create_policy_template), "createPolicyTemplate"),
+        (is_true(&requested.create_policy_template), "createPolicyTemplate"),
         (addon.is_some() && !wants_agent, "gitopsAddon"),
         (
-            agent.is_some_and(|agent| agent.propagate_hub_ca.is_some_and(|is| !is)),
+            agent.is_some_and(|agent| agent.propagate_hub_ca.is_some_and(|value| !value)),
             "gitopsAddon.argoCDAgent.propagateHubCA",
         ),
         (
             addon.is_some_and(|addon| has(&addon.git_ops_operator_image)),
             "gitopsAddon.gitOpsOperatorImage",
         ),
-        (olm.is_some_and(|olm| is(&olm.enabled)), "gitopsAddon.olmSubscription"),
+        (olm.is_some_and(|olm| is_true(&olm.enabled)), "gitopsAddon.olmSubscription"),
         (
-            addon.is_some_and(|addon| is(&addon.override_existing_configs)),
+            addon.is_some_and(|addon| is_true(&addon.override_existing_configs)),
             "gitopsAddon.overrideExistingConfigs",
         ),
         (has(&requested.managed_service_account_ref), "managedServiceAccountRef"),
@@ -225,8 +225,8 @@ fn not_implemented(
 
 /// Returns true if argocd-operator is to be installed.
 fn is_operator_chosen(besides: Option<&gitops_cluster::AgentSettings>) -> bool {
-    let operator = besides.and_then(|it| it.operator.as_ref());
-    operator.is_some_and(|it| it.enabled.unwrap_or_default())
+    let operator = besides.and_then(|settings| settings.operator.as_ref());
+    operator.is_some_and(|operator| operator.enabled.unwrap_or_default())
 }
 
 /// The agent settings in the fields of one dialect, each with its name there.
@@ -268,11 +268,11 @@ impl<'a> RequestedAgent<'a> {
         };
         let port = non_empty(self.port.0).map(|port| port.parse::<NonZeroU16>());
         let port = port.transpose().map_err(|_| self.port.1)?;
-        let images = besides.and_then(|it| it.images.as_ref());
+        let images = besides.and_then(|settings| settings.images.as_ref());
         let image =
             |of: fn(&gitops_cluster::AgentImages) -> &Field<Box<str>>| images.and_then(|images| non_empty(of(images)));
-        let rollout = besides.and_then(|it| it.rollout_strategy.as_ref());
-        let revoked = besides.and_then(|it| it.revoked_clusters.as_ref());
+        let rollout = besides.and_then(|settings| settings.rollout_strategy.as_ref());
+        let revoked = besides.and_then(|settings| settings.revoked_clusters.as_ref());
         Ok(DesiredAgent {
             follows_principal: true,
             mode,

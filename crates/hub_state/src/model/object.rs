@@ -117,8 +117,8 @@ impl Object {
     /// Returns the managed clusters in the object, if it is a PlacementDecision.
     pub fn decided_clusters(&self) -> impl Iterator<Item = &str> {
         let all = self.object["status"]["decisions"].as_array().into_iter().flatten();
-        all.filter_map(|it| it["clusterName"].as_str())
-            .filter(|it| !it.is_empty())
+        all.filter_map(|decision| decision["clusterName"].as_str())
+            .filter(|name| !name.is_empty())
     }
 }
 
@@ -174,7 +174,7 @@ fn compared(kind: Kind, object: Value) -> Value {
         Kind::Deployments => {
             let template = &object.get("spec").unwrap_or(&Value::Null)["template"];
             let containers = template["spec"]["containers"].as_array().into_iter().flatten();
-            let images: Vec<_> = containers.map(|it| json!({"image": it["image"]})).collect();
+            let images: Vec<_> = containers.map(|container| json!({"image": container["image"]})).collect();
             let annotations = json!({"annotations": template["metadata"]["annotations"]});
             let spec = json!({"template": {"metadata": annotations, "spec": {"containers": images}}});
             json!({"metadata": object["metadata"], "spec": spec})

@@ -49,8 +49,8 @@ fn unreported_work_is_neither_applied_nor_healthy() {
         };
         let state = read.expect("it is tracked").state;
         let conditions = work["status"]["conditions"].as_array().into_iter().flatten();
-        let mut applied = conditions.filter(|it| it["type"] == "Applied");
-        let is_available = applied.any(|it| it["status"].is_string());
+        let mut applied = conditions.filter(|condition| condition["type"] == "Applied");
+        let is_available = applied.any(|condition| condition["status"].is_string());
         if !is_available {
             assert!(
                 !state.applied && state.health != ocm::health::HealthStatus::Healthy,
@@ -104,9 +104,9 @@ fn debug_output_and_errors_never_show_keys() {
             assert!(!shown.contains(secret) && !error.contains(secret), "{shown} {error}");
         }
         for kind in [Kind::Requests, Kind::IssuedCertificates, Kind::TokenKey] {
-            let kept = Object::from_json(kind, &text);
+            let object = Object::from_json(kind, &text);
             if matches!(kind, Kind::IssuedCertificates | Kind::TokenKey) {
-                assert!(!format!("{kept:?}").contains("c2VjcmV0LWtleS1ieXRlcw"), "{kept:?}");
+                assert!(!format!("{object:?}").contains("c2VjcmV0LWtleS1ieXRlcw"), "{object:?}");
             }
         }
     });

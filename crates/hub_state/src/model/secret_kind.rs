@@ -17,9 +17,9 @@ impl SecretKind {
 
     /// Returns the kind of Secret that a GitOpsCluster requests. If it requests both, Secrets without a credential win, because
     /// they were requested explicitly.
-    pub fn requested_by(it: &GitOpsCluster) -> Option<Self> {
-        let agent = it.spec.agent.as_ref().map(|_| Self::Agent);
-        if it.spec.creates_blank_secrets {
+    pub fn requested_by(gitops: &GitOpsCluster) -> Option<Self> {
+        let agent = gitops.spec.agent.as_ref().map(|_| Self::Agent);
+        if gitops.spec.creates_blank_secrets {
             Some(Self::Blank)
         } else {
             agent

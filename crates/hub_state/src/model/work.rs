@@ -146,9 +146,9 @@ fn labels<V: Json>(work: &V) -> impl Iterator<Item = (&str, &str)> {
 /// Returns the names of the objects of a work, sorted.
 fn objects(status: &WorkStatus) -> Arc<[Box<str>]> {
     let objects = status.objects.iter();
-    let identified = objects.filter(|it| !it.kind.is_empty() && !it.name.is_empty());
-    let identified = identified.filter(|it| (&*it.group, &*it.kind) != ("", "Namespace"));
-    let mut names: Vec<Box<str>> = identified.map(|it| it.full_name().into()).collect();
+    let identified = objects.filter(|object| !object.kind.is_empty() && !object.name.is_empty());
+    let identified = identified.filter(|object| (&*object.group, &*object.kind) != ("", "Namespace"));
+    let mut names: Vec<Box<str>> = identified.map(|object| object.full_name().into()).collect();
     names.sort_unstable();
     names.into()
 }
@@ -166,12 +166,12 @@ impl WorkState {
             Some(message) => (Some(message), None),
             None => (
                 status.listed(ObjectStatus::full_name, MESSAGES_MAX, is_refused),
-                status.listed(ObjectStatus::short_name, MESSAGES_MAX, |it| {
-                    is_ill(it) && !is_refused(it)
+                status.listed(ObjectStatus::short_name, MESSAGES_MAX, |object| {
+                    is_ill(object) && !is_refused(object)
                 }),
             ),
         };
-        let is_retried = |it: &&ObjectStatus| !is_ill(it) && it.applied == Some(false);
+        let is_retried = |object: &&ObjectStatus| !is_ill(object) && object.applied == Some(false);
         let retried = status.listed(ObjectStatus::full_name, MESSAGES_MAX, is_retried);
         let has_applied = |object: &ObjectStatus| object.applied == Some(true);
         Self {

@@ -107,16 +107,16 @@ impl Application {
     pub fn argocd_finalizers(&self) -> impl Iterator<Item = &str> {
         self.finalizers
             .iter()
-            .map(|it| &**it)
-            .filter(|it| names::is_argo_cds(it))
+            .map(|finalizer| &**finalizer)
+            .filter(|finalizer| names::is_argo_cds(finalizer))
     }
 
     /// Returns the finalizers of others, which stay after the deployed objects are deleted.
     pub fn other_finalizers(&self) -> impl Iterator<Item = &str> {
         self.finalizers
             .iter()
-            .map(|it| &**it)
-            .filter(|it| !names::is_argo_cds(it))
+            .map(|finalizer| &**finalizer)
+            .filter(|finalizer| !names::is_argo_cds(finalizer))
     }
 
     /// Returns the name of its AppProject. As in Argo CD, an empty name is the default project.
@@ -249,10 +249,10 @@ mod tests {
 
     #[test]
     fn reads_metadata_and_destination_of_an_application() {
-        let it = application(|_| ());
-        assert_eq!((&*it.namespace, &*it.uid, &*it.version), ("argocd", UID, "7"));
-        assert_eq!((it.cluster.as_deref(), &*it.project), (Some("eu1"), "default"));
-        assert!(!it.deleting && it.set.is_none() && it.sources == 0);
+        let shop = application(|_| ());
+        assert_eq!((&*shop.namespace, &*shop.uid, &*shop.version), ("argocd", UID, "7"));
+        assert_eq!((shop.cluster.as_deref(), &*shop.project), (Some("eu1"), "default"));
+        assert!(!shop.deleting && shop.set.is_none() && shop.sources == 0);
         let nowhere = application(|object| annotate(object, names::CLUSTER, ""));
         assert_eq!(nowhere.cluster, None);
         let going = application(|object| object["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z"));
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn recognizes_only_argo_cds_finalizers() {
-        let it = application(|object| {
+        let shop = application(|object| {
             object["metadata"]["finalizers"] = json!([
                 "resources-finalizer.argocd.argoproj.io",
                 "resources-finalizer.argocd.argoproj.io/foreground",
@@ -273,22 +273,22 @@ mod tests {
                 "resources-finalizer.argocd.argoproj.io/other",
             ]);
         });
-        assert_eq!(it.argocd_finalizers().count(), 5);
+        assert_eq!(shop.argocd_finalizers().count(), 5);
         let others = [
             "example.com/mine",
             "foregroundDeletion",
             "resources-finalizer.argocd.argoproj.io/other",
         ];
         let patch = json!({"metadata": {"resourceVersion": "7", "finalizers": others}});
-        assert_eq!(it.release(), Some(patch));
+        assert_eq!(shop.release(), Some(patch));
         let without = application(|object| object["metadata"]["finalizers"] = json!(["example.com/mine"]));
         assert_eq!(without.release(), None);
     }
 
     #[test]
     fn combines_all_changes_in_one_patch_or_none() {
-        let it = application(|_| ());
-        assert_eq!(it.patch(Forwarded::default(), None), None);
+        let shop = application(|_| ());
+        assert_eq!(shop.patch(Forwarded::default(), None), None);
         let both = Forwarded {
             operation: true,
             refresh: true,
@@ -301,10 +301,10 @@ mod tests {
             "operation": null,
             "status": status,
         });
-        assert_eq!(it.patch(both, Some(json!({"status": status}))), Some(patch));
+        assert_eq!(shop.patch(both, Some(json!({"status": status}))), Some(patch));
         let status = json!({"metadata": {"resourceVersion": "7"}, "status": status});
         assert_eq!(
-            it.patch(Forwarded::default(), Some(json!({"status": status["status"]}))),
+            shop.patch(Forwarded::default(), Some(json!({"status": status["status"]}))),
             Some(status)
         );
     }

@@ -70,8 +70,8 @@ pub fn rules(sources: usize) -> Value {
         rule["jsonPaths"] = paths.into();
         rule
     };
-    let mut rules: Vec<Value> = PEERS.iter().map(|(name, it)| rule(vec![path(name, it)])).collect();
-    let mut ours: Vec<Value> = OURS.iter().map(|(name, it)| path(name, it)).collect();
+    let mut rules: Vec<Value> = PEERS.iter().map(|(name, field)| rule(vec![path(name, field)])).collect();
+    let mut ours: Vec<Value> = OURS.iter().map(|(name, field)| path(name, field)).collect();
     ours.push(path(
         REFRESH_PENDING,
         &format!(".metadata.annotations['{}']", REFRESH.replace('.', r"\.")),
@@ -123,14 +123,14 @@ impl Feedback {
     /// Reads the feedback of the Application's manifest.
     pub(super) fn from_manifest(manifest: &impl Json) -> Self {
         let values = Values::from_manifest(manifest);
-        let own = |name| values.word(name);
+        let word = |name| values.word(name);
         Self {
             reported: values.mirror(),
-            payload: own(PAYLOAD),
-            refresh_pending: own(REFRESH_PENDING),
-            operation_pending: own(OPERATION_PENDING),
-            operation_begun: own(OPERATION_BEGUN),
-            initiated_by: own(INITIATED_BY),
+            payload: word(PAYLOAD),
+            refresh_pending: word(REFRESH_PENDING),
+            operation_pending: word(OPERATION_PENDING),
+            operation_begun: word(OPERATION_BEGUN),
+            initiated_by: word(INITIATED_BY),
             is_silent: values.0.is_empty(),
         }
     }
@@ -173,21 +173,21 @@ impl<'v, V: Json> Values<'v, V> {
     }
 
     fn mirror(&self) -> MirroredStatus {
-        let own = |name: &str| self.word(name);
+        let word = |name: &str| self.word(name);
         MirroredStatus {
             health: Health {
-                status: own(HEALTH),
+                status: word(HEALTH),
                 message: self.message(HEALTH_MESSAGE),
                 since: self.time(HEALTH_SINCE),
             },
             sync: Sync {
-                status: own(SYNC),
-                revision: own(REVISION),
-                revisions: (0..).map_while(|at| own(&format!("{REVISION_OF}{at}"))).collect(),
+                status: word(SYNC),
+                revision: word(REVISION),
+                revisions: (0..).map_while(|at| word(&format!("{REVISION_OF}{at}"))).collect(),
             },
             operation: self.operation(),
             reconciled_at: self.time(RECONCILED_AT),
-            source_type: own(SOURCE_TYPE),
+            source_type: word(SOURCE_TYPE),
             history: Vec::new(),
             conditions: self.conditions(),
         }
@@ -287,41 +287,41 @@ mod tests {
             .as_array_mut()
             .expect("a list")
             .push(retries);
-        let own = |text: &str| Some(Box::from(text));
+        let text = |text: &str| Some(Box::from(text));
         let noon = time("2026-06-01T12:00:00Z");
         let desired = Feedback {
             reported: MirroredStatus {
                 history: Vec::new(),
                 health: Health {
-                    status: own("Degraded"),
-                    message: own("it crashes"),
+                    status: text("Degraded"),
+                    message: text("it crashes"),
                     since: noon,
                 },
                 sync: Sync {
-                    status: own("Synced"),
-                    revision: own("abc"),
+                    status: text("Synced"),
+                    revision: text("abc"),
                     revisions: vec!["abc".into(), "def".into()],
                 },
                 operation: Some(OperationState {
                     phase: "Succeeded".into(),
                     started_at: time("2026-06-01T11:59:00Z").expect("a time"),
                     finished_at: time("2026-06-01T11:59:30Z"),
-                    message: own("done"),
+                    message: text("done"),
                     retries: Some(2),
-                    revision: own("abc"),
+                    revision: text("abc"),
                 }),
                 reconciled_at: noon,
-                source_type: own("Helm"),
+                source_type: text("Helm"),
                 conditions: vec![Condition {
                     kind: "SyncError".into(),
                     message: "no".into(),
                     since: noon,
                 }],
             },
-            payload: own("p"),
-            refresh_pending: own("normal"),
-            operation_pending: own("o"),
-            operation_begun: own("b"),
+            payload: text("p"),
+            refresh_pending: text("normal"),
+            operation_pending: text("o"),
+            operation_begun: text("b"),
             initiated_by: None,
             is_silent: false,
         };

@@ -51,7 +51,7 @@ pub const TIME_SEPARATOR: char = '@';
 impl OperationRequest {
     /// Reads the operation of an Application of the hub.
     pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
-        let operation = object.field("operation").filter(|it| it.as_fields().is_some())?;
+        let operation = object.field("operation").filter(|operation| operation.as_fields().is_some())?;
         let mut operation: Value = serde_json::from_str(&json::to_string(operation)).ok()?;
         let mut info: Vec<Value> = items(&operation, "/info").to_vec();
         info.retain(|item| text_at(item, "/name") != Some(names::OPERATION));
@@ -64,8 +64,8 @@ impl OperationRequest {
             ],
             requested,
         );
-        let own = json!({"name": names::OPERATION, "value": id});
-        operation["info"].as_array_mut().expect("it was made one").push(own);
+        let item = json!({"name": names::OPERATION, "value": id});
+        operation["info"].as_array_mut().expect("it was made one").push(item);
         Some(Self {
             id: id.into(),
             value: operation.to_string().into(),
@@ -76,9 +76,9 @@ impl OperationRequest {
     pub fn of_payload(payload: &impl Json) -> Option<Self> {
         let operation = payload.field("operation")?;
         let mut info = items(operation, "/info").iter();
-        let own = info.find(|item| text_at(*item, "/name") == Some(names::OPERATION))?;
+        let item = info.find(|item| text_at(*item, "/name") == Some(names::OPERATION))?;
         Some(Self {
-            id: text_at(own, "/value")?.into(),
+            id: text_at(item, "/value")?.into(),
             value: json::to_string(operation).into(),
         })
     }
@@ -96,7 +96,7 @@ impl OperationRequest {
 
     /// Returns true if both request the same, ignoring the time.
     pub fn is_alike(&self, other: &Self) -> bool {
-        let content = |it: &Self| it.id.split(TIME_SEPARATOR).next().map(ToOwned::to_owned);
+        let content = |request: &Self| request.id.split(TIME_SEPARATOR).next().map(ToOwned::to_owned);
         content(self) == content(other)
     }
 }

@@ -224,7 +224,7 @@ fn is_late(current: &MirroredStatus, desired: &MirroredStatus) -> bool {
     let (Some(before), Some(after)) = (current.reconciled_at, desired.reconciled_at) else {
         return true;
     };
-    let finished = desired.operation.as_ref().and_then(|it| it.finished_at);
+    let finished = desired.operation.as_ref().and_then(|operation| operation.finished_at);
     after.as_second().saturating_sub(before.as_second()) >= MAX_RECONCILED_AT_LAG
         || finished.is_some_and(|finished| before < finished && finished <= after)
 }

@@ -128,7 +128,7 @@ impl PullWork {
     /// and would clear it together with the running one.
     pub fn is_busy(&self) -> bool {
         let operation = self.feedback.reported.operation.as_ref();
-        self.is_current() && operation.is_some_and(|it| ["Running", "Terminating"].contains(&&*it.phase))
+        self.is_current() && operation.is_some_and(|operation| ["Running", "Terminating"].contains(&&*operation.phase))
     }
 
     /// Returns true if the cluster had this operation and has completed it.

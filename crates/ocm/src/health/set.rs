@@ -52,9 +52,9 @@ impl EvaluatedSet<'_, '_> {
             get("ManifestworkApplied"),
             get("PlacementRolledOut"),
         );
-        let is =
+        let has_status =
             |condition: Option<ReportedCondition<'_>>, status| condition.is_some_and(|condition| condition.is(status));
-        let rolled_out = is(rollout, "True");
+        let rolled_out = has_status(rollout, "True");
         let changed = last_change(self.metadata);
         let (namespace, name) = (text_of(self.metadata, "namespace"), text_of(self.metadata, "name"));
         if namespace.len().saturating_add(name.len()) > LABEL_MAX {
@@ -73,7 +73,7 @@ impl EvaluatedSet<'_, '_> {
         if let Some(verified) = verified.filter(|verified| verified.is("False")) {
             return self.without_clusters(verified, rolled_out);
         }
-        if !is(verified, "True") || applied.is_none_or(|applied| applied.status.is_empty()) {
+        if !has_status(verified, "True") || applied.is_none_or(|applied| applied.status.is_empty()) {
             return match &self.conditions.fault {
                 Some(fault) => (
                     HealthStatus::Unknown,
@@ -103,7 +103,7 @@ impl EvaluatedSet<'_, '_> {
         if self.time_allowed().is_some_and(over) {
             return degraded(format!("{message}, the rollout exceeded its deadline"));
         }
-        if !is(applied, "True") || self.count("applied") < total || incomplete > 0 || on_the_way > 0 {
+        if !has_status(applied, "True") || self.count("applied") < total || incomplete > 0 || on_the_way > 0 {
             return progressing(message);
         }
         let (has_rule, at_once) = (self.has_rule(), self.is_at_once());

@@ -215,9 +215,9 @@ fn rotation_trusts_old_certificates_until_the_old_ca_is_dropped() {
     );
 
     let dropped = Recipe::Drop { authority: authority() };
-    let kept = make(&dropped, Some(&data(&announced))).unwrap();
+    let parts = make(&dropped, Some(&data(&announced))).unwrap();
     assert_eq!(
-        part(&kept, TLS_CERTIFICATE),
+        part(&parts, TLS_CERTIFICATE),
         bundle(&announced),
         "both stay as long as one is announced"
     );

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut concerned = BTreeSet::from([changed.object_ref.clone()]);
     let after = cache.application(changed.object_ref);
-    if after.is_none_or(|it| it.pull.is_none())
+    if after.is_none_or(|application| application.pull.is_none())
         && let Some(before) = changed.before::<Application>()
         && let Some(pull) = before.pull.as_deref()
     {
@@ -28,7 +28,7 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
     let mut affected = owners(cache, changed);
     if changed.kind == Kind::Works {
         let named = cache.pull_applications_by_work_name(&changed.object_ref.name);
-        let new = named.filter(|it| affected.iter().all(|known| known.object_ref != **it));
+        let new = named.filter(|object_ref| affected.iter().all(|known| known.object_ref != **object_ref));
         let new: Vec<_> = new.cloned().map(ReconcileRequest::application).collect();
         affected.extend(new);
     }
@@ -80,7 +80,7 @@ pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest
 /// Maps a change of an AppProject to its Applications.
 pub(super) fn project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let is_of_it = |object_ref: &&ObjectRef| {
-        let pull = cache.application(object_ref).and_then(|it| it.pull.as_ref());
+        let pull = cache.application(object_ref).and_then(|application| application.pull.as_ref());
         pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
     };
     let concerned = cache.all_pull_applications().filter(is_of_it).cloned();

@@ -252,8 +252,8 @@ impl Hub {
 
     fn conditions(&self, object_ref: &ObjectRef) -> Vec<(&str, &str)> {
         let conditions = items(self.get_application(object_ref), "/status/conditions").iter();
-        let text = |it, path| text_at(it, path).unwrap_or_default();
-        conditions.map(|it| (text(it, "/type"), text(it, "/message"))).collect()
+        let text = |condition, path| text_at(condition, path).unwrap_or_default();
+        conditions.map(|condition| (text(condition, "/type"), text(condition, "/message"))).collect()
     }
 
     /// Panics if the Application has not these conditions, or the hub not these works.
@@ -408,7 +408,7 @@ fn missing_target_cluster_keeps_the_work_on_the_old_one() {
     hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
     let affected = hub.cache.apply(cluster("eu4", Availability::Available));
     assert!(
-        affected.iter().any(|it| it.object_ref == shop()),
+        affected.iter().any(|request| request.object_ref == shop()),
         "it is refresh: {affected:?}"
     );
     hub.settle(&shop());
@@ -670,7 +670,7 @@ fn silent_cluster_sets_a_condition_and_keeps_the_last_status() {
     hub.report(WORK, &WELL);
     hub.settle(&shop());
     let affected = hub.cache.apply(cluster("eu1", Availability::Unknown));
-    assert!(affected.iter().any(|it| it.object_ref == shop()));
+    assert!(affected.iter().any(|request| request.object_ref == shop()));
     hub.settle(&shop());
     assert_eq!(hub.conditions(&shop())[0].0, UNREACHABLE);
     assert_eq!(hub.health(), "Healthy");
@@ -831,7 +831,7 @@ fn ignores_applications_in_cluster_namespaces() {
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
     let affected = hub.cache.apply(deleted(Kind::Clusters, "eu2"));
-    assert!(affected.iter().any(|it| it.object_ref == mirrored), "{affected:?}");
+    assert!(affected.iter().any(|request| request.object_ref == mirrored), "{affected:?}");
 }
 
 #[test]
@@ -929,8 +929,12 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     );
     assert_eq!(hub.works(), [""; 0]);
     let affected = hub.cache.apply(listed(Kind::Works, &[]));
-    assert!(affected.iter().any(|it| it.object_ref == shop()));
+    assert!(affected.iter().any(|request| request.object_ref == shop()));
     hub.settle(&shop());
     let released = hub.objects.get(&("applications", shop()));
-    assert!(released.is_none_or(|it| it["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty)));
+    assert!(released.is_none_or(|application| {
+        application["metadata"]["finalizers"]
+            .as_array()
+            .is_none_or(Vec::is_empty)
+    }));
 }

@@ -156,7 +156,9 @@ impl SimulatedHub {
     fn feed_back(&mut self) {
         let Some(work) = self.work.as_mut() else { return };
         let Some(form) = &self.form else { return };
-        let named = |operation: &Value| OperationRequest::of_payload(&json!({"operation": operation})).map(|it| it.id);
+        let named = |operation: &Value| {
+            OperationRequest::of_payload(&json!({"operation": operation})).map(|request| request.id)
+        };
         let (pending, begun) = (named(&self.operation), named(&self.begun));
         let mut values = vec![("payload", &**form)];
         values.extend(pending.as_deref().map(|id| ("operationPending", id)));

@@ -244,7 +244,7 @@ fn accepts_refreshes_at_any_time_and_keeps_hard_ones_hard() {
     let refresh = desired.refresh.expect("a refresh");
     assert_eq!(
         (&*refresh.kind, Some(&refresh.nonce)),
-        ("hard", second.requests.refresh.as_ref().map(|it| &it.nonce))
+        ("hard", second.requests.refresh.as_ref().map(|refresh| &refresh.nonce))
     );
     let done = carries(&refreshed("hard", NOON).requests, &[]);
     assert_eq!(requests(&second, Some(&done)).0, second.requests);

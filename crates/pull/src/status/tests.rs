@@ -400,7 +400,7 @@ fn keeps_foreign_conditions_and_replaces_ours() {
     let reported = |hub: &Hub| -> Vec<String> {
         items(&hub.0, "/conditions")
             .iter()
-            .map(|it| it["type"].as_str().unwrap_or_default().to_owned())
+            .map(|condition| condition["type"].as_str().unwrap_or_default().to_owned())
             .collect()
     };
     assert_eq!(

@@ -85,56 +85,56 @@ fn work_name_is_valid_for_names_and_uids_of_any_length() {
 
 #[test]
 fn work_has_the_peers_labels_and_annotations() {
-    let it = desired(&application(|_| ()), &Settings::default()).object;
+    let work = desired(&application(|_| ()), &Settings::default()).object;
     let pull = json!({
         "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
         "argocd-ocm-cmp.github.io/application": "shop",
         "apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true",
     });
-    assert_eq!(it["metadata"]["labels"], pull);
+    assert_eq!(work["metadata"]["labels"], pull);
     let annotations = json!({
         "apps.open-cluster-management.io/hub-application-namespace": "argocd",
         "apps.open-cluster-management.io/hub-application-name": "shop",
     });
-    assert_eq!(it["metadata"]["annotations"], annotations);
+    assert_eq!(work["metadata"]["annotations"], annotations);
     assert_eq!(
-        (&it["metadata"]["namespace"], &it["metadata"]["name"]),
+        (&work["metadata"]["namespace"], &work["metadata"]["name"]),
         (&json!("eu1"), &json!("shop-0a1b2"))
     );
-    let it = desired(&of_set(), &Settings::default()).object;
-    assert_eq!(it["metadata"]["labels"][names::PULL], "true");
-    assert_eq!(it["metadata"]["labels"][names::OF_SET], "true");
-    assert_eq!(it["metadata"]["annotations"][names::SET], "argocd/appset-1");
+    let work = desired(&of_set(), &Settings::default()).object;
+    assert_eq!(work["metadata"]["labels"][names::PULL], "true");
+    assert_eq!(work["metadata"]["labels"][names::OF_SET], "true");
+    assert_eq!(work["metadata"]["annotations"][names::SET], "argocd/appset-1");
 }
 
 #[test]
 fn work_of_a_set_has_acms_set_hash() {
-    let it = desired(&of_set(), &acm()).object;
+    let work = desired(&of_set(), &acm()).object;
     let labels = json!({
         "app.kubernetes.io/managed-by": "argocd-ocm-cmp",
         "argocd-ocm-cmp.github.io/application": "shop",
         "apps.open-cluster-management.io/application-set": "true",
         "apps.open-cluster-management.io/application-set-hash": "b208dbecfe0a5f65581d608faac0e95c9a302b34",
     });
-    assert_eq!(it["metadata"]["labels"], labels);
+    assert_eq!(work["metadata"]["labels"], labels);
     for (set, hash) in [
         ("argocd/appset1", "654ef46669ce896863583d1940559d145b39032b"),
         ("argocd/guestbook-app-set", "ed58e4a1479ef2d7fb1a60bc2b7300100f262779"),
     ] {
         assert_eq!(hex(&Sha1::digest(set)), hash);
     }
-    let it = desired(&application(|_| ()), &acm()).object;
+    let work = desired(&application(|_| ()), &acm()).object;
     let labels = json!({works::MANAGED_BY: works::OURS, works::APPLICATION_LABEL: "shop", names::PULL: "true"});
-    assert_eq!(it["metadata"]["labels"], labels);
+    assert_eq!(work["metadata"]["labels"], labels);
     let elsewhere = application(|object| object["metadata"]["namespace"] = json!("team-a"));
-    let it = desired(&elsewhere, &Settings::default()).object;
-    assert_eq!(it["metadata"]["labels"][works::APPLICATION_LABEL], "team-a_shop");
+    let work = desired(&elsewhere, &Settings::default()).object;
+    assert_eq!(work["metadata"]["labels"][works::APPLICATION_LABEL], "team-a_shop");
 }
 
 #[test]
 fn work_configures_the_application_like_the_peers() {
-    let it = desired(&application(|_| ()), &Settings::default()).object;
-    let config = &it["spec"]["manifestConfigs"][0];
+    let work = desired(&application(|_| ()), &Settings::default()).object;
+    let config = &work["spec"]["manifestConfigs"][0];
     let which = json!({"group": "argoproj.io", "resource": "applications", "namespace": "argocd", "name": "shop"});
     assert_eq!(config["resourceIdentifier"], which);
     let strategy = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "ignoreFields": [{
@@ -144,22 +144,22 @@ fn work_configures_the_application_like_the_peers() {
     assert_eq!(config["updateStrategy"], strategy);
     assert_eq!(config["feedbackRules"].as_array().map(Vec::len), Some(6));
     assert_eq!(config["feedbackScrapeType"], "Watch");
-    assert_eq!(it["spec"].get("deleteOption"), None);
+    assert_eq!(work["spec"].get("deleteOption"), None);
 }
 
 #[test]
 fn namespace_and_project_are_orphaned_with_the_work() {
-    let it = desired(&application(|_| ()), &all()).object;
-    let kinds: Vec<_> = items(&it, "/spec/workload/manifests")
+    let work = desired(&application(|_| ()), &all()).object;
+    let kinds: Vec<_> = items(&work, "/spec/workload/manifests")
         .iter()
-        .map(|it| &it["kind"])
+        .map(|manifest| &manifest["kind"])
         .collect();
     assert_eq!(kinds, ["Namespace", "AppProject", "Application"]);
     let option = json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": [
         {"group": "", "resource": "namespaces", "name": "argocd"},
         {"group": "argoproj.io", "resource": "appprojects", "namespace": "argocd", "name": "shops"},
     ]}});
-    assert_eq!(it["spec"]["deleteOption"], option);
+    assert_eq!(work["spec"]["deleteOption"], option);
 }
 
 #[test]
@@ -297,8 +297,8 @@ fn name_decides_whether_a_work_may_carry_an_application() {
         assert_eq!(may_be_work_of(work, "shop"), expected, "{work}");
     }
     let long = "x".repeat(250);
-    let it = application(|object| object["metadata"]["name"] = json!(long));
-    for name in names(&it) {
+    let application = application(|object| object["metadata"]["name"] = json!(long));
+    for name in names(&application) {
         assert!(name.len() <= NAME_MAX && may_be_work_of(&name, &long), "{name}");
         assert!(!may_be_work_of(&name, "x"), "{name}");
     }
@@ -312,13 +312,13 @@ fn names_of_works_have_the_stem_of_their_application() {
         .into_iter()
         .chain([dotted, "shop-eu".to_owned(), "a.b-c".to_owned()])
     {
-        let it = application(|object| object["metadata"]["name"] = json!(name));
-        for work in names(&it) {
+        let application = application(|object| object["metadata"]["name"] = json!(name));
+        for work in names(&application) {
             assert_eq!(stem(&work), stem_of(&name), "{work}");
-            assert!(is_name(&work, &it), "{work}");
+            assert!(is_name(&work, &application), "{work}");
         }
         for other in [format!("{name}-0a1b3"), format!("{name}-0a1b2c3d4e"), name] {
-            assert!(!is_name(&other, &it), "{other}");
+            assert!(!is_name(&other, &application), "{other}");
         }
     }
 }

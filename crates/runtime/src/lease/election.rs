@@ -188,19 +188,19 @@ impl ElectionLoop {
                 other => return other,
             }
         }
-        let found = self.leadership.during(in_time(self.leases.get_opt(&self.name))).await?;
-        self.advance(found).await
+        let lease = self.leadership.during(in_time(self.leases.get_opt(&self.name))).await?;
+        self.advance(lease).await
     }
 
-    async fn advance(&mut self, found: Option<Lease>) -> Result<Option<Instant>, ElectionError> {
-        self.check_revision(found.as_ref());
+    async fn advance(&mut self, lease: Option<Lease>) -> Result<Option<Instant>, ElectionError> {
+        self.check_revision(lease.as_ref());
         let now = LeaseTime::now();
-        let step = self.leadership.candidate.next_step(found.as_ref(), now);
+        let step = self.leadership.candidate.next_step(lease.as_ref(), now);
         self.leadership.publish();
         let how = PostParams::default();
         let written = match step {
             Step::Follow(expires) => {
-                let holder = found.as_ref().and_then(holder).unwrap_or_default();
+                let holder = lease.as_ref().and_then(holder).unwrap_or_default();
                 if !holder.is_empty() && self.is_new_message(holder) {
                     info!(lease = self.leadership.lease, holder, "another replica leads");
                 }
@@ -245,10 +245,10 @@ impl ElectionLoop {
         let left = timeout(REQUEST_TIMEOUT, async {
             loop {
                 // The known Lease may be outdated: a renewal in flight may have succeeded.
-                let Some(found) = leases.get_opt(&self.name).await? else {
+                let Some(existing) = leases.get_opt(&self.name).await? else {
                     return Ok(());
                 };
-                let Some(lease) = candidate.released(&found, LeaseTime::now()) else {
+                let Some(lease) = candidate.released(&existing, LeaseTime::now()) else {
                     return Ok(());
                 };
                 match leases.replace(&self.name, &how, &lease).await {

@@ -95,8 +95,8 @@ mod tests {
                 reads.set(reads.get() + 1);
                 Ok::<_, ()>((authority_ref(existing), data()))
             };
-            let found = ca_cache.authority(&authority_ref(desired), read).await;
-            (found.expect("it is read").is_some(), reads.get())
+            let authority = ca_cache.authority(&authority_ref(desired), read).await;
+            (authority.expect("it is read").is_some(), reads.get())
         };
         assert_eq!(ask("1", "1").await, (true, 1));
         assert_eq!(ask("1", "1").await, (true, 1));

@@ -389,7 +389,7 @@ mod tests {
                 serde_json::from_str(&text).expect("valid JSON")
             })
             .collect();
-        let found = |namespace: &str, manifests: &[Value], deleted: Value| {
+        let cluster = |namespace: &str, manifests: &[Value], deleted: Value| {
             let work = work(|value| {
                 value["metadata"]["annotations"] = Value::Null;
                 value["metadata"]["deletionTimestamp"] = deleted;
@@ -397,14 +397,14 @@ mod tests {
             });
             work.cluster_with_binding(&live::tunnel::cluster_user(namespace))
         };
-        assert_eq!(found("argocd", &manifests, Value::Null).as_deref(), Some("eu1"));
-        assert_eq!(found("argocd", &manifests[..1], Value::Null), None, "the role alone");
+        assert_eq!(cluster("argocd", &manifests, Value::Null).as_deref(), Some("eu1"));
+        assert_eq!(cluster("argocd", &manifests[..1], Value::Null), None, "the role alone");
         assert_eq!(
-            found("gitops", &manifests, Value::Null),
+            cluster("gitops", &manifests, Value::Null),
             None,
             "the user of another namespace"
         );
-        assert_eq!(found("argocd", &manifests, json!("2026-06-01T13:00:00Z")), None);
+        assert_eq!(cluster("argocd", &manifests, json!("2026-06-01T13:00:00Z")), None);
     }
 
     #[test]

@@ -146,8 +146,8 @@ impl ControlPlane {
 
     /// Returns an object, which must exist.
     pub async fn read(&self, object: &ObjectRef) -> Result<Value> {
-        let found = self.get(object).await?;
-        found.with_context(|| format!("{object} does not exist"))
+        let live = self.get(object).await?;
+        live.with_context(|| format!("{object} does not exist"))
     }
 
     /// Returns the `ManifestWork`s of all namespaces.

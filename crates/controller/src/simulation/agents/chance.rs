@@ -70,7 +70,7 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             let is_going = hub
                 .objects
                 .get(&object_ref)
-                .is_some_and(|it| it["metadata"]["deletionTimestamp"].is_string());
+                .is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
             if !is_going {
                 hub.write(&object_ref, &bringing(placement, revoked));
             }
@@ -191,7 +191,7 @@ impl Hub {
         let is_of = |leaf: &Certificate, all: &[Certificate]| {
             leaf.not_after < now || all.iter().any(|authority| leaf.is_issued_by(authority))
         };
-        let leaf = |name: &str| self.cache.certificate(name).and_then(|it| it.certificates.first());
+        let leaf = |name: &str| self.cache.certificate(name).and_then(|secret| secret.certificates.first());
         let (principal, proxy) = (leaf(names::PRINCIPAL_TLS), leaf(names::RESOURCE_PROXY_TLS));
         let ca = &self.ca().certificates;
         for (object_ref, request) in self.kept(Kind::Requests) {
@@ -206,8 +206,8 @@ impl Hub {
             }
         }
         // Clusters of an invalid spec stay as they are, and what belongs to a released agent is deleted next.
-        let keeps_up = |it: &Value, cluster: &str| {
-            let owner = &it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
+        let keeps_up = |object: &Value, cluster: &str| {
+            let owner = &object["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"];
             let mut all = GitOpsClusterRef::with_agents(&self.cache).map(|(gitops, _)| gitops);
             all.find(|gitops| *owner == gitops.object_ref.to_string())
                 .is_some_and(|gitops| !gitops.has_released_agent(cluster))
@@ -240,7 +240,7 @@ impl Hub {
             }
             let is_applied = work["status"]["conditions"][0]["observedGeneration"] == work["metadata"]["generation"];
             let manifests = work["spec"]["workload"]["manifests"].as_array().into_iter().flatten();
-            for text in manifests.filter_map(|it| it["data"].get("ca.crt")) {
+            for text in manifests.filter_map(|manifest| manifest["data"].get("ca.crt")) {
                 let text = ByteString::deserialize(text).expect("base64");
                 let trusted = Certificate::read_all(&text.0).expect("certificates");
                 let knows = principal.is_none_or(|principal| is_of(principal, &trusted));

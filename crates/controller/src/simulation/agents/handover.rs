@@ -156,9 +156,9 @@ impl Hub {
 
     /// Returns the GitOpsClusters that own the cluster Secrets and ManifestWorks of agents.
     fn owners(&self) -> BTreeSet<&str> {
-        let works = self.kept(Kind::AgentWorks).into_iter().map(|(_, it)| it);
+        let works = self.kept(Kind::AgentWorks).into_iter().map(|(_, work)| work);
         let all = works.chain(self.secrets.values());
-        all.filter_map(|it| it["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"].as_str())
+        all.filter_map(|object| object["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"].as_str())
             .collect()
     }
 }

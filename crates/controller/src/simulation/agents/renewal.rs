@@ -68,7 +68,7 @@ impl Hub {
         let leaves: Vec<_> = leaves.map(|leaf| leaf.is_issued_by(authority)).collect();
         let clusters = ["eu1", "eu2"].map(|cluster| is_registered_by(&self.cache, cluster, &ca));
         let all: Vec<_> = leaves.into_iter().chain(clusters).collect();
-        (all.iter().filter(|is| **is).count(), all.len())
+        (all.iter().filter(|is_issued| **is_issued).count(), all.len())
     }
 }
 
@@ -190,7 +190,7 @@ fn reports_and_keeps_a_ca_secret_of_another_type() {
     let taken = "taken argocd/argocd-agent-ca";
     assert!(written.iter().any(|write| write.starts_with(taken)), "{written:#?}");
     assert_eq!(
-        hub.get(Kind::Certificates, &existing).map(|it| &it["type"]),
+        hub.get(Kind::Certificates, &existing).map(|secret| &secret["type"]),
         Some(&json!("Opaque"))
     );
     hub.says(
@@ -254,8 +254,8 @@ fn reports_certificates_that_their_owner_should_have_renewed() {
     hub.pass(DUE - 1);
     assert!(!ready(&hub)[2].contains("is valid until"), "{:?}", ready(&hub));
     hub.pass(1);
-    let [is, _, message] = ready(&hub);
-    assert_eq!(is, "False");
+    let [status, _, message] = ready(&hub);
+    assert_eq!(status, "False");
     let late = "the certificate corporate in Secret argocd/argocd-agent-ca is valid until 2";
     assert!(message.starts_with(late), "{message}");
 }

@@ -40,7 +40,7 @@ impl Hub {
         let request = self.get(Kind::Requests, &ObjectRef::new("", name));
         let conditions = request.expect("it is there")["status"]["conditions"].as_array();
         let last = conditions.and_then(|all| all.last());
-        last.and_then(|it| it["reason"].as_str()).unwrap_or_default()
+        last.and_then(|condition| condition["reason"].as_str()).unwrap_or_default()
     }
 
     pub(super) fn became(&self, name: &str) -> (String, Option<Certificate>) {
@@ -48,10 +48,10 @@ impl Hub {
             .get(Kind::Requests, &ObjectRef::new("", name))
             .expect("it is there")["status"];
         let kinds = status["conditions"].as_array().into_iter().flatten();
-        let kinds: Vec<_> = kinds.filter_map(|it| it["type"].as_str()).collect();
+        let kinds: Vec<_> = kinds.filter_map(|condition| condition["type"].as_str()).collect();
         let certificate = ByteString::deserialize(&status["certificate"])
             .ok()
-            .filter(|it| !it.0.is_empty());
+            .filter(|certificate| !certificate.0.is_empty());
         let certificate = certificate.map(|text| Certificate::read_all(&text.0).expect("it can be read").remove(0));
         (kinds.join(" "), certificate)
     }
@@ -233,7 +233,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
         assert_eq!(is_listed(&hub), is_refused);
     }
     let list = hub.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
-    assert_eq!(list.map(|it| &it["data"]), Some(&json!({"AA": "stolen"})));
+    assert_eq!(list.map(|config_map| &config_map["data"]), Some(&json!({"AA": "stolen"})));
     hub.is_at_rest();
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
@@ -328,7 +328,7 @@ fn refuses_more_certificates_than_the_limit_until_one_expires() {
     assert!(hub.issued("later", "eu1").is_some());
     let record = hub.get(Kind::IssuedCertificates, &of_argocd("argocd-agent-issued-eu1"));
     let data = record.expect("it is there")["data"].as_object();
-    let present = data.into_iter().flatten().filter(|(_, it)| !it.is_null()).count();
+    let present = data.into_iter().flatten().filter(|(_, value)| !value.is_null()).count();
     assert_eq!(present, 1, "what has expired is removed");
     hub.is_at_rest();
 }

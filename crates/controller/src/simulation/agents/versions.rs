@@ -27,7 +27,7 @@ impl Hub {
         let agent = manifests
             .into_iter()
             .flatten()
-            .find(|it| it["kind"] == "Deployment" && it["metadata"]["name"] == "argocd-agent-agent");
+            .find(|manifest| manifest["kind"] == "Deployment" && manifest["metadata"]["name"] == "argocd-agent-agent");
         let image = &agent.expect("the agent")["spec"]["template"]["spec"]["containers"][0]["image"];
         assert_eq!(template["metadata"]["annotations"][AGENT_IMAGE], *image);
         image.as_str().unwrap_or_default().to_owned()
@@ -64,9 +64,9 @@ fn agents_of_another_operator_follow_the_image_of_the_principal() {
     let images = |hub: &Hub| {
         let works = hub.kept(Kind::AgentWorks).into_iter();
         let manifests = works.filter_map(|(_, work)| work["spec"]["workload"]["manifests"].as_array().cloned());
-        let argocds = manifests.flatten().filter(|it| it["kind"] == "ArgoCD");
+        let argocds = manifests.flatten().filter(|manifest| manifest["kind"] == "ArgoCD");
         argocds
-            .map(|it| it["spec"]["argoCDAgent"]["agent"]["image"].clone())
+            .map(|argocd| argocd["spec"]["argoCDAgent"]["agent"]["image"].clone())
             .collect::<Vec<_>>()
     };
     assert_eq!(images(&hub), [Value::Null, Value::Null], "the operator has a default");

@@ -230,9 +230,9 @@ fn foreign_namespaces_may_set_only_harmless_agent_fields() {
             .expect("a GitOpsCluster")
             .spec
     };
-    let own = read("argocd");
-    assert_eq!(own.refused, [""; 0]);
-    assert!(own.agent.is_some_and(|it| it.address.is_some() && it.operator));
+    let spec = read("argocd");
+    assert_eq!(spec.refused, [""; 0]);
+    assert!(spec.agent.is_some_and(|agent| agent.address.is_some() && agent.operator));
     let foreign = read("team");
     assert_eq!(
         foreign.refused[..4],
