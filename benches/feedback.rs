@@ -159,8 +159,7 @@ impl Stage {
     async fn wait_until_all_differ(&self, number: usize, health: &str) -> Result<()> {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let differing =
-                |(state, _): &(String, Instant)| !state.is_empty() && state != health && state != "Missing";
+            let differing = |(state, _): &(String, Instant)| !state.is_empty() && state != health && state != "Missing";
             let count = lock(&self.on_hub).values().filter(|value| differing(value)).count();
             if count == number {
                 // The agents have settled.

@@ -121,7 +121,9 @@ mod tests {
             args: ControllerArgs,
         }
         let command = Only::command();
-        let flags = command.get_arguments().filter(|argument| argument.get_long() != Some("help"));
+        let flags = command
+            .get_arguments()
+            .filter(|argument| argument.get_long() != Some("help"));
         let rows: Vec<String> = flags.map(row).collect();
         let table = rows.concat();
         let page = include_str!("../../docs/controller.md");

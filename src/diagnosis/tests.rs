@@ -274,5 +274,8 @@ fn names_what_stands_still() {
         ],
         "cluster2 is not available, which another problem says"
     );
-    assert!(problems.iter().all(|diagnosis| !diagnosis.permanent), "waiting may help");
+    assert!(
+        problems.iter().all(|diagnosis| !diagnosis.permanent),
+        "waiting may help"
+    );
 }

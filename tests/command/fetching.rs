@@ -697,7 +697,10 @@ fn renders_charts_of_allowed_registries() {
     );
     assert!(stage.server.requests().is_empty(), "{:?}", stage.server.requests());
     stage.renders("oci://{host}/charts/", &["of-db"]);
-    assert_eq!(stage.server.requests(), ["/v2/charts/db/manifests/1.2.0", public.as_str()]);
+    assert_eq!(
+        stage.server.requests(),
+        ["/v2/charts/db/manifests/1.2.0", public.as_str()]
+    );
     stage.chart("~1.0 || ^1.1", None, "oci://{host}/charts");
     stage.renders("oci://{host}/charts/", &["of-db"]);
     stage.kustomization("1.2.0", "oci://{host}/charts");

@@ -131,7 +131,9 @@ fn each_feature_prints_its_files() {
         // The name of the template contains a hash of its content.
         if let Some(template) = printed.iter_mut().find(|object| object["kind"] == "AddOnTemplate") {
             let name = std::mem::replace(&mut template["metadata"]["name"], json!("argocd-addon"));
-            let management = printed.iter_mut().find(|object| object["kind"] == "ClusterManagementAddOn");
+            let management = printed
+                .iter_mut()
+                .find(|object| object["kind"] == "ClusterManagementAddOn");
             let default = &mut management.expect("it")["spec"]["supportedConfigs"][0]["defaultConfig"]["name"];
             assert_eq!(std::mem::replace(default, json!("argocd-addon")), name);
         }

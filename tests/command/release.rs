@@ -105,7 +105,10 @@ fn testbed_and_ui_match_version_rust_and_license() {
         format!("rust-version = \"{RUST}\""),
         format!("license = \"{LICENSE}\""),
     ] {
-        assert!(testbed.lines().any(|entry| entry == line), "tests/testbed/Cargo.toml: {line}");
+        assert!(
+            testbed.lines().any(|entry| entry == line),
+            "tests/testbed/Cargo.toml: {line}"
+        );
     }
     let ui: Value = serde_json::from_str(&read_file("ui/package.json")).expect("JSON");
     assert_eq!(ui["license"], LICENSE);

@@ -116,7 +116,10 @@ fn shown_in(file: &str, kind: &str) -> Result<Shown> {
 #[test]
 fn follows_every_application() -> Result<()> {
     let all = shown()?;
-    let mut names: Vec<_> = all.iter().map(|object| (&*object.file, object.kind(), object.name())).collect();
+    let mut names: Vec<_> = all
+        .iter()
+        .map(|object| (&*object.file, object.kind(), object.name()))
+        .collect();
     names.sort_unstable();
     assert_eq!(names, FOLLOWED);
     Ok(())

@@ -39,7 +39,9 @@ fn page_text() -> String {
 
 /// Returns the commands that can be run, without those that only have subcommands.
 fn runnable(command: &Command) -> Vec<&Command> {
-    let subcommands = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
+    let subcommands = command
+        .get_subcommands()
+        .filter(|subcommand| subcommand.get_name() != "help");
     let lists = subcommands.map(|subcommand| {
         if subcommand.has_subcommands() {
             runnable(subcommand)

@@ -80,7 +80,10 @@ fn draw_line(row: usize, line: &Line) -> String {
     let width = CHARACTER * length(line);
     let mut svg = format!("<text x=\"{MARGIN}\" y=\"{y}\" textLength=\"{width}\">");
     for Span { text, style } in line {
-        let colour = style.colour.map(|colour| format!(" fill=\"{colour}\"")).unwrap_or_default();
+        let colour = style
+            .colour
+            .map(|colour| format!(" fill=\"{colour}\""))
+            .unwrap_or_default();
         let weight = if style.is_bold { " font-weight=\"bold\"" } else { "" };
         write!(svg, "<tspan{colour}{weight}>{}</tspan>", escaped(text)).expect(NEVER_FAILS);
     }

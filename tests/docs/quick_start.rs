@@ -67,7 +67,9 @@ async fn quick_start_delivers_the_guestbook() -> Result<()> {
     shell.run(delete)?;
     let not_found = r#"deployments.apps "guestbook-ui" not found"#;
     shell
-        .until("the Deployment is deleted", objects, |outcome| outcome.stderr.contains(not_found))
+        .until("the Deployment is deleted", objects, |outcome| {
+            outcome.stderr.contains(not_found)
+        })
         .await?;
     let status = testbed.terminate().await?;
     ensure!(status.success(), "the testbed ends with {status}: {}", printed());

@@ -31,7 +31,11 @@ fn fleet() -> ObjectRef {
 fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 2] {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let condition = conditions.find(|condition| condition["type"] == kind);
-    ["status", "message"].map(|key| condition.and_then(|condition| condition[key].as_str()).unwrap_or_default())
+    ["status", "message"].map(|key| {
+        condition
+            .and_then(|condition| condition[key].as_str())
+            .unwrap_or_default()
+    })
 }
 
 #[tokio::test]
@@ -133,7 +137,10 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
             let manifests = work["spec"]["workload"]["manifests"].as_array().into_iter().flatten();
             let theirs = &brought["spec"]["workload"]["manifests"][0]["data"]["ca.crt"];
             let is_owned = work["metadata"]["annotations"]["argocd-ocm-cmp.github.io/gitopscluster"] == "argocd/fleet";
-            is_owned && manifests.into_iter().any(|manifest| manifest["data"]["ca.crt"] == *theirs)
+            is_owned
+                && manifests
+                    .into_iter()
+                    .any(|manifest| manifest["data"]["ca.crt"] == *theirs)
         };
         let work = hub.wait_for(&work(cluster), brings_it).await?;
         assert_eq!(work["metadata"]["uid"], brought["metadata"]["uid"]);

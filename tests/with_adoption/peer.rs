@@ -45,7 +45,9 @@ fn tls(name: &str, data: &Map<String, Value>) -> Value {
 }
 
 fn made(recipe: &Recipe, authority: Option<&Value>) -> Result<Map<String, Value>> {
-    let authority = authority.map(|authority| read_authority(&authority.to_string())).transpose();
+    let authority = authority
+        .map(|authority| read_authority(&authority.to_string()))
+        .transpose();
     let authority = authority.ok().context("an authority")?;
     let made = pki::make(recipe, authority.as_ref().map(|(_, data)| data))?;
     Ok(made

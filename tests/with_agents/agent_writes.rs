@@ -108,7 +108,9 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
         "metadata": {"annotations": {"agent.open-cluster-management.io/region": "eu"}},
         "spec": {"managedClusterClientConfigs": configs},
     });
-    agent.update(&own_cluster(), |cluster| merge(cluster, &registers)).await?;
+    agent
+        .update(&own_cluster(), |cluster| merge(cluster, &registers))
+        .await?;
 
     let of_works = format!("nothing of a ManifestWork but the status and the finalizer {CLEANUP}");
     let tracking = "shop:work.open-cluster-management.io/ManifestWork:cluster2/argocd-agent-ca-mw";
@@ -398,8 +400,10 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     hub.patch(&own_work(), &undone).await?;
     hub.wait_for(&secret, |secret| secret["metadata"]["labels"]["hostile"].is_null())
         .await?;
-    hub.wait_for(&own_cluster(), |cluster| is_true(cluster, "ManagedClusterConditionAvailable"))
-        .await?;
+    hub.wait_for(&own_cluster(), |cluster| {
+        is_true(cluster, "ManagedClusterConditionAvailable")
+    })
+    .await?;
     limit(hub).await
 }
 
@@ -448,9 +452,14 @@ async fn snapshot(hub: &Hub) -> Result<BTreeMap<String, Value>> {
     }
     let fleet = hub.read(&stage::fleet()).await?;
     let conditions = fleet["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let states = conditions
-        .iter()
-        .map(|condition| json!([condition["type"], condition["status"], condition["reason"], condition["message"]]));
+    let states = conditions.iter().map(|condition| {
+        json!([
+            condition["type"],
+            condition["status"],
+            condition["reason"],
+            condition["message"]
+        ])
+    });
     all.insert("conditions".to_owned(), states.collect());
     Ok(all)
 }

@@ -41,7 +41,8 @@ async fn clusters_get_argocd_from_the_add_on() -> Result<()> {
     );
     for cluster in clusters {
         cluster.wait_for(&redis(), |_| true).await?;
-        hub.wait_for(&addon(cluster), |addon| is_true(addon, "Available")).await?;
+        hub.wait_for(&addon(cluster), |addon| is_true(addon, "Available"))
+            .await?;
         check_nothing_was_recreated(cluster, &created_before).await?;
     }
     log_step("it is replaced");

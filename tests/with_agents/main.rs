@@ -84,7 +84,8 @@ impl Scenario {
         hub.create(&stage::gitops_cluster()).await?;
         for cluster in self.stage.clusters() {
             let name = cluster.name();
-            hub.wait_for(&stage::addon(name), |addon| is_true(addon, "Available")).await?;
+            hub.wait_for(&stage::addon(name), |addon| is_true(addon, "Available"))
+                .await?;
             cluster
                 .wait_for(&ObjectRef::secret("argocd", SIGNED), |secret| {
                     secret["data"]["tls.crt"].is_string()
@@ -250,7 +251,11 @@ impl Scenario {
             .await?;
         hub.wait_gone(&stage::addon("cluster2")).await?;
         let blocklist = ObjectRef::config_map("argocd", "argocd-agent-tls-blocklist");
-        let has_all = |blocklist: &Value| issued.iter().all(|fingerprint| blocklist["data"][fingerprint].is_string());
+        let has_all = |blocklist: &Value| {
+            issued
+                .iter()
+                .all(|fingerprint| blocklist["data"][fingerprint].is_string())
+        };
         let blocklist = hub.wait_for(&blocklist, has_all).await?;
         ensure!(blocklist["data"]["A".repeat(64)].is_null(), "{blocklist:#}");
         let refused: Vec<_> = blocklist["data"]

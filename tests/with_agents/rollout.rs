@@ -34,7 +34,9 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     schedule(cluster1, false).await?;
     ask(json!("example.com/argocd-ocm-cmp:v10")).await?;
     let stopped = hub
-        .wait_for(&stage::fleet(), |fleet| condition(fleet, "AgentsUpToDate")[0] == "False")
+        .wait_for(&stage::fleet(), |fleet| {
+            condition(fleet, "AgentsUpToDate")[0] == "False"
+        })
         .await?;
     assert_eq!(
         condition(&stopped, "AgentsUpToDate"),
@@ -112,7 +114,9 @@ async fn wait_for_end(stage: &Stage, template: &str) -> Result<()> {
 fn templates(add_on: &Value) -> Vec<&str> {
     let entries = add_on["spec"]["installStrategy"]["placements"].as_array();
     let entries = entries.into_iter().flatten();
-    entries.filter_map(|entry| entry["configs"][0]["name"].as_str()).collect()
+    entries
+        .filter_map(|entry| entry["configs"][0]["name"].as_str())
+        .collect()
 }
 
 async fn entries(stage: &Stage) -> Result<Vec<String>> {

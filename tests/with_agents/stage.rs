@@ -273,7 +273,10 @@ pub(crate) fn agent() -> ObjectRef {
 /// Returns the image of the agent.
 pub(crate) fn image(deployment: &Value) -> &str {
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
-    let mut images = containers.into_iter().flatten().filter_map(|container| container["image"].as_str());
+    let mut images = containers
+        .into_iter()
+        .flatten()
+        .filter_map(|container| container["image"].as_str());
     images.next().unwrap_or_default()
 }
 
@@ -286,7 +289,10 @@ pub(crate) fn data(secret: &Value, key: &str) -> Result<String> {
 /// Returns the status of a condition, its reason and its message.
 pub(crate) fn condition<'i>(object: &'i Value, kind: &str) -> [&'i str; 3] {
     let conditions = object["status"]["conditions"].as_array();
-    let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    let condition = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == kind);
     ["status", "reason", "message"].map(|key| {
         condition
             .and_then(|condition| condition[key].as_str())

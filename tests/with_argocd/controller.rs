@@ -88,7 +88,9 @@ pub(crate) fn of_argocd(application: &Value) -> Vec<&Value> {
     let conditions = application["status"]["conditions"].as_array();
     let is_own = |condition: &Value| {
         let kind = condition["type"].as_str().unwrap_or_default();
-        ocm::pull_model::OWN_CONDITIONS.iter().any(|prefix| kind.starts_with(prefix))
+        ocm::pull_model::OWN_CONDITIONS
+            .iter()
+            .any(|prefix| kind.starts_with(prefix))
     };
     let conditions = conditions.map_or(&[][..], Vec::as_slice).iter();
     conditions.filter(|condition| !is_own(condition)).collect()

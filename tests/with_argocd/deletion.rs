@@ -74,7 +74,8 @@ impl Set {
     /// Returns the objects that always stay.
     fn kept(&self) -> Vec<ObjectRef> {
         let entries = KEPT.iter();
-        entries.map(|(name, _, _)| ObjectRef::config_map(self.app, &format!("{}-{name}", self.word)))
+        entries
+            .map(|(name, _, _)| ObjectRef::config_map(self.app, &format!("{}-{name}", self.word)))
             .collect()
     }
 

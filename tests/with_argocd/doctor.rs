@@ -40,7 +40,9 @@ fn printed(kubeconfig: &Path, words: &[&str]) -> Result<(DoctorResult, String)> 
     let report: Value = serde_json::from_str(&text)?;
     let findings = report["findings"].as_array().context("findings")?.iter();
     let problems = findings.filter(|finding| finding["result"] != "ok");
-    let ids = problems.filter_map(|problem| problem["id"].as_str().map(str::to_owned)).collect();
+    let ids = problems
+        .filter_map(|problem| problem["id"].as_str().map(str::to_owned))
+        .collect();
     Ok((DoctorResult { code, found: ids }, text))
 }
 

@@ -427,11 +427,7 @@ fn ended_hook_run_is_complete() -> Result<()> {
         let work = works(std::slice::from_ref(&object))?.remove(0);
         let mut live = object;
         live["status"] = status;
-        assert_eq!(
-            conditions(&mut agent, &work, &live)?["Complete"].0,
-            complete,
-            "{live}"
-        );
+        assert_eq!(conditions(&mut agent, &work, &live)?["Complete"].0, complete, "{live}");
     }
     Ok(())
 }

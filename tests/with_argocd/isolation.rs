@@ -76,7 +76,9 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
     ])?;
     hub.refresh_application(name, "hard").await?;
     cluster1
-        .wait_for(&config_map_named("settings"), |settings| settings["data"]["colour"] == "blue")
+        .wait_for(&config_map_named("settings"), |settings| {
+            settings["data"]["colour"] == "blue"
+        })
         .await?;
     cluster1.wait_for(&config_map_named("added"), |_| true).await?;
     cluster1

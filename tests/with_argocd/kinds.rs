@@ -182,7 +182,9 @@ spec:
     let is_aggregated = |role: &Value| role["rules"].to_string().contains("configmaps");
     cluster1.wait_for(&webhooks, |_| true).await?;
     cluster1.wait_for(&rbac(name), is_aggregated).await?;
-    cluster1.wait_for(&scaled, |scaled| scaled["spec"]["replicas"] == 2).await?;
+    cluster1
+        .wait_for(&scaled, |scaled| scaled["spec"]["replicas"] == 2)
+        .await?;
     cluster1
         .wait_for(&ObjectRef::config_map(name, "z-last"), |_| true)
         .await?;

@@ -251,7 +251,9 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     hub.patch(&app.application(), &terminated).await?;
     app.wait_for_sync(&correction, "Succeeded").await?;
     cluster1
-        .wait_for(&app.config_map("last"), |config_map| config_map["data"]["colour"] == "green")
+        .wait_for(&app.config_map("last"), |config_map| {
+            config_map["data"]["colour"] == "green"
+        })
         .await?;
     hub.delete(&app.application()).await
 }

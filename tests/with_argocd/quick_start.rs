@@ -22,8 +22,11 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
     let is_refused = |app: &Value| {
         let resources = app["status"]["operationState"]["syncResult"]["resources"].as_array();
         resources.is_some_and(|all| {
-            all.iter()
-                .any(|resource| resource["message"].as_str().is_some_and(|message| message.contains(refused)))
+            all.iter().any(|resource| {
+                resource["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains(refused))
+            })
         })
     };
     hub.wait_for(&application, is_refused).await?;
@@ -54,6 +57,8 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
 /// Returns Argo CD's error about an invalid Application.
 fn invalid(app: &Value) -> Option<&str> {
     let conditions = app["status"]["conditions"].as_array()?;
-    let error = conditions.iter().find(|condition| condition["type"] == "InvalidSpecError");
+    let error = conditions
+        .iter()
+        .find(|condition| condition["type"] == "InvalidSpecError");
     error?["message"].as_str()
 }

@@ -146,7 +146,10 @@ fn check_json(all: &Path) -> Result<()> {
 fn overview_of_ours(all: &Path, words: &[&str]) -> Option<Value> {
     let (_, stdout, _) = printed(all, &[words, &["-o", "json"]].concat()).ok()?;
     let list: Value = serde_json::from_str(&stdout).ok()?;
-    let ours = list["items"].as_array()?.iter().find(|item| item["application"] == NAME)?;
+    let ours = list["items"]
+        .as_array()?
+        .iter()
+        .find(|item| item["application"] == NAME)?;
     Some(ours.clone())
 }
 

@@ -359,12 +359,10 @@ fn file(cases: &[Case]) -> String {
 fn is_applied_or_pending(work: &Value) -> bool {
     let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
     let applied = |owner: &Value| {
-        owner["conditions"]
-            .as_array()
-            .is_none_or(|all| {
-                all.iter()
-                    .all(|condition| condition["type"] != "Applied" || condition["status"] == "True")
-            })
+        owner["conditions"].as_array().is_none_or(|all| {
+            all.iter()
+                .all(|condition| condition["type"] != "Applied" || condition["status"] == "True")
+        })
     };
     applied(&work["status"]) && manifests.is_none_or(|all| all.iter().all(applied))
 }

@@ -78,9 +78,8 @@ async fn delivers(stage: &Stage, value: &str) -> Result<()> {
     let commit = stage.git.commit(&[("guestbook/config.yaml", &stage::config(value))])?;
     let application = ObjectRef::application("guestbook");
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
-    let is_shown = |application: &Value| {
-        is_healthy(application) && application["status"]["sync"]["revision"] == commit.trim()
-    };
+    let is_shown =
+        |application: &Value| is_healthy(application) && application["status"]["sync"]["revision"] == commit.trim();
     // The principal removes the request when it gets a status, also one from before it: the request may be lost, and is repeated.
     let is_requested = |application: &Value| {
         application["metadata"]["annotations"]
@@ -97,7 +96,9 @@ async fn delivers(stage: &Stage, value: &str) -> Result<()> {
     .await?;
     let config = ObjectRef::config_map("guestbook", "config");
     let cluster = &stage.managed.cluster;
-    cluster.wait_for(&config, |config| config["data"]["value"] == value).await?;
+    cluster
+        .wait_for(&config, |config| config["data"]["value"] == value)
+        .await?;
     Ok(())
 }
 
@@ -285,8 +286,10 @@ async fn renewed_certificates(stage: &mut Stage) -> Result<()> {
     let before = hub.read(&stage::principal()).await?;
     hub.delete(&principal).await?;
     let template = |deployment: &Value| deployment["spec"]["template"]["metadata"]["annotations"].clone();
-    hub.wait_for(&stage::principal(), |deployment| template(deployment) != template(&before))
-        .await?;
+    hub.wait_for(&stage::principal(), |deployment| {
+        template(deployment) != template(&before)
+    })
+    .await?;
     let connections = stage.connections("cluster1")?;
     stage.restart_principal().await?;
     stage.wait_for_connection("cluster1", connections).await?;

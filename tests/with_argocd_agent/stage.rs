@@ -171,7 +171,9 @@ impl Stage {
     /// Checks that no request of the principal was denied.
     pub(crate) fn check_permissions(&self) -> Result<()> {
         let requests = self.hub.requests_by(PRINCIPAL)?;
-        let denied = requests.iter().filter(|request| request["responseStatus"]["code"] == 403);
+        let denied = requests
+            .iter()
+            .filter(|request| request["responseStatus"]["code"] == 403);
         let denied: Vec<String> = denied
             .map(|request| format!("{} {}", request["verb"], request["requestURI"]))
             .collect();

@@ -89,7 +89,10 @@ async fn check_created_objects(pod: &Pod<'_>, expected: &DesiredAgent) -> Result
         let container = workload
             .as_ref()
             .and_then(|workload| workload.pointer("/spec/template/spec/containers/0"));
-        ensure!(container.is_some_and(|container| container["image"] == image), "{name}: {workload:?}");
+        ensure!(
+            container.is_some_and(|container| container["image"] == image),
+            "{name}: {workload:?}"
+        );
     }
     ensure!(pod.object("Deployment", "argocd-server").await?.is_none(), "a server");
     let controller = pod.object("StatefulSet", "argocd-application-controller").await?;
@@ -123,7 +126,11 @@ async fn check_restart_on_new_certificates(pod: &Pod<'_>) -> Result<()> {
     fs::write(&certificate, "first")?;
     let _restarter = pod.restarter(folder.path(), &certificate)?;
     let agent = ObjectRef::deployment(pod.namespace, AGENT);
-    let first = pod.stage.hub.wait_for(&agent, |deployment| started_with(deployment).is_some()).await?;
+    let first = pod
+        .stage
+        .hub
+        .wait_for(&agent, |deployment| started_with(deployment).is_some())
+        .await?;
     fs::write(&certificate, "second")?;
     let is_other =
         |deployment: &Value| started_with(deployment).is_some_and(|value| Some(value) != started_with(&first));
@@ -231,6 +238,9 @@ impl Pod<'_> {
 /// Returns true if the operator reports success.
 fn is_reconciled(argocd: &Value) -> bool {
     let conditions = argocd["status"]["conditions"].as_array();
-    let reconciled = conditions.into_iter().flatten().find(|condition| condition["type"] == "Reconciled");
+    let reconciled = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == "Reconciled");
     reconciled.is_some_and(|condition| condition["status"] == "True")
 }

@@ -249,7 +249,10 @@ async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
         .await?;
     stage.wait_for_condition(&unchanged, DEGRADED, "it is broken").await?;
     stage.wait_for_condition(&new, APPLY_ERROR, "it is refused").await?;
-    stage.hub.wait_for(&deleted, |application| messages(application, INFO).is_empty()).await?;
+    stage
+        .hub
+        .wait_for(&deleted, |application| messages(application, INFO).is_empty())
+        .await?;
     let requests = proxy.requests();
     let of_works = |request: &&RecordedRequest| request.is_initial_list() && request.resource == "manifestworks";
     assert_eq!(

@@ -57,8 +57,8 @@ pub(crate) fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
 pub(crate) async fn until(stage: &Stage, name: &str, kind: &str, status: &str, words: &str) -> Result<Value> {
     let has_condition = |gitops_cluster: &Value| {
         let [value, _, message] = condition(gitops_cluster, kind);
-        let is_observed = gitops_cluster["status"]["conditions"][0]["observedGeneration"]
-            == gitops_cluster["metadata"]["generation"];
+        let is_observed =
+            gitops_cluster["status"]["conditions"][0]["observedGeneration"] == gitops_cluster["metadata"]["generation"];
         value == status && message.contains(words) && is_observed
     };
     stage.hub.wait_for(&goc(name), has_condition).await
@@ -100,8 +100,10 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     until(&stage, "goc", "Ready", "True", "").await?;
     let label = json!({"metadata": {"labels": {"change": "1"}}});
     hub.patch(&ObjectRef::managed_cluster("goc-rights"), &label).await?;
-    hub.wait_for(&secret("goc-rights"), |secret| secret["metadata"]["labels"]["change"] == "1")
-        .await?;
+    hub.wait_for(&secret("goc-rights"), |secret| {
+        secret["metadata"]["labels"]["change"] == "1"
+    })
+    .await?;
     let going = ObjectRef::managed_cluster("goc-going");
     hub.delete(&going).await?;
     hub.wait_gone(&secret("goc-going")).await?;

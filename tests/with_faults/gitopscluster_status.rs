@@ -204,7 +204,10 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
     assert!(result.out.ends_with(clusters), "{}", result.out);
     let requests: Vec<_> = proxy.requests()[mark..].iter().map(ToString::to_string).collect();
     assert_eq!(requests.len(), 4, "{requests:#?}");
-    assert!(!requests.iter().any(|request| request.contains("secrets")), "{requests:#?}");
+    assert!(
+        !requests.iter().any(|request| request.contains("secrets")),
+        "{requests:#?}"
+    );
 
     // The hub no longer hears from one.
     let managed = ObjectRef::cluster(&format!("{OCM}/v1"), "ManagedCluster", "gs-eu");

@@ -78,7 +78,10 @@ async fn refuses_what_the_api_server_refuses() -> Result<()> {
     for folder in folders {
         for file in WalkDir::new(&folder).sort_by_file_name() {
             let file = file?.into_path();
-            let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+            let extension = file
+                .extension()
+                .and_then(|extension| extension.to_str())
+                .unwrap_or_default();
             if !["yaml", "yml", "json"].contains(&extension) {
                 continue;
             }

@@ -65,7 +65,10 @@ fn assert_only(cluster: &str, requests: &[RecordedRequest]) {
         .map(RecordedRequest::to_string)
         .collect();
     // The watch event may arrive before the answer.
-    let paths: Vec<_> = written.iter().filter_map(|request| Some(request.rsplit_once(": ")?.0)).collect();
+    let paths: Vec<_> = written
+        .iter()
+        .filter_map(|request| Some(request.rsplit_once(": ")?.0))
+        .collect();
     let secret = format!("patch /api/v1/namespaces/argocd/secrets/cluster-{cluster}");
     assert_eq!(paths, [&secret], "{written:#?}");
 }

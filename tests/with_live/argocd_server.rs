@@ -100,7 +100,11 @@ async fn users_with_the_permission_see_objects_and_others_do_not() -> Result<()>
     let mut refused = vec![of_shop.to_vec()];
     let tokens = [token_of(stage, "other").await?, token_of(stage, "stranger").await?];
     let cookies = tokens.map(|token| format!("argocd.token={token}"));
-    refused.extend(cookies.iter().map(|cookie| [of_shop, &[("Cookie", &**cookie)]].concat()));
+    refused.extend(
+        cookies
+            .iter()
+            .map(|cookie| [of_shop, &[("Cookie", &**cookie)]].concat()),
+    );
     for refused in &refused {
         let (status, body) = view(stage, &request, refused).await?;
         ensure!(["400", "401", "403"].contains(&&*status), "{status}: {body}");

@@ -153,7 +153,10 @@ async fn shows_objects_through_a_forwarded_port() -> Result<()> {
     ] {
         ensure!(all.lines().any(|printed| printed.starts_with(line)), "{line}: {all}");
     }
-    let secret = all.lines().find(|line| line.starts_with("secret/key")).unwrap_or_default();
+    let secret = all
+        .lines()
+        .find(|line| line.starts_with("secret/key"))
+        .unwrap_or_default();
     ensure!(secret.contains("Forbidden"), "{all}");
     Ok(())
 }
@@ -174,7 +177,10 @@ async fn prints_and_follows_logs() -> Result<()> {
         &["get", "deployment/web", "--cluster=cluster1", "-o", "name"],
     )
     .await?;
-    let pod = pods.lines().find_map(|line| line.strip_prefix("pod/")).context("a Pod")?;
+    let pod = pods
+        .lines()
+        .find_map(|line| line.strip_prefix("pod/"))
+        .context("a Pod")?;
     let follow = [
         "logs",
         "deployment/web",
@@ -331,7 +337,10 @@ async fn tokens_of_the_cluster_show_objects_and_are_of_no_use_on_the_hub() -> Re
     .await?;
     let user = "system:serviceaccount:open-cluster-management-agent-addon:reader";
     for forbidden in ["cannot get resource \"secrets\"", "cannot list resource \"events\""] {
-        let line = errors.lines().find(|line| line.contains(forbidden)).context(forbidden)?;
+        let line = errors
+            .lines()
+            .find(|line| line.contains(forbidden))
+            .context(forbidden)?;
         ensure!(line.starts_with("error: ") && line.contains(user), "{line}");
     }
     ensure!(errors.lines().count() == 2, "{errors}");

@@ -150,7 +150,9 @@ impl Stage {
                 .await?;
         }
         let web = ObjectRef::deployment("shop", "web");
-        self.cluster1.wait_for(&web, |deployment| is_true(deployment, "Available")).await?;
+        self.cluster1
+            .wait_for(&web, |deployment| is_true(deployment, "Available"))
+            .await?;
         wait::eventually("the cluster permits the view", DEADLINE, async || {
             self.get("tree", WEB, &OF_SHOP)
                 .await

@@ -139,7 +139,11 @@ struct Shown<'a> {
 pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]) -> Bounded<'a> {
     let (shown_resources, used) = fitting_resources(resources);
     let lines = assign_detail(lines, MAX_SIZE.saturating_sub(used));
-    let shown = || lines.iter().filter_map(|candidate| Some((candidate.detail?, candidate.line)));
+    let shown = || {
+        lines
+            .iter()
+            .filter_map(|candidate| Some((candidate.detail?, candidate.line)))
+    };
     let left_out = || lines.iter().filter(|candidate| candidate.detail.is_none());
     Bounded {
         cut: describe(&Cut {
@@ -172,7 +176,10 @@ fn assign_detail<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> 
     let mut by_priority: Vec<_> = lines.iter_mut().collect();
     by_priority.sort_by_key(|candidate| candidate.priority);
     for (from, to, detail) in DETAIL_STEPS {
-        for candidate in by_priority.iter_mut().filter(|candidate| (from..=to).contains(&candidate.priority)) {
+        for candidate in by_priority
+            .iter_mut()
+            .filter(|candidate| (from..=to).contains(&candidate.priority))
+        {
             let size = size(&detail.entry(candidate.line));
             let Some(left) = room.saturating_add(candidate.size).checked_sub(size) else {
                 return lines;

@@ -85,12 +85,14 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
         let cluster = named(cache, object_ref, application).unwrap_or_default();
         let mut conditions: Vec<_> = of_all(application).collect();
         // The same condition may already be present.
-        let unreached = unreached(cache, cluster)
-            .filter(|condition| conditions.iter().all(|other| other.kind != condition.kind));
+        let unreached =
+            unreached(cache, cluster).filter(|condition| conditions.iter().all(|other| other.kind != condition.kind));
         conditions.extend(unreached);
         let resources = vec![&*generated.resources];
         let carriers = cache.pull_works(object_ref);
-        let mut works = carriers.iter().filter(|carrier| *carrier.object_ref.namespace == *cluster);
+        let mut works = carriers
+            .iter()
+            .filter(|carrier| *carrier.object_ref.namespace == *cluster);
         let carrier = works.next().map(|carrier| (cluster, &*carrier.object_ref.name));
         return vec![Line {
             app: crate::app(&object_ref.namespace, &object_ref.name, carrier),
@@ -156,7 +158,10 @@ fn unreached(cache: &Cache, cluster: &str) -> Option<Condition<'static>> {
 /// Returns the conditions that apply to an Application on all clusters.
 fn of_all(application: &Application) -> impl Iterator<Item = Condition<'_>> {
     let is_bad = |kind: &str| kind.ends_with("Error") || kind.ends_with("Warning");
-    let bad = application.conditions.iter().filter(move |condition| is_bad(&condition.kind));
+    let bad = application
+        .conditions
+        .iter()
+        .filter(move |condition| is_bad(&condition.kind));
     bad.map(|condition| Condition {
         kind: &condition.kind,
         message: &condition.message,

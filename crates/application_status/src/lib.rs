@@ -336,15 +336,22 @@ mod tests {
         let later = LATER.parse().expect("a time");
         let action = hub.decide(later, false).expect("a change");
         let conditions = conditions_of(&action);
-        let since: Vec<_> = conditions.iter().map(|condition| condition.last_transition_time.as_deref()).collect();
+        let since: Vec<_> = conditions
+            .iter()
+            .map(|condition| condition.last_transition_time.as_deref())
+            .collect();
         assert_eq!(since, [Some("2026-06-01T12:00:00Z"); 2]);
         assert_eq!(action.events, [], "the Event was recorded before");
         hub.on("eu2", &BROKEN);
         let action = hub.decide(later, false).expect("a change");
         let since = |message: &str| {
             let conditions = conditions_of(&action);
-            let mut candidates = conditions.iter().filter(|condition| condition.message.starts_with(message));
-            candidates.next().and_then(|condition| condition.last_transition_time.clone())
+            let mut candidates = conditions
+                .iter()
+                .filter(|condition| condition.message.starts_with(message));
+            candidates
+                .next()
+                .and_then(|condition| condition.last_transition_time.clone())
         };
         assert_eq!(since("eu1: ").as_deref(), Some("2026-06-01T12:00:00Z"));
         assert_eq!(since("eu2: ").as_deref(), Some(LATER));
@@ -378,7 +385,9 @@ mod tests {
         let conditions = conditions_of(&action);
         assert_eq!(conditions.len(), 12);
         assert!(conditions.iter().all(|condition| condition.message.len() <= TEXT_MAX));
-        let rest = conditions.iter().find(|condition| condition.message.starts_with("and "));
+        let rest = conditions
+            .iter()
+            .find(|condition| condition.message.starts_with("and "));
         let rest = rest.expect("one for the rest");
         assert!(
             rest.message.starts_with("and 490 more clusters: cluster-010, "),

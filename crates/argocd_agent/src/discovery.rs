@@ -42,7 +42,10 @@ pub fn configured_server(
         let port = port.unwrap_or_else(|| "443".into());
         return Ok(Server { address, port });
     }
-    let Server { address, port: discovered_port } = discovered()?;
+    let Server {
+        address,
+        port: discovered_port,
+    } = discovered()?;
     let port = port.unwrap_or(discovered_port);
     Ok(Server { address, port })
 }

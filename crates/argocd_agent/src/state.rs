@@ -104,7 +104,9 @@ pub(crate) fn is_good(addon: &Value, kind: &str) -> bool {
 pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
     let conditions = object["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
-    conditions.find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+    conditions
+        .find(|condition| condition["type"] == kind)
+        .unwrap_or(&Value::Null)
 }
 
 /// Returns the time when the last certificate of a cluster's agent expires, from the data of the Secret that lists its

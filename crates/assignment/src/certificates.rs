@@ -35,7 +35,10 @@ pub fn is_expired(certificate: &IssuedCertificate, now: Timestamp) -> bool {
 
 /// Returns the certificates of a record that have not expired.
 pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &IssuedCertificate> {
-    record.certificates().iter().filter(move |certificate| !is_expired(certificate, now))
+    record
+        .certificates()
+        .iter()
+        .filter(move |certificate| !is_expired(certificate, now))
 }
 
 /// Returns the time when the last certificate of a cluster's agent expires.

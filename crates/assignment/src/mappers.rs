@@ -72,7 +72,10 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
         .chain(after)
         .map(|decision| decision.placement(object_ref))
         .collect();
-    let mut affected: Vec<_> = placements.iter().flat_map(|placement| of_placement(cache, placement)).collect();
+    let mut affected: Vec<_> = placements
+        .iter()
+        .flat_map(|placement| of_placement(cache, placement))
+        .collect();
     if !affected.is_empty() {
         affected.extend(moved.iter().map(ReconcileRequest::cluster));
         affected.extend(agents(cache, changed));
@@ -138,7 +141,9 @@ pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
 /// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them
 /// releases, another may install.
 pub fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let asking = cache.gitops_clusters().filter(|(_, gitops)| gitops.spec.may_have_agent());
+    let asking = cache
+        .gitops_clusters()
+        .filter(|(_, gitops)| gitops.spec.may_have_agent());
     let mut all: BTreeSet<_> = asking.map(|(object_ref, _)| object_ref.clone()).collect();
     let decisions = cache.objects(Kind::OwnDecisions).map(|(_, decision)| decision);
     let records = records(cache).map(|(_, _, record)| record);
@@ -150,7 +155,9 @@ pub fn agents(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
 /// Returns the GitOpsClusters with agents that the ClusterManagementAddOn does not name yet. Clusters of others may delay that.
 fn without_entry(cache: &Cache) -> impl Iterator<Item = ObjectRef> {
     let management = cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON));
-    let asking = cache.gitops_clusters().filter(|(_, gitops)| gitops.spec.agent.is_some());
+    let asking = cache
+        .gitops_clusters()
+        .filter(|(_, gitops)| gitops.spec.agent.is_some());
     let without = asking.filter(move |(at, _)| management.is_none_or(|existing| !is_named(at, &existing.object)));
     without.map(|(object_ref, _)| object_ref.clone())
 }

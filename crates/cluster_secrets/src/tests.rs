@@ -86,7 +86,9 @@ impl Hub<'_> {
             argocd: "argocd",
             tracking_label: self.tracking_label,
             manager: self.manager,
-            issuer: authority.as_ref().and_then(|secret| Issuer::from_secret(secret, self.now)),
+            issuer: authority
+                .as_ref()
+                .and_then(|secret| Issuer::from_secret(secret, self.now)),
         };
         let secrets: Vec<_> = self
             .secrets

@@ -87,7 +87,10 @@ impl HubMetrics {
         self.clusters.clear();
         for (object_ref, gitops_cluster) in all {
             for state in COUNTED {
-                let count = gitops_cluster.status.get("clusters").and_then(|clusters| clusters[state].as_i64());
+                let count = gitops_cluster
+                    .status
+                    .get("clusters")
+                    .and_then(|clusters| clusters[state].as_i64());
                 let Some(count) = count else { continue };
                 let (namespace, name) = (Arc::clone(&object_ref.namespace), Arc::clone(&object_ref.name));
                 let labels = [("namespace", namespace), ("name", name), ("state", state.into())];
@@ -148,7 +151,10 @@ mod tests {
         let small = (ObjectRef::new("team", "small"), read(&registers));
         let new = (ObjectRef::new("team", "new"), read(&json!({"clusters": null})));
         let all = [fleet, small, new];
-        metrics.gitops_clusters(all.iter().map(|(object_ref, gitops_cluster)| (object_ref, gitops_cluster)));
+        metrics.gitops_clusters(
+            all.iter()
+                .map(|(object_ref, gitops_cluster)| (object_ref, gitops_cluster)),
+        );
         let start = "argocd_ocm_cmp_gitopscluster_clusters";
         let expected = [
             r#"namespace="argocd",name="fleet",state="connected"} 1"#,
@@ -161,7 +167,11 @@ mod tests {
         ];
         let expected = expected.map(|rest| format!("{start}{{{rest}"));
         assert_eq!(lines(&rendered, start), expected);
-        metrics.gitops_clusters(all[1..].iter().map(|(object_ref, gitops_cluster)| (object_ref, gitops_cluster)));
+        metrics.gitops_clusters(
+            all[1..]
+                .iter()
+                .map(|(object_ref, gitops_cluster)| (object_ref, gitops_cluster)),
+        );
         assert_eq!(lines(&rendered, start), expected[5..]);
     }
 

@@ -845,7 +845,10 @@ impl Reconciler {
             .iter()
             .filter_map(|workqueue| workqueue.queue.next_due_after(since));
         let held = self.events_held_since.is_some();
-        let hangs = self.last_answer.filter(|_| held).map(|answer| later(answer, HANGS_AFTER));
+        let hangs = self
+            .last_answer
+            .filter(|_| held)
+            .map(|answer| later(answer, HANGS_AFTER));
         due.chain(self.slots.next_slow_at(since))
             .chain(hangs.filter(|at| *at > since))
             .min()

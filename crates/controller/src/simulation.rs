@@ -132,8 +132,11 @@ impl Hub {
             );
             assert_eq!(*cached, computed, "{cluster}: the cache keeps an outdated assignment");
         }
-        self.affected
-            .extend(affected.iter().map(|request| (request.kind, request.object_ref.clone())));
+        self.affected.extend(
+            affected
+                .iter()
+                .map(|request| (request.kind, request.object_ref.clone())),
+        );
         affected
     }
 
@@ -535,7 +538,10 @@ impl Hub {
     /// Returns the status, the reason and the message of a condition.
     pub(super) fn condition_of(&self, object_ref: &ObjectRef, kind: &str) -> [&str; 3] {
         let conditions = self.objects[object_ref]["status"]["conditions"].as_array();
-        let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+        let condition = conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition["type"] == kind);
         ["status", "reason", "message"].map(|key| {
             condition
                 .and_then(|condition| condition[key].as_str())

@@ -486,7 +486,11 @@ mod tests {
         ] {
             let problem = problem(files, &format!("{overlay}, {parameters}"));
             let message = problem.as_deref().unwrap_or_default();
-            assert_eq!(problem.is_some(), expected.is_some(), "{files:?} {parameters}: {message}");
+            assert_eq!(
+                problem.is_some(),
+                expected.is_some(),
+                "{files:?} {parameters}: {message}"
+            );
             assert!(
                 message.contains(expected.unwrap_or_default()),
                 "{files:?} {parameters}: {message}"

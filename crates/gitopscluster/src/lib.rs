@@ -112,8 +112,8 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         Selection::NoPlacement | Selection::Empty
     );
     // Without the argocd-agent controller there are no agents to wait for.
-    let registers = gitops_cluster.spec.creates_blank_secrets
-        || gitops_cluster.spec.agent.is_some() && context.settings.agents;
+    let registers =
+        gitops_cluster.spec.creates_blank_secrets || gitops_cluster.spec.agent.is_some() && context.settings.agents;
     let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
     if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
         let mut finalizers = others_finalizers(gitops);

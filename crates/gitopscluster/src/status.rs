@@ -135,7 +135,10 @@ pub(super) fn desired(
         _ => json!(argocd),
     };
     // A CRD without this field drops it, so a missing field is no reason to write.
-    let names_another = gitops_cluster.status.get(STATUS_WRITER).is_some_and(|known| *known != answering);
+    let names_another = gitops_cluster
+        .status
+        .get(STATUS_WRITER)
+        .is_some_and(|known| *known != answering);
     let mut fields = status.as_object().into_iter().flatten();
     if !names_another && fields.all(|(key, value)| gitops_cluster.status.get(key) == Some(value)) {
         return None;
@@ -297,10 +300,18 @@ fn registered(gitops_cluster: &GitOpsCluster, serving_state: &ServingState, coun
 }
 
 fn implemented(gitops_cluster: &GitOpsCluster) -> Outcome {
-    let fields = gitops_cluster.spec.not_implemented.iter().filter(|field| **field != PUSH);
+    let fields = gitops_cluster
+        .spec
+        .not_implemented
+        .iter()
+        .filter(|field| **field != PUSH);
     let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
     let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
-    let push = gitops_cluster.spec.not_implemented.contains(&PUSH).then(|| NO_PUSH.to_owned());
+    let push = gitops_cluster
+        .spec
+        .not_implemented
+        .contains(&PUSH)
+        .then(|| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
     if all.is_empty() {
         return Outcome::success("all fields of the spec are implemented");
@@ -381,7 +392,10 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
         .map(|condition| format!("; {}: {}", condition.kind, condition.outcome.message));
     let message = format!("being deleted, waiting for {waits}{}", why.unwrap_or_default());
     let ready = Outcome::new(ConditionStatus::False, "Deleting", message).named("Ready");
-    let (dialect, now) = (usize::from(gitops_cluster.spec.is_pull_integration), format_time(context.now));
+    let (dialect, now) = (
+        usize::from(gitops_cluster.spec.is_pull_integration),
+        format_time(context.now),
+    );
     let ready = ready.to_json(gitops_cluster, dialect, &now);
     let written = written.map(|written| written.to_json(gitops_cluster, dialect, &now));
     let conditions = gitops_cluster.status.get("conditions").and_then(Value::as_array);

@@ -194,7 +194,9 @@ impl Cache {
     pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
         let may_be_named = self.applications.indices().by_stem.get(work_name::stem(work));
         may_be_named.filter(move |application| {
-            let pull = self.application(application).and_then(|application| application.pull.as_deref());
+            let pull = self
+                .application(application)
+                .and_then(|application| application.pull.as_deref());
             pull.is_some_and(|pull| work_name::is_name(work, pull))
         })
     }
@@ -266,7 +268,9 @@ impl Cache {
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
-        let pull = self.application(application).and_then(|application| application.pull.as_deref());
+        let pull = self
+            .application(application)
+            .and_then(|application| application.pull.as_deref());
         let has_its_name = |work: &str| pull.is_some_and(|pull| work_name::is_name(work, pull));
         let may_carry_it = self.works.with_stem(work_name::stem_of(&application.name));
         let all = may_carry_it.filter_map(|(object_ref, pull_work)| {
@@ -429,7 +433,9 @@ impl Cache {
         };
         match kind {
             Kind::Applications => {
-                let pull = self.application(object_ref).and_then(|application| application.pull.as_ref());
+                let pull = self
+                    .application(object_ref)
+                    .and_then(|application| application.pull.as_ref());
                 let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
                 let applied = || {
                     self.works_of(object_ref)

@@ -181,7 +181,9 @@ impl Certificate {
 
 /// Writes certificates as a PEM text.
 pub(super) fn to_pem(certificates: &[Certificate]) -> Result<Vec<u8>, Error> {
-    let texts = certificates.iter().map(|certificate| pem_text("CERTIFICATE", &certificate.der));
+    let texts = certificates
+        .iter()
+        .map(|certificate| pem_text("CERTIFICATE", &certificate.der));
     Ok(texts.collect::<Result<Vec<_>, _>>()?.concat())
 }
 

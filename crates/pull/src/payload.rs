@@ -280,7 +280,11 @@ mod tests {
             by_server
         );
         let expected = json!({"server": names::IN_CLUSTER, "namespace": "guestbook"});
-        assert_eq!(destination(&acm(), &[name, server]), expected, "ACM knows none of these");
+        assert_eq!(
+            destination(&acm(), &[name, server]),
+            expected,
+            "ACM knows none of these"
+        );
     }
 
     #[test]

@@ -97,7 +97,9 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 
 /// Returns when a hold of the Application's clusters ends by itself.
 fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let pull = cache.application(object_ref).and_then(|application| application.pull.as_deref());
+    let pull = cache
+        .application(object_ref)
+        .and_then(|application| application.pull.as_deref());
     let works = cache.pull_works(object_ref);
     let works = works.iter().map(|work| &*work.object_ref.namespace);
     let clusters = works.chain(pull.and_then(|pull| pull.cluster.as_deref()));
@@ -113,7 +115,9 @@ fn removed<'w>(
     context: &Context<'_>,
 ) -> Vec<Write> {
     let is_on_hold = |work: &PullWorkRef<'_>| cache.hold(&work.object_ref.namespace, context.now).is_some();
-    let staying = works.into_iter().filter(|work| !work.pull_work.deleting && !is_on_hold(work));
+    let staying = works
+        .into_iter()
+        .filter(|work| !work.pull_work.deleting && !is_on_hold(work));
     let delete = |work: &PullWorkRef<'_>| {
         Write::delete(
             &WORKS,

@@ -59,7 +59,10 @@ fn is_done_already(requested: &OperationRequest, application: &Application, pull
     let written = application.operation_state_written;
     let requested_at = requested.requested_at().and_then(time);
     let has_shown_result = current.sync.status.as_deref() == Some("Synced")
-        && current.operation.as_ref().is_some_and(|operation| operation.finished_at.is_some())
+        && current
+            .operation
+            .as_ref()
+            .is_some_and(|operation| operation.finished_at.is_some())
         && requested_at
             .zip(written)
             .is_some_and(|(requested, written)| requested > written);

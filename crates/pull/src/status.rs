@@ -201,7 +201,10 @@ fn not_begun(inputs: &StatusInputs<'_>) -> Option<OperationState> {
 /// Progressing several times a second, and requests the operation each time. On its own hub this ends when Argo CD has synced;
 /// here it would last until the agent reports next.
 fn hides_operation(mirror: &MirroredStatus, inputs: &StatusInputs<'_>) -> bool {
-    let runs = mirror.operation.as_ref().is_some_and(|operation| &*operation.phase == RUNNING);
+    let runs = mirror
+        .operation
+        .as_ref()
+        .is_some_and(|operation| &*operation.phase == RUNNING);
     let Some(pull_work) = inputs.pull_work.filter(|_| runs) else {
         return false;
     };
@@ -238,7 +241,11 @@ fn conditions(current: &MirroredStatus, reported: Vec<Condition>, inputs: &Statu
     let is_ours = |kind: &str| names::OWN_CONDITIONS.iter().any(|prefix| kind.starts_with(prefix));
     let mut all: Vec<Condition> = reported.into_iter().filter(is_from_cluster).collect();
     let others = current.conditions.iter();
-    all.extend(others.filter(|condition| !is_ours(&condition.kind) && !is_from_cluster(condition)).cloned());
+    all.extend(
+        others
+            .filter(|condition| !is_ours(&condition.kind) && !is_from_cluster(condition))
+            .cloned(),
+    );
     let refused = inputs.pull_work.and_then(PullWork::refused);
     let refused = refused.map(|refused| Condition {
         kind: names::APPLY_ERROR.into(),

@@ -170,7 +170,10 @@ mod tests {
         assert_eq!(asked(address, "GET", "/readyz").await, waiting);
         assert_eq!(asked(address, "GET", "/healthz").await, answer("200 OK", "ok\n"));
         IS_READY.store(true, Ordering::Relaxed);
-        assert_eq!(asked(address, "GET", "/readyz?verbose=1").await, answer("200 OK", "ok\n"));
+        assert_eq!(
+            asked(address, "GET", "/readyz?verbose=1").await,
+            answer("200 OK", "ok\n")
+        );
         assert_eq!(asked(address, "HEAD", "/healthz").await, answer("200 OK", ""));
     }
 

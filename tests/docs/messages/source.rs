@@ -333,7 +333,9 @@ fn as_printed(text: &str, values: &[String]) -> String {
             ('}', Some(name)) => {
                 let name = name.split(':').next().unwrap_or_default();
                 let next = || values.next().cloned().unwrap_or_default();
-                let name = Some(name.to_owned()).filter(|name| !name.is_empty()).unwrap_or_else(next);
+                let name = Some(name.to_owned())
+                    .filter(|name| !name.is_empty())
+                    .unwrap_or_else(next);
                 let is_glued = as_printed.len() == end_of_placeholder && !as_printed.is_empty();
                 let placeholder = if is_glued { "…".to_owned() } else { placeholder(&name) };
                 as_printed += if as_printed.ends_with('…') { "" } else { &placeholder };

@@ -112,7 +112,10 @@ impl GoModule {
             git(&source, &["rev-parse", "HEAD"])?,
             git(&source, &["diff", "HEAD"])?
         );
-        let ours: Vec<PathBuf> = programs.iter().map(|program| sources().join(name).join(program)).collect();
+        let ours: Vec<PathBuf> = programs
+            .iter()
+            .map(|program| sources().join(name).join(program))
+            .collect();
         let ours: Vec<&Path> = ours.iter().map(PathBuf::as_path).collect();
         let built = folder_in(cache, &format!("{name}-checkout"), &key(&ours, &state)?)?;
         let mut replaced = serde_json::Map::new();

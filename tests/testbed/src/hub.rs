@@ -186,7 +186,9 @@ impl Hub {
         let labels = json!({"cluster.open-cluster-management.io/placement": placement});
         for (at, part) in clusters.chunks(DECIDED).enumerate() {
             let decision = ObjectRef::placement_decision(&format!("{placement}-decision-{}", at + 1));
-            let decided = part.iter().map(|cluster| json!({"clusterName": cluster.as_ref(), "reason": ""}));
+            let decided = part
+                .iter()
+                .map(|cluster| json!({"clusterName": cluster.as_ref(), "reason": ""}));
             let status = json!({"decisions": decided.collect::<Vec<_>>()});
             write(decision.with(json!({"metadata": {"labels": labels}})), status).await?;
         }
@@ -269,8 +271,10 @@ impl Hub {
         let annotation = "argocd.argoproj.io/refresh";
         self.patch(&application, &json!({"metadata": {"annotations": {annotation: how}}}))
             .await?;
-        self.wait_for(&application, |application| application["metadata"]["annotations"][annotation].is_null())
-            .await
+        self.wait_for(&application, |application| {
+            application["metadata"]["annotations"][annotation].is_null()
+        })
+        .await
     }
 }
 

@@ -83,7 +83,9 @@ impl Set<'_> {
     /// Returns the clusters that have an Application of the ApplicationSet.
     async fn clusters(&self) -> Result<Vec<String>> {
         let applications = self.hub.list("argoproj.io/v1alpha1", "Application").await?;
-        let names = applications.iter().filter_map(|application| application["metadata"]["name"].as_str());
+        let names = applications
+            .iter()
+            .filter_map(|application| application["metadata"]["name"].as_str());
         let ours = names.filter_map(|name| name.strip_prefix(self.name)?.strip_prefix('-'));
         Ok(ours.map(str::to_owned).collect())
     }

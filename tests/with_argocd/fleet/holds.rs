@@ -36,7 +36,11 @@ async fn complete(hub: &Hub, cluster: &str, value: &str) -> Result<()> {
 /// Returns the value that the work of each cluster delivers.
 async fn values(hub: &Hub, name: &str) -> Result<Vec<String>> {
     let mut works = hub.works().await?;
-    works.retain(|work| work["metadata"]["name"].as_str().is_some_and(|text| text.starts_with(name)));
+    works.retain(|work| {
+        work["metadata"]["name"]
+            .as_str()
+            .is_some_and(|text| text.starts_with(name))
+    });
     works.sort_by_key(|work| work["metadata"]["namespace"].to_string());
     let value = |work: &Value| {
         work["spec"]["workload"]["manifests"][0]["data"]["value"]

@@ -297,7 +297,11 @@ async fn an_application_is_healthy_when_every_cluster_is() -> Result<()> {
     }
     let nowhere = format!("Placement {name} selects no managed cluster: see its condition PlacementSatisfied");
     placed.shows("Suspended", &nowhere).await?;
-    let is_warned = |app: &Value| messages(app, NO_CLUSTER).iter().any(|message| message.ends_with(&nowhere));
+    let is_warned = |app: &Value| {
+        messages(app, NO_CLUSTER)
+            .iter()
+            .any(|message| message.ends_with(&nowhere))
+    };
     fleet.hub.wait_for(&placed.app.application(), is_warned).await?;
     let (code, stdout, _) = status::printed(kubeconfig, &[name])?;
     let reason = format!("{name} waits: Placement argocd/{name} selects no managed cluster: ");
@@ -357,8 +361,7 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     placed.is("Healthy").await?;
     one_by_one(&recording, "3")?;
     for cluster in fleet.clusters() {
-        let fixed =
-            |live: &Value| live["metadata"]["labels"]["version"] == "3" && live["status"]["readyReplicas"] == 1;
+        let fixed = |live: &Value| live["metadata"]["labels"]["version"] == "3" && live["status"]["readyReplicas"] == 1;
         cluster.wait_for(&ObjectRef::deployment(name, "broken"), fixed).await?;
     }
     placed.app.end().await
@@ -504,7 +507,9 @@ async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let placed = PlacedApplication { fleet: &fleet, app };
     let settings = placed.config_map();
     let at = async |cluster: &ManagedCluster, version: &str| {
-        cluster.wait_for(&settings, |settings| settings["data"]["version"] == version).await
+        cluster
+            .wait_for(&settings, |settings| settings["data"]["version"] == version)
+            .await
     };
     let before = at(&fleet.cluster1, "1").await?;
     placed.is("Healthy").await?;
@@ -578,7 +583,9 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         open(cluster, name).await?;
     }
     for cluster in fleet.clusters() {
-        cluster.wait_for(&settings, |settings| settings["data"]["version"] == "2").await?;
+        cluster
+            .wait_for(&settings, |settings| settings["data"]["version"] == "2")
+            .await?;
     }
     placed.wait_for_delivery(&commit).await?;
     placed.app.end().await

@@ -96,7 +96,10 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     ];
     assert_eq!(entries, expected);
     let resources = written["statuses"]["resources"].as_array().context("resources")?;
-    let kinds: Vec<_> = resources.iter().map(|resource| [&resource["apiVersion"], &resource["kind"]]).collect();
+    let kinds: Vec<_> = resources
+        .iter()
+        .map(|resource| [&resource["apiVersion"], &resource["kind"]])
+        .collect();
     assert_eq!(kinds, [["apps/v1", "Deployment"], ["v1", "Service"]]);
 
     // The columns of kubectl get.

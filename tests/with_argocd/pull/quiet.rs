@@ -66,7 +66,10 @@ async fn hubs_condition_on_an_unknown_cluster_is_left_alone() -> Result<()> {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    if conditions.iter().all(|condition| condition["type"] != "InvalidSpecError") {
+    if conditions
+        .iter()
+        .all(|condition| condition["type"] != "InvalidSpecError")
+    {
         conditions.push(json!({
             "type": "InvalidSpecError",
             "message": "error getting cluster by server \"https://unknown.example.com:6443\": NotFound",

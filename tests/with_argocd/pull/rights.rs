@@ -64,12 +64,16 @@ async fn use_application_permissions(stage: &Stage, cluster: &str) -> Result<()>
     let created = app.create().await?;
     let to = |cluster: &str| json!({"metadata": {"annotations": {CLUSTER: cluster}}});
     for round in 1..=2 {
-        hub.wait_for(&app.application(), |application| messages(application, ERROR) == [message])
-            .await?;
+        hub.wait_for(&app.application(), |application| {
+            messages(application, ERROR) == [message]
+        })
+        .await?;
         wait_for_event(hub, &created, ("Warning", "ManifestWorkRefused"), round, message).await?;
         app.patch(&to(cluster)).await?;
-        hub.wait_for(&app.application(), |application| messages(application, ERROR).is_empty())
-            .await?;
+        hub.wait_for(&app.application(), |application| {
+            messages(application, ERROR).is_empty()
+        })
+        .await?;
         if round == 1 {
             app.patch(&to("pull-rights-none")).await?;
         }

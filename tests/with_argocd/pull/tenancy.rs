@@ -24,8 +24,10 @@ async fn application_in<'s>(stage: &'s Stage, namespace: &str, name: &str) -> Re
 /// Waits until an Application is rejected with this message, and checks that it has no work.
 async fn wait_for_refusal(app: &PulledApplication<'_>, message: &str) -> Result<()> {
     let hub = &app.stage.hub;
-    hub.wait_for(&app.application(), |application| messages(application, ERROR) == [message])
-        .await?;
+    hub.wait_for(&app.application(), |application| {
+        messages(application, ERROR) == [message]
+    })
+    .await?;
     assert_eq!(app.works().await?, [Value::Null; 0]);
     Ok(())
 }
@@ -61,7 +63,9 @@ async fn application_in_another_namespace_deploys_where_its_project_permits() ->
     ]}});
     hub.patch(&project, &destinations).await?;
     let delivered = hub
-        .wait_for(&app.application(), |application| messages(application, ERROR).is_empty())
+        .wait_for(&app.application(), |application| {
+            messages(application, ERROR).is_empty()
+        })
         .await?;
     assert_eq!(delivered["metadata"]["annotations"][CLUSTER], "cluster1");
     hub.wait_for(&app.work().await?, |_| true).await?;

@@ -148,9 +148,9 @@ fn contains(whole: &Value, part: &Value) -> bool {
         (Value::Object(whole), Value::Object(part)) => part
             .iter()
             .all(|(key, part)| whole.get(key).is_some_and(|whole| contains(whole, part))),
-        (Value::Array(whole), Value::Array(part)) => part
-            .iter()
-            .all(|part| whole.iter().any(|item| contains(item, part))),
+        (Value::Array(whole), Value::Array(part)) => {
+            part.iter().all(|part| whole.iter().any(|item| contains(item, part)))
+        }
         (_, Value::Null) => true,
         _ => whole == part,
     }
@@ -244,7 +244,10 @@ fn check_step(
     on.extend(with_implied([feature]));
     let objects = live(installation, start)?;
     for was in base {
-        let same = objects.iter().find(|object| name(object) == name(was)).context("it was deleted")?;
+        let same = objects
+            .iter()
+            .find(|object| name(object) == name(was))
+            .context("it was deleted")?;
         for part in ["spec", "data"] {
             ensure!(
                 contains(&same[part], &was[part]),

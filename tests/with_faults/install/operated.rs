@@ -81,7 +81,8 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     };
     hub.wait_for(&ObjectRef::deployment(NAMESPACE, "cd-server"), is_extended)
         .await?;
-    hub.wait_for(&config(), |config_map| config_map["data"][HEALTH].is_string()).await?;
+    hub.wait_for(&config(), |config_map| config_map["data"][HEALTH].is_string())
+        .await?;
     let binding = ObjectRef::role_binding(NAMESPACE, "argocd-ocm-cmp-placement");
     let binding = hub.read(&binding).await?;
     assert_eq!(binding["subjects"][0]["name"], "cd-applicationset-controller");
@@ -97,11 +98,14 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
 
     let lines = installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     assert!(lines.contains("argocd.argoproj.io/cd restored\n"), "{lines}");
-    hub.wait_for(&repo_server(), |deployment| !deployment["spec"].to_string().contains("argocd-ocm-cmp"))
-        .await?;
+    hub.wait_for(&repo_server(), |deployment| {
+        !deployment["spec"].to_string().contains("argocd-ocm-cmp")
+    })
+    .await?;
     let left = hub.read(&argocd()).await?;
     assert_eq!(left["spec"]["extraConfig"], json!({"users.anonymous.enabled": "false"}));
-    hub.wait_for(&config(), |config_map| config_map["data"][HEALTH].is_null()).await?;
+    hub.wait_for(&config(), |config_map| config_map["data"][HEALTH].is_null())
+        .await?;
 
     // A list of the resource has one manager, so nothing may take over that of another.
     let theirs =

@@ -98,7 +98,9 @@ fn installed(installation: &Installation) -> Result<Vec<Value>> {
                 .or(object["metadata"][key].as_str())
                 .unwrap_or_default()
         });
-        let group = object["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+        let group = object["apiVersion"]
+            .as_str()
+            .and_then(|version| version.split_once('/'));
         let kind = group.map_or(words[0].to_owned(), |(group, version)| {
             format!("{}.{version}.{group}", words[0])
         });
@@ -197,14 +199,20 @@ async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
         .hub
         .apply_file(&shipped("deploy/deploy_controller.yaml"), &[])?;
     let proxy = Proxy::start(&installation.hub).await?;
-    proxy.fault(Fault::Status(409), Times::Next(2), |request| request.is("patch", "flowschemas"));
+    proxy.fault(Fault::Status(409), Times::Next(2), |request| {
+        request.is("patch", "flowschemas")
+    });
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args(["install", "--features=controller", IMAGE, "--kubeconfig"])
         .arg(proxy.kubeconfig(installation.hub.kubeconfig_path())?)
         .env_clear()
         .output()?;
     ensure!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    let conflicts = proxy.requests().iter().filter(|request| request.answer == Some(409)).count();
+    let conflicts = proxy
+        .requests()
+        .iter()
+        .filter(|request| request.answer == Some(409))
+        .count();
     assert_eq!(conflicts, 2);
     installation.run_ok(&["uninstall"])?;
     installation.until_restored().await

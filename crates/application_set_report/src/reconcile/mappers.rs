@@ -18,7 +18,9 @@ pub(super) fn application(cache: &Cache, changed: &Changed<'_>) -> Vec<Reconcile
         return Vec::new();
     }
     let both = before.into_iter().chain(after);
-    let sets: BTreeSet<_> = both.filter_map(|application| application.set(changed.object_ref)).collect();
+    let sets: BTreeSet<_> = both
+        .filter_map(|application| application.set(changed.object_ref))
+        .collect();
     sets.into_iter().map(ReconcileRequest::set).collect()
 }
 

@@ -238,7 +238,11 @@ fn unwanted(cache: &Cache) -> Option<Write> {
     if !is_waiting {
         return None;
     }
-    let absent = |kind: Kind| cache.objects(kind).find_map(|(at, object)| ensure_absent(kind, at, object));
+    let absent = |kind: Kind| {
+        cache
+            .objects(kind)
+            .find_map(|(at, object)| ensure_absent(kind, at, object))
+    };
     if management(cache).is_some() {
         return absent(Kind::ManagementAddOn);
     }

@@ -43,7 +43,9 @@ pub(super) fn sign(
         Some(record) => {
             let all = record.certificates().iter();
             let expired = all.filter(|certificate| is_expired(certificate, now));
-            let data: Map<_, _> = expired.map(|certificate| (certificate.request.to_string(), Value::Null)).collect();
+            let data: Map<_, _> = expired
+                .map(|certificate| (certificate.request.to_string(), Value::Null))
+                .collect();
             let metadata = json!({
                 "resourceVersion": record.version, "annotations": annotations, "labels": authority::labels(),
             });
@@ -90,11 +92,8 @@ pub(super) fn expired(cache: &Cache, now: Timestamp) -> Option<Write> {
 
 /// Returns the time when the first of these Secrets has only expired certificates, and so can be deleted.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
-    let last = records(cache).filter_map(|(_, _, record)| {
-        unexpired(record, now)
-            .map(|certificate| certificate.not_after)
-            .max()
-    });
+    let last = records(cache)
+        .filter_map(|(_, _, record)| unexpired(record, now).map(|certificate| certificate.not_after).max());
     last.min().map(|at| after(at, CLOCK_SKEW))
 }
 

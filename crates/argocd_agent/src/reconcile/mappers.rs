@@ -45,7 +45,9 @@ pub(super) fn nodes(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReques
 
 /// The image of the principal is part of each AddOnTemplate, and of the works for operators that are not ours.
 pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut desired = cache.gitops_clusters().filter_map(|(_, gitops_cluster)| gitops_cluster.spec.agent.as_ref());
+    let mut desired = cache
+        .gitops_clusters()
+        .filter_map(|(_, gitops_cluster)| gitops_cluster.spec.agent.as_ref());
     if desired.any(|agent| agent.is_operated() && !agent.operator) {
         return addresses(cache, changed);
     }
@@ -121,7 +123,9 @@ fn of_cluster(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> Vec<R
 fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
     let all = cache.gitops_clusters();
     let mut clusters: BTreeSet<_> = all.flat_map(|(object_ref, _)| held(cache, object_ref)).collect();
-    let asking = cache.gitops_clusters().filter(|(_, gitops_cluster)| gitops_cluster.spec.agent.is_some());
+    let asking = cache
+        .gitops_clusters()
+        .filter(|(_, gitops_cluster)| gitops_cluster.spec.agent.is_some());
     let selected =
         asking.flat_map(|(object_ref, gitops_cluster)| cache.selected_by(&gitops_cluster.placement(object_ref)));
     clusters.extend(selected.cloned());

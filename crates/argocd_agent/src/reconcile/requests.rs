@@ -67,7 +67,9 @@ struct OpenRequest<'c> {
 impl<'c> OpenRequest<'c> {
     fn get(cache: &'c Cache, object_ref: &'c ObjectRef) -> Option<Self> {
         let object = cache.object(Kind::Requests, object_ref)?;
-        let request = object.request().filter(|request| !object.deleting && request.is_open())?;
+        let request = object
+            .request()
+            .filter(|request| !object.deleting && request.is_open())?;
         Some(Self {
             object_ref,
             object,
@@ -238,7 +240,10 @@ fn check<'r>(requester: &'r Requester, name: &str, groups: &[Box<str>]) -> Resul
         ));
     }
     let allowed = names::groups(cluster);
-    if let Some(group) = groups.iter().find(|group| !allowed.iter().any(|allowed_group| **allowed_group == ***group)) {
+    if let Some(group) = groups
+        .iter()
+        .find(|group| !allowed.iter().any(|allowed_group| **allowed_group == ***group))
+    {
         let permitted = allowed.join(", ");
         return Err(format!(
             "the agent of ManagedCluster {cluster} requests the group {group}: only {permitted} are permitted"

@@ -117,7 +117,9 @@ pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Itera
 /// applies.
 fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
     let object_ref = ObjectRef::new(cluster, names::ADDON);
-    let addon = cache.object(Kind::AddOns, &object_ref).filter(|addon| !addon.deleting)?;
+    let addon = cache
+        .object(Kind::AddOns, &object_ref)
+        .filter(|addon| !addon.deleting)?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
     (is_theirs && management(cache)?.is_ours()).then(|| {
         Write::patch(

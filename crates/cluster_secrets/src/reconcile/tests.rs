@@ -32,7 +32,11 @@ impl Hub {
 
     /// Returns the managed clusters to reconcile.
     fn apply(&mut self, change: Change) -> Vec<String> {
-        let clusters = self.0.apply(change).into_iter().filter(|request| request.kind == Kind::Clusters);
+        let clusters = self
+            .0
+            .apply(change)
+            .into_iter()
+            .filter(|request| request.kind == Kind::Clusters);
         clusters.map(|request| request.object_ref.to_string()).collect()
     }
 

@@ -339,7 +339,10 @@ fn heartbeats_request_nothing() {
         update(Kind::Deployments, "argocd-agent-principal", "4", counts),
         [""; 0]
     );
-    let version = hub.0.object(Kind::Nodes, &at("argocd/node")).map(|object| &*object.version);
+    let version = hub
+        .0
+        .object(Kind::Nodes, &at("argocd/node"))
+        .map(|object| &*object.version);
     assert_eq!(version, Some("2"), "a write must name the current version");
 }
 

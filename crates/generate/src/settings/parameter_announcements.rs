@@ -183,7 +183,12 @@ mod tests {
         let all = announced("directory", &[("ARGOCD_APP_PARAMETERS", parameters)]);
         let shape = |name: &str| {
             let announcement = find(&all, name).expect(name);
-            json!([announcement["collectionType"], announcement["string"], announcement["array"], announcement["map"]])
+            json!([
+                announcement["collectionType"],
+                announcement["string"],
+                announcement["array"],
+                announcement["map"]
+            ])
         };
         assert_eq!(shape("clusters"), json!([null, "eu1,us1", null, null]));
         assert_eq!(shape("placement"), json!(["array", null, ["fleet/eu"], null]));

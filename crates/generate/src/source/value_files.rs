@@ -69,7 +69,11 @@ impl ValueFiles<'_> {
                 }
             }
         }
-        if problems.is_empty() { Ok(file_paths) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(file_paths)
+        } else {
+            Err(problems)
+        }
     }
 
     /// Returns the absolute path of a file or a glob.

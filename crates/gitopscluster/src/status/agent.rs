@@ -55,7 +55,9 @@ pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, conte
     conditions.extend(version_mismatch(cache, desired, context));
     let count = |check: fn(&Member<'_>) -> bool| members.iter().filter(|member| check(member)).count();
     let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::to_json).collect();
-    let server = server.ok().map(|server| json!({"address": server.address, "port": server.port}));
+    let server = server
+        .ok()
+        .map(|server| json!({"address": server.address, "port": server.port}));
     Agents {
         conditions,
         fields: json!({

@@ -122,7 +122,9 @@ impl Cache {
             if by_application.len() > 1 {
                 break;
             }
-            let common = objects.iter().filter(|object| of_other.objects.binary_search(object).is_ok());
+            let common = objects
+                .iter()
+                .filter(|object| of_other.objects.binary_search(object).is_ok());
             let mut common = common.map(|object| (*object).clone()).peekable();
             if other == object_ref || common.peek().is_none() {
                 continue;

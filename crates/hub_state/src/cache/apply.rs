@@ -114,9 +114,8 @@ impl Cache {
             let with_agents = self.gitops_clusters().filter(|(_, gitops)| gitops.spec.agent.is_some());
             changed.extend(with_agents.map(|(object_ref, _)| object_ref.clone()));
         }
-        let is_another = |request: &ReconcileRequest| {
-            (request.kind, &request.object_ref) != (affected.kind, &affected.object_ref)
-        };
+        let is_another =
+            |request: &ReconcileRequest| (request.kind, &request.object_ref) != (affected.kind, &affected.object_ref);
         let mut all: Vec<_> = ReconcileRequest::gitops_all(&changed).filter(is_another).collect();
         all.push(affected);
         all

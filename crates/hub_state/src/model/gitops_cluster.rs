@@ -162,7 +162,9 @@ impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
         let placement = requested.placement_ref.as_ref();
         Self {
             is_pull_integration: server.is_none(),
-            placement: placement.and_then(|placement| non_empty(&placement.name)).unwrap_or_default(),
+            placement: placement
+                .and_then(|placement| non_empty(&placement.name))
+                .unwrap_or_default(),
             placement_namespace: placement.and_then(|placement| non_empty(&placement.namespace)),
             argocd: server.and_then(|server| non_empty(&server.argo_namespace)),
             creates_blank_secrets: requested.create_blank_cluster_secrets.unwrap_or(!wants_agent) || !wants_agent,
@@ -212,7 +214,10 @@ fn not_implemented(
             addon.is_some_and(|addon| has(&addon.git_ops_operator_image)),
             "gitopsAddon.gitOpsOperatorImage",
         ),
-        (olm.is_some_and(|olm| is_true(&olm.enabled)), "gitopsAddon.olmSubscription"),
+        (
+            olm.is_some_and(|olm| is_true(&olm.enabled)),
+            "gitopsAddon.olmSubscription",
+        ),
         (
             addon.is_some_and(|addon| is_true(&addon.override_existing_configs)),
             "gitopsAddon.overrideExistingConfigs",

@@ -174,7 +174,9 @@ fn compared(kind: Kind, object: Value) -> Value {
         Kind::Deployments => {
             let template = &object.get("spec").unwrap_or(&Value::Null)["template"];
             let containers = template["spec"]["containers"].as_array().into_iter().flatten();
-            let images: Vec<_> = containers.map(|container| json!({"image": container["image"]})).collect();
+            let images: Vec<_> = containers
+                .map(|container| json!({"image": container["image"]}))
+                .collect();
             let annotations = json!({"annotations": template["metadata"]["annotations"]});
             let spec = json!({"template": {"metadata": annotations, "spec": {"containers": images}}});
             json!({"metadata": object["metadata"], "spec": spec})

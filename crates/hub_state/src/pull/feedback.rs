@@ -70,7 +70,10 @@ pub fn rules(sources: usize) -> Value {
         rule["jsonPaths"] = paths.into();
         rule
     };
-    let mut rules: Vec<Value> = PEERS.iter().map(|(name, field)| rule(vec![path(name, field)])).collect();
+    let mut rules: Vec<Value> = PEERS
+        .iter()
+        .map(|(name, field)| rule(vec![path(name, field)]))
+        .collect();
     let mut ours: Vec<Value> = OURS.iter().map(|(name, field)| path(name, field)).collect();
     ours.push(path(
         REFRESH_PENDING,

@@ -51,7 +51,9 @@ pub const TIME_SEPARATOR: char = '@';
 impl OperationRequest {
     /// Reads the operation of an Application of the hub.
     pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
-        let operation = object.field("operation").filter(|operation| operation.as_fields().is_some())?;
+        let operation = object
+            .field("operation")
+            .filter(|operation| operation.as_fields().is_some())?;
         let mut operation: Value = serde_json::from_str(&json::to_string(operation)).ok()?;
         let mut info: Vec<Value> = items(&operation, "/info").to_vec();
         info.retain(|item| text_at(item, "/name") != Some(names::OPERATION));

@@ -253,7 +253,9 @@ impl Hub {
     fn conditions(&self, object_ref: &ObjectRef) -> Vec<(&str, &str)> {
         let conditions = items(self.get_application(object_ref), "/status/conditions").iter();
         let text = |condition, path| text_at(condition, path).unwrap_or_default();
-        conditions.map(|condition| (text(condition, "/type"), text(condition, "/message"))).collect()
+        conditions
+            .map(|condition| (text(condition, "/type"), text(condition, "/message")))
+            .collect()
     }
 
     /// Panics if the Application has not these conditions, or the hub not these works.
@@ -831,7 +833,10 @@ fn ignores_applications_in_cluster_namespaces() {
     hub.change(&mirrored, &json!({"metadata": {"deletionTimestamp": NOW}}));
     assert_eq!(hub.decide(&mirrored), None, "its finalizers are its agent's");
     let affected = hub.cache.apply(deleted(Kind::Clusters, "eu2"));
-    assert!(affected.iter().any(|request| request.object_ref == mirrored), "{affected:?}");
+    assert!(
+        affected.iter().any(|request| request.object_ref == mirrored),
+        "{affected:?}"
+    );
 }
 
 #[test]

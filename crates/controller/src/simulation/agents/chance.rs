@@ -191,7 +191,11 @@ impl Hub {
         let is_of = |leaf: &Certificate, all: &[Certificate]| {
             leaf.not_after < now || all.iter().any(|authority| leaf.is_issued_by(authority))
         };
-        let leaf = |name: &str| self.cache.certificate(name).and_then(|secret| secret.certificates.first());
+        let leaf = |name: &str| {
+            self.cache
+                .certificate(name)
+                .and_then(|secret| secret.certificates.first())
+        };
         let (principal, proxy) = (leaf(names::PRINCIPAL_TLS), leaf(names::RESOURCE_PROXY_TLS));
         let ca = &self.ca().certificates;
         for (object_ref, request) in self.kept(Kind::Requests) {

@@ -40,7 +40,8 @@ impl Hub {
         let request = self.get(Kind::Requests, &ObjectRef::new("", name));
         let conditions = request.expect("it is there")["status"]["conditions"].as_array();
         let last = conditions.and_then(|all| all.last());
-        last.and_then(|condition| condition["reason"].as_str()).unwrap_or_default()
+        last.and_then(|condition| condition["reason"].as_str())
+            .unwrap_or_default()
     }
 
     pub(super) fn became(&self, name: &str) -> (String, Option<Certificate>) {
@@ -233,7 +234,10 @@ fn revocation_blocks_certificates_before_deleting_works() {
         assert_eq!(is_listed(&hub), is_refused);
     }
     let list = hub.get(Kind::Blocklist, &of_argocd(names::BLOCKLIST));
-    assert_eq!(list.map(|config_map| &config_map["data"]), Some(&json!({"AA": "stolen"})));
+    assert_eq!(
+        list.map(|config_map| &config_map["data"]),
+        Some(&json!({"AA": "stolen"}))
+    );
     hub.is_at_rest();
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();

@@ -98,7 +98,10 @@ fn shared_objects_stay_until_all_add_ons_are_deleted() {
         hub.put(Kind::AddOns, &addon_of(cluster), None);
     }
     let writes = hub.next_writes(&HUB, &argocd);
-    let deleted: Vec<_> = writes.iter().map(|write| (write.verb.name(), &write.object_ref)).collect();
+    let deleted: Vec<_> = writes
+        .iter()
+        .map(|write| (write.verb.name(), &write.object_ref))
+        .collect();
     assert_eq!(deleted, [("delete", &of_argocd(names::CA_BUNDLE))]);
 }
 
@@ -269,7 +272,10 @@ fn blocklist_stays_below_the_limit_of_an_object() {
 fn new_address_of_the_principal_is_in_its_certificate() {
     let mut hub = Hub::with_all_agents();
     hub.serve_principal_at(&json!([{"hostname": "moved.example.com"}]));
-    let principal = hub.cache.certificate(names::PRINCIPAL_TLS).and_then(|secret| secret.leaf());
+    let principal = hub
+        .cache
+        .certificate(names::PRINCIPAL_TLS)
+        .and_then(|secret| secret.leaf());
     let names = &principal.expect("a certificate").names;
     assert!(names.contains("moved.example.com"), "{names:?}");
 }

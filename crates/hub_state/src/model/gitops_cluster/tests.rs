@@ -232,7 +232,10 @@ fn foreign_namespaces_may_set_only_harmless_agent_fields() {
     };
     let spec = read("argocd");
     assert_eq!(spec.refused, [""; 0]);
-    assert!(spec.agent.is_some_and(|agent| agent.address.is_some() && agent.operator));
+    assert!(
+        spec.agent
+            .is_some_and(|agent| agent.address.is_some() && agent.operator)
+    );
     let foreign = read("team");
     assert_eq!(
         foreign.refused[..4],
