@@ -71,10 +71,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let (object, git) = (ObjectRef::report(name), GitRepository::new()?);
     git.commit_folder(&shipped("guestbook"), name)?;
     // Another writer has created the report.
-    let mut other = serde_json::to_value(json!({"statuses": {"summary": {"clusters": "7"}}}))?;
-    other["apiVersion"] = json!(object.api_version);
-    other["kind"] = json!(object.kind);
-    other["metadata"] = json!({"name": name, "namespace": "argocd"});
+    let other = object.with(json!({"statuses": {"summary": {"clusters": "7"}}}));
     hub.create(&other).await?;
     let reporter = reporter(hub)?;
     let set = application_set(name, &git, &["cluster1", "second"])?;
@@ -114,8 +111,6 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let reporter = self::reporter(hub)?;
     let before = hub.read(&object).await?;
     assert_eq!(summary(&before), summary(&written));
-    let mut moved = set.clone();
-    moved.name = "empty".to_owned();
     let empty = application_set("empty", &git, &[])?;
     hub.kubectl_with_input(&["apply", "-f", "-"], &empty.to_string())?;
     hub.wait_for(&ObjectRef::report("empty"), |report| summary(report) == Some([0; 6]))
