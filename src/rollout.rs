@@ -188,11 +188,6 @@ impl Rollout {
         ObjectRef::new(text("namespace"), text("name"))
     }
 
-    /// Returns the namespace and the name of its Placement.
-    fn placement(&self) -> ObjectRef {
-        placement_of(&self.set)
-    }
-
     fn kind(&self) -> &str {
         let kind = &self.set["spec"]["placementRefs"][0]["rolloutStrategy"]["type"];
         kind.as_str().unwrap_or("All")
@@ -262,7 +257,7 @@ impl Rollout {
             Some(cluster) => format!("waits for {}, {numbers}", cluster.name),
             None if self.clusters.is_empty() => format!(
                 "its Placement {} selects no managed cluster: see the condition PlacementSatisfied of the Placement",
-                self.placement()
+                placement_of(&self.set)
             ),
             None => format!("in progress, {numbers}"),
         }

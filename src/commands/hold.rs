@@ -3,7 +3,7 @@
 use super::install::{InstallHub, finish, with_hub};
 use super::{Exit, warn};
 use crate::cli::{HoldArgs, ReleaseArgs};
-use crate::doctor::items;
+use crate::doctor::denies;
 use crate::hold::{Holds, end};
 use crate::list;
 use controller::LEASE;
@@ -41,12 +41,16 @@ pub(super) fn run_release(args: &ReleaseArgs) -> Result<Exit, Problems> {
     finish(&lines, done)
 }
 
+/// Reads the holds of all managed clusters.
+pub(super) async fn read_holds(hub: &InstallHub) -> Result<Vec<Hold>, String> {
+    let namespaces = hub.list(NAMESPACES, LABEL).await?.unwrap_or_default();
+    Ok(namespaces.iter().filter_map(Hold::from_namespace).collect())
+}
+
 /// Returns the holds, and a line about each type of hold that the hub does not enforce.
 async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<(String, Vec<String>), Problems> {
-    let namespaces = hub.list(NAMESPACES, LABEL).await?;
-    let namespaces = namespaces.unwrap_or_default();
     let holds = Holds {
-        all: namespaces.iter().filter_map(Hold::from_namespace).collect(),
+        all: read_holds(hub).await?,
         now: Timestamp::now(),
     };
     let mut unenforced = Vec::new();
@@ -123,9 +127,7 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
     } else {
         match hub.get(BINDINGS, &binding).await? {
             None => Some(format!("ValidatingAdmissionPolicyBinding {binding} does not exist")),
-            Some(live) if !items(&live["spec"]["validationActions"]).contains(&"Deny".into()) => {
-                Some(format!("ValidatingAdmissionPolicyBinding {binding} denies nothing"))
-            }
+            Some(live) if !denies(&live) => Some(format!("ValidatingAdmissionPolicyBinding {binding} denies nothing")),
             Some(_) => None,
         }
     };

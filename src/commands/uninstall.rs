@@ -1,6 +1,7 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
 use super::Exit;
+use super::hold::read_holds;
 use super::install::{
     ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, finish, qualified_name, with_hub,
 };
@@ -14,7 +15,6 @@ use controller::LEASE;
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use manifest::text::count;
-use ocm::hold::{Hold, LABEL};
 use serde_json::Value;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
@@ -138,8 +138,7 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
         name.is_some_and(|name| name.starts_with("argocd-ocm-cmp-holds."))
     };
     if !args.additions_only && objects.iter().any(enforces_holds) {
-        let namespaces = hub.list("/api/v1/namespaces", LABEL).await?.unwrap_or_default();
-        let holds = namespaces.iter().filter_map(Hold::from_namespace);
+        let holds = read_holds(hub).await?.into_iter();
         problems.extend(holds.filter(|hold| !hold.is_over(Timestamp::now())).map(|hold| {
             format!(
                 "{}, which its admission policy enforces: run argocd-ocm-cmp release {}",

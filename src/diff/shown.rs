@@ -40,8 +40,8 @@ fn without_hash<'a>(object: &Value<'a>) -> Value<'a> {
 }
 
 fn annotation_mut<'v, 'a>(object: &'v mut Value<'a>, name: &str) -> Option<&'v mut Value<'a>> {
-    let metadata = object.as_map_mut()?.get_mut("metadata")?.as_map_mut()?;
-    metadata.get_mut("annotations")?.as_map_mut()?.get_mut(name)
+    let annotations = object.as_map_mut()?.map_at_mut(&["metadata", "annotations"]);
+    annotations?.get_mut(name)
 }
 
 /// The placeholder of a value that follows from other changes, which are shown.

@@ -18,7 +18,7 @@ mod rights;
 mod tests;
 mod works;
 
-pub(crate) use agent_admission::agent_policy;
+pub(crate) use agent_admission::{agent_policy, denies};
 pub(crate) use confinement::about_nodes;
 
 use super::hub_state::{HubState, Lookup};

@@ -183,7 +183,7 @@ pub(super) fn list_names<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> Str
 }
 
 /// Lists the first texts, and the number of the others.
-pub(crate) fn list_first<T: AsRef<str>>(all: &[T]) -> String {
+pub(super) fn list_first<T: AsRef<str>>(all: &[T]) -> String {
     let listed: Vec<_> = all.iter().take(LISTED).map(AsRef::as_ref).collect();
     match all.len().saturating_sub(LISTED) {
         0 => listed.join(", "),

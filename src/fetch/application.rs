@@ -5,7 +5,7 @@ use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
 use crate::doctor::items;
 use manifest::text::without_middle;
 use ocm::glob::Glob;
-use ocm::pull_model::{DEFAULT_PROJECT, OWN_CONDITIONS, PULL};
+use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
 use ocm::work::{GROUP, KIND, SET_KIND};
 use serde::Deserialize;
 use serde_json::Value;
@@ -226,10 +226,7 @@ impl FetchedOperation {
 
 /// Returns true if a condition is an error of Argo CD. The controller's conditions are about works, which `status` shows.
 pub(super) fn is_error(kind: &str) -> bool {
-    kind.ends_with("Error")
-        && !OWN_CONDITIONS
-            .iter()
-            .any(|own_condition| kind.starts_with(own_condition))
+    kind.ends_with("Error") && !is_own_condition(kind)
 }
 
 /// Returns true if Argo CD has compared another source than that of the spec. An error of the spec itself leaves `comparedTo` empty.
@@ -327,10 +324,7 @@ fn share_works(plugins: &[Plugin], application: &str) -> bool {
             // Those of a placement, or of the sidecar's TARGET_CLUSTER.
             clusters.insert(String::new());
         }
-        let works: Vec<_> = clusters.into_iter().map(|cluster| (cluster, name)).collect();
-        let is_shared = works.iter().any(|work| all.contains(work));
-        all.extend(works);
-        is_shared
+        clusters.into_iter().any(|cluster| !all.insert((cluster, name)))
     })
 }
 

@@ -16,7 +16,7 @@ use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::names::{self, WorkName};
 use ocm::ownership::{ListedWork, OF_REPLICA_SET};
-use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, OWN_CONDITIONS};
+use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, is_own_condition};
 use ocm::resources::{APPLICATIONS, WORK_SETS, WORKS};
 use ocm::tracking::{INSTANCE, TRACKING_ID};
 use ocm::work::{APPLICATION_LABEL, GROUP, KIND, SET_KIND};
@@ -73,11 +73,7 @@ impl FetchedApplication {
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
         let is_reason = |condition: &&ReadCondition| {
-            condition.kind != INFO
-                && (condition.kind.ends_with("Error")
-                    || OWN_CONDITIONS
-                        .iter()
-                        .any(|own_condition| condition.kind.starts_with(own_condition)))
+            condition.kind != INFO && (is_error(&condition.kind) || is_own_condition(&condition.kind))
         };
         let reason = self.status.conditions.iter().flatten().find(is_reason);
         reason.map(|condition| &*condition.message)

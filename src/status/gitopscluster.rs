@@ -13,6 +13,7 @@ mod table;
 
 pub(crate) use print::GitOpsClusterList;
 
+use crate::doctor::items;
 use argocd_agent::state;
 use argocd_agent::state::State;
 use ocm::gitops_cluster::GitOpsClusterSpec;
@@ -136,10 +137,6 @@ fn format_scalar(value: &Value) -> String {
     }
 }
 
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
 impl GitOpsClusterReport {
     /// Creates the report on this GitOpsCluster of a fleet.
     pub(crate) fn new(gitops_cluster: &Value, fleet: &FleetState) -> Self {
@@ -163,12 +160,14 @@ impl GitOpsClusterReport {
             Some((key, count?))
         };
         let server = &status["server"];
-        let conditions = items(&status["conditions"]).map(|condition| GitOpsClusterCondition {
-            kind: format_scalar(&condition["type"]),
-            status: format_scalar(&condition["status"]),
-            reason: format_scalar(&condition["reason"]),
-            message: format_scalar(&condition["message"]),
-        });
+        let conditions = items(&status["conditions"])
+            .iter()
+            .map(|condition| GitOpsClusterCondition {
+                kind: format_scalar(&condition["type"]),
+                status: format_scalar(&condition["status"]),
+                reason: format_scalar(&condition["reason"]),
+                message: format_scalar(&condition["message"]),
+            });
         let ready = state::condition(gitops_cluster, "Ready");
         let unlisted = status["clusterStatesCut"].as_u64().unwrap_or_default();
         Self {
@@ -190,6 +189,7 @@ impl GitOpsClusterReport {
                 .filter_map(count)
                 .collect(),
             certificates: items(&status["certificates"])
+                .iter()
                 .map(|certificate| {
                     (
                         format_scalar(&certificate["name"]),
@@ -258,7 +258,7 @@ fn listed(status: &Value) -> Vec<AgentMember> {
         certificate_expiry: value["certificateNotAfter"].as_str().map(str::to_owned),
         message: format_scalar(&value["message"]),
     };
-    let mut members: Vec<_> = items(&status["clusterStates"]).map(member).collect();
+    let mut members: Vec<_> = items(&status["clusterStates"]).iter().map(member).collect();
     members.sort();
     members
 }

@@ -32,7 +32,7 @@ pub(crate) fn parse_documents(text: &str) -> Vec<Value> {
 }
 
 /// Returns the documents of a file.
-pub(crate) fn read_documents<const N: usize>(name: &str) -> [Value; N] {
+fn read_documents<const N: usize>(name: &str) -> [Value; N] {
     let documents = parse_documents(&read_file(name)).try_into();
     documents.unwrap_or_else(|documents: Vec<_>| panic!("{name} has {} documents", documents.len()))
 }

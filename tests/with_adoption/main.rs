@@ -19,23 +19,13 @@ use agent_controller::ACCOUNT;
 use anyhow::{Context, Result, ensure};
 use peer::{addon, decoded, management, secret, work};
 use serde_json::{Value, json};
-use testbed::{Hub, ObjectRef};
+use testbed::{Hub, ObjectRef, is_true};
+use testing::read_condition;
 
 const CLUSTERS: [&str; 3] = ["eu1", "eu2", "eu3"];
 
 fn fleet() -> ObjectRef {
     ObjectRef::gitops_cluster("fleet")
-}
-
-/// Returns the status and the message of a condition.
-fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 2] {
-    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let condition = conditions.find(|condition| condition["type"] == kind);
-    ["status", "message"].map(|key| {
-        condition
-            .and_then(|condition| condition[key].as_str())
-            .unwrap_or_default()
-    })
 }
 
 #[tokio::test]
@@ -96,9 +86,11 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
     hub.create(&gitops).await?;
     // A cluster that is not selected blocks the adoption, and the condition names it.
     let updated = hub
-        .wait_for(&fleet(), |fleet| condition(fleet, "AddonConfigured")[1].contains("eu3"))
+        .wait_for(&fleet(), |fleet| {
+            read_condition(fleet, "AddonConfigured")[2].contains("eu3")
+        })
         .await?;
-    assert_eq!(condition(&updated, "AddonConfigured")[0], "False", "{updated:#}");
+    assert_eq!(read_condition(&updated, "AddonConfigured")[0], "False", "{updated:#}");
     let is_proxy = |cluster: &str| {
         let server = format!("https://argocd-agent-resource-proxy:9090?agentName={cluster}");
         move |secret: &Value| decoded(&secret["data"]["server"]).is_ok_and(|text| text == server)
@@ -145,7 +137,7 @@ async fn takes_over_argocd_pull_integration_unchanged() -> Result<()> {
         let work = hub.wait_for(&work(cluster), brings_it).await?;
         assert_eq!(work["metadata"]["uid"], brought["metadata"]["uid"]);
     }
-    hub.wait_for(&fleet(), |fleet| condition(fleet, "AddonConfigured")[0] == "True")
+    hub.wait_for(&fleet(), |fleet| is_true(fleet, "AddonConfigured"))
         .await?;
     untouched(&kept_objects).await?;
     untouched(&theirs).await?;

@@ -2,7 +2,7 @@
 //! `deploy/agent_admission.yaml` refuses all that OCM's agents never write, and without it nothing of what the agent writes gives it
 //! authority.
 
-use crate::stage::{self, Stage, condition};
+use crate::stage::{self, Stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -346,7 +346,7 @@ pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     })
     .await?;
     let secret = ObjectRef::secret("argocd", "cluster-cluster2");
-    let is_ready = |fleet: &Value| condition(fleet, "Ready")[0] == "True";
+    let is_ready = |fleet: &Value| is_true(fleet, "Ready");
     hub.wait_for(&stage::fleet(), is_ready).await?;
     let before = snapshot(hub).await?;
     let cluster_before = hub.read(&own_cluster()).await?;

@@ -28,7 +28,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use pki::Recipe;
 use serde_json::{Value, json};
-use stage::{Stage, condition, data};
+use stage::{Stage, data};
 use std::time::Instant;
 use testbed::{ObjectRef, is_applied, is_true, wait};
 
@@ -107,9 +107,7 @@ impl Scenario {
                 "the Secret has the labels of the cluster"
             );
         }
-        let fleet = hub
-            .wait_for(&stage::fleet(), |fleet| condition(fleet, "Ready")[0] == "True")
-            .await?;
+        let fleet = hub.wait_for(&stage::fleet(), |fleet| is_true(fleet, "Ready")).await?;
         self.log_step("every agent is ready");
         assert_eq!(fleet["status"]["clusters"]["connected"], 2, "{:#}", fleet["status"]);
         assert_eq!(
@@ -214,8 +212,7 @@ impl Scenario {
         let restarted = async || (started_with().await.ok()? != before).then_some(());
         wait::eventually("the principal is restarted", wait::DEADLINE, restarted).await?;
         self.handshakes_succeed().await?;
-        hub.wait_for(&stage::fleet(), |fleet| condition(fleet, "Ready")[0] == "True")
-            .await?;
+        hub.wait_for(&stage::fleet(), |fleet| is_true(fleet, "Ready")).await?;
         self.log_step("the authority was replaced");
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Tests of argocd-operator instead of our own Argo CD: its rollout is that of a version, and it is never deleted before the
 //! objects that it created. The test simulates the operator by its finalizer.
 
-use crate::stage::{self, Stage, condition};
+use crate::stage::{self, Stage};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -65,12 +65,8 @@ async fn wait_for_operator(stage: &Stage, clusters: &[&ManagedCluster]) -> Resul
 }
 
 async fn is_ready(stage: &Stage) -> Result<()> {
-    let is_settled = |fleet: &Value| {
-        ["AgentsUpToDate", "Ready"]
-            .iter()
-            .all(|kind| condition(fleet, kind)[0] == "True")
-            && is_current(fleet)
-    };
+    let is_settled =
+        |fleet: &Value| ["AgentsUpToDate", "Ready"].iter().all(|kind| is_true(fleet, kind)) && is_current(fleet);
     stage.hub.wait_for(&stage::fleet(), is_settled).await.map(drop)
 }
 

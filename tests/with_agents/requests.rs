@@ -1,11 +1,12 @@
 //! Tests of certificate requests that must be refused.
 
-use crate::stage::{Stage, addon, condition, data};
+use crate::stage::{Stage, addon, data};
 use anyhow::{Result, ensure};
 use k8s_openapi::ByteString;
 use pki::Certificate;
 use serde_json::{Value, json};
 use testbed::{ObjectRef, certificate_request, is_true};
+use testing::read_condition;
 
 const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
 
@@ -140,7 +141,7 @@ pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<
     }));
     let foreign = ObjectRef::of(&hub.create(&foreign).await?);
     let is_refused = |gitops_cluster: &Value| {
-        let [status, _, message] = condition(gitops_cluster, "SpecPermitted");
+        let [status, _, message] = read_condition(gitops_cluster, "SpecPermitted");
         status == "False"
             && message.contains("server address")
             && message.contains("cluster1 (of GitOpsCluster argocd/fleet)")

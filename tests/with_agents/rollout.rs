@@ -1,9 +1,10 @@
 //! Checks that a new version rolls out from cluster to cluster while its agents are healthy.
 
-use crate::stage::{self, Stage, condition};
+use crate::stage::{self, Stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testbed::{ManagedCluster, ObjectRef};
+use testbed::{ManagedCluster, ObjectRef, is_true};
+use testing::read_condition;
 
 const PLACEMENTS: &str = "cluster.open-cluster-management.io/v1beta1";
 
@@ -35,18 +36,18 @@ pub(crate) async fn rolls_out_one_cluster_at_a_time(stage: &Stage) -> Result<()>
     ask(json!("example.com/argocd-ocm-cmp:v10")).await?;
     let stopped = hub
         .wait_for(&stage::fleet(), |fleet| {
-            condition(fleet, "AgentsUpToDate")[0] == "False"
+            read_condition(fleet, "AgentsUpToDate")[0] == "False"
         })
         .await?;
     assert_eq!(
-        condition(&stopped, "AgentsUpToDate"),
+        read_condition(&stopped, "AgentsUpToDate"),
         [
             "False",
             "RolloutStopped",
             "0 of 2 clusters have the desired version, 1 at a time; stopped: 1 failed: cluster1"
         ]
     );
-    assert_eq!(condition(&stopped, "Ready")[0], "False");
+    assert_eq!(read_condition(&stopped, "Ready")[0], "False");
     assert!(image(cluster1).await?.ends_with(":v10"));
     assert!(
         !image(cluster2).await?.ends_with(":v10"),
@@ -101,10 +102,8 @@ async fn wait_for_end(stage: &Stage, template: &str) -> Result<()> {
         let gone = ObjectRef::namespaced(PLACEMENTS, kind, "argocd", &name);
         hub.wait_gone(&gone).await?;
     }
-    let fleet = hub
-        .wait_for(&stage::fleet(), |fleet| condition(fleet, "Ready")[0] == "True")
-        .await?;
-    let [status, reason, message] = condition(&fleet, "AgentsUpToDate");
+    let fleet = hub.wait_for(&stage::fleet(), |fleet| is_true(fleet, "Ready")).await?;
+    let [status, reason, message] = read_condition(&fleet, "AgentsUpToDate");
     ensure!(status == "True", "{reason}: {message}");
     assert_eq!(message, "2 of 2 clusters have the desired version");
     Ok(())

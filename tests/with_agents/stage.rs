@@ -285,17 +285,3 @@ pub(crate) fn data(secret: &Value, key: &str) -> Result<String> {
     let value = ByteString::deserialize(&secret["data"][key]).with_context(|| format!("no {key}"))?;
     Ok(String::from_utf8(value.0)?)
 }
-
-/// Returns the status of a condition, its reason and its message.
-pub(crate) fn condition<'i>(object: &'i Value, kind: &str) -> [&'i str; 3] {
-    let conditions = object["status"]["conditions"].as_array();
-    let condition = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| condition["type"] == kind);
-    ["status", "reason", "message"].map(|key| {
-        condition
-            .and_then(|condition| condition[key].as_str())
-            .unwrap_or_default()
-    })
-}

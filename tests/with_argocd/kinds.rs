@@ -4,7 +4,7 @@ use crate::app::{self, App, permit_agent};
 use crate::stage::{Stage, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::application::{APPLY_ERROR, has_health};
+use testbed::application::{APPLY_ERROR, DEGRADED, has_health, messages};
 use testbed::wait::{DEADLINE, eventually};
 use testbed::{GitRepository, ManagedCluster, ObjectRef};
 
@@ -73,12 +73,8 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
 
     let app = ObjectRef::application(name);
     let says = |app: &Value, kind: &str, texts: &[&str]| {
-        let conditions = app["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let mut messages = conditions
-            .iter()
-            .filter(|condition| condition["type"] == kind)
-            .map(|condition| condition["message"].to_string());
-        messages.any(|message| texts.iter().all(|text| message.contains(text)))
+        let mut all = messages(app, kind).into_iter();
+        all.any(|message| texts.iter().all(|text| message.contains(text)))
     };
     let names = [
         "set resource-names to Tank.kinds.example.com=tanken",
@@ -86,7 +82,7 @@ async fn kinds_of_public_operators_are_known_and_wrong_guesses_are_visible() -> 
     ];
     hub.wait_for(&app, |app| {
         has_health(app, "Degraded")
-            && says(app, "ManifestWorkDegradedWarning", &names)
+            && says(app, DEGRADED, &names)
             && says(
                 app,
                 APPLY_ERROR,

@@ -3,7 +3,7 @@
 use crate::stage::{application, stage};
 use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::{GitRepository, ObjectRef, is_synced};
+use testbed::{GitRepository, ObjectRef, condition, is_synced};
 
 #[tokio::test]
 async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
@@ -56,9 +56,5 @@ async fn argo_cd_refuses_works_in_namespaces_of_the_hub() -> Result<()> {
 
 /// Returns Argo CD's error about an invalid Application.
 fn invalid(app: &Value) -> Option<&str> {
-    let conditions = app["status"]["conditions"].as_array()?;
-    let error = conditions
-        .iter()
-        .find(|condition| condition["type"] == "InvalidSpecError");
-    error?["message"].as_str()
+    condition(app, "InvalidSpecError")?["message"].as_str()
 }

@@ -330,12 +330,6 @@ async fn works_may_only_contain_applications() -> Result<()> {
     let mut executed = allowed.clone();
     let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
     executed["spec"]["executor"] = executor.clone();
-    // The agent reads these keys, too.
-    let respelled = ["Kind", "\u{212a}ind", "apiVer\u{17f}ion"].map(|key| {
-        let mut respelled = namespace.clone();
-        respelled[key] = json!("ClusterRoleBinding");
-        respelled
-    });
     let mut agents = carrying(cluster, "argocd-agent-ca-mw", &json!([root]));
     agents["metadata"]["labels"] = json!({"apps.open-cluster-management.io/gitopscluster": "true", MANAGED_BY: OURS});
     for (work, why) in [
@@ -351,23 +345,18 @@ async fn works_may_only_contain_applications() -> Result<()> {
             carrying(cluster, "klusterlet", &json!([application])),
             "create no ManifestWorks but",
         ),
-        (
-            carrying(cluster, "shop-1a2b3", &json!([respelled[0]])),
-            "create no ManifestWorks but",
-        ),
-        (
-            carrying(cluster, "shop-1a2b3", &json!([respelled[1]])),
-            "create no ManifestWorks but",
-        ),
-        (
-            carrying(cluster, "shop-1a2b3", &json!([respelled[2]])),
-            "create no ManifestWorks but",
-        ),
         (unlabelled, "create no ManifestWorks but"),
         (agents, "create no ManifestWorks but"),
         (executed, "no executor"),
     ] {
         is_refused(account.create(&work).await, why).with_context(|| work.to_string())?;
+    }
+    // The agent reads these keys, too.
+    for key in ["Kind", "\u{212a}ind", "apiVer\u{17f}ion"] {
+        let mut respelled = namespace.clone();
+        respelled[key] = json!("ClusterRoleBinding");
+        let work = carrying(cluster, "shop-1a2b3", &json!([respelled]));
+        is_refused(account.create(&work).await, "create no ManifestWorks but").with_context(|| work.to_string())?;
     }
     account.create(&allowed).await?;
     let ours = ObjectRef::of(&allowed);

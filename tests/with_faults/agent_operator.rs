@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use testbed::process::{self, Process};
-use testbed::{ObjectRef, Part, Parts};
+use testbed::{ObjectRef, Part, Parts, is_true};
 
 /// The agent that the operator creates.
 const AGENT: &str = "argocd-agent-agent";
@@ -68,7 +68,9 @@ async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent)
     let operator = pod.operator()?;
     let log = || fs::read_to_string(operator.log()).unwrap_or_default();
     let argocd = ObjectRef::namespaced("argoproj.io/v1beta1", "ArgoCD", &expected.namespace, "argocd");
-    hub.wait_for(&argocd, is_reconciled).await.with_context(log)?;
+    hub.wait_for(&argocd, |argocd| is_true(argocd, "Reconciled"))
+        .await
+        .with_context(log)?;
     check_created_objects(&pod, expected).await?;
     check_restart_on_new_certificates(&pod).await.with_context(log)?;
     hub.delete(&argocd).await?;
@@ -233,14 +235,4 @@ impl Pod<'_> {
             .join(format!("agent-restart-{}.log", self.namespace));
         Process::start("agent restart", command, &log)
     }
-}
-
-/// Returns true if the operator reports success.
-fn is_reconciled(argocd: &Value) -> bool {
-    let conditions = argocd["status"]["conditions"].as_array();
-    let reconciled = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| condition["type"] == "Reconciled");
-    reconciled.is_some_and(|condition| condition["status"] == "True")
 }

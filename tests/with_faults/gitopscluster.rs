@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::ObjectRef;
 use testbed::process::{self, Process};
+use testing::read_condition;
 
 /// Returns a hub with the kind, without cluster Secrets, and with these managed clusters.
 pub(crate) async fn hub(clusters: &[&str]) -> Result<Stage> {
@@ -43,20 +44,9 @@ pub(crate) fn goc(name: &str) -> ObjectRef {
     named("v1beta1", name)
 }
 
-/// Returns the status, the reason and the message of a condition.
-pub(crate) fn condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let condition = conditions.into_iter().find(|condition| condition["type"] == kind);
-    ["status", "reason", "message"].map(|key| {
-        condition
-            .and_then(|condition| condition[key].as_str())
-            .unwrap_or_default()
-    })
-}
-
 pub(crate) async fn until(stage: &Stage, name: &str, kind: &str, status: &str, words: &str) -> Result<Value> {
     let has_condition = |gitops_cluster: &Value| {
-        let [value, _, message] = condition(gitops_cluster, kind);
+        let [value, _, message] = read_condition(gitops_cluster, kind);
         let is_observed =
             gitops_cluster["status"]["conditions"][0]["observedGeneration"] == gitops_cluster["metadata"]["generation"];
         value == status && message.contains(words) && is_observed

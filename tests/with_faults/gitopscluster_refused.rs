@@ -1,12 +1,13 @@
 //! Tests that writes for a GitOpsCluster that the API server denies are reported as a condition and an Event on it, until they
 //! are accepted.
 
-use crate::gitopscluster::{condition, goc, hub, secret, spec, until};
+use crate::gitopscluster::{goc, hub, secret, spec, until};
 use crate::gitopscluster_crd::object;
 use crate::stage::Stage;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::{ObjectRef, wait};
+use testing::read_condition;
 
 /// A policy that denies the Secret of the first cluster, and every finalizer on the GitOpsCluster `bare`.
 const DENY: &str = "
@@ -78,7 +79,8 @@ async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> 
     ensure!(counted? >= 2, "the metric does not count the Events");
     for name in ["both", "bare"] {
         let accepted = |gitops_cluster: &Value| {
-            condition(gitops_cluster, "WritesAccepted") == [""; 3] && !condition(gitops_cluster, "Ready")[0].is_empty()
+            read_condition(gitops_cluster, "WritesAccepted") == [""; 3]
+                && !read_condition(gitops_cluster, "Ready")[0].is_empty()
         };
         hub.wait_for(&goc(name), accepted).await?;
     }
@@ -95,12 +97,12 @@ async fn refused(stage: &Stage) -> Result<()> {
     // The message about a denied Secret omits the API server's text, which may quote the Secret.
     let words = "Secret argocd/refused-one-application-manager-cluster-secret cannot be created: ";
     let now = until(stage, "both", "WritesAccepted", "False", words).await?;
-    let [_, reason, message] = condition(&now, "WritesAccepted");
+    let [_, reason, message] = read_condition(&now, "WritesAccepted");
     ensure!(
         reason == "WriteRefused" && !message.contains("not on this hub"),
         "{message}"
     );
-    ensure!(condition(&now, "Ready")[2].contains(message), "{now:#}");
+    ensure!(read_condition(&now, "Ready")[2].contains(message), "{now:#}");
     stage.wait_for_warning(&goc("both"), "WriteRefused", message).await?;
     ensure!(
         stage.hub.get(&secret("refused-two")).await?.is_some(),
@@ -108,7 +110,7 @@ async fn refused(stage: &Stage) -> Result<()> {
     );
     // The finalizer of a GitOpsCluster is written before its first Secret, and its status before the finalizer.
     let now = until(stage, "bare", "WritesAccepted", "False", "not on this hub").await?;
-    let [_, _, message] = condition(&now, "WritesAccepted");
+    let [_, _, message] = read_condition(&now, "WritesAccepted");
     ensure!(
         message.starts_with("GitOpsCluster argocd/bare cannot be changed: "),
         "{message}"
@@ -145,11 +147,11 @@ async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result
     let proxy = stage.proxy().await?;
     let controller = stage.controller_for("gitopscluster", &proxy).await?;
     let refused = |gitops_cluster: &Value| {
-        let [status, reason, message] = condition(gitops_cluster, "SpecPermitted");
+        let [status, reason, message] = read_condition(gitops_cluster, "SpecPermitted");
         (status, reason) == ("False", "NotPermitted") && message.contains("can set agent.images")
     };
     let now = hub.wait_for(&tenant, refused).await?;
-    let [_, _, message] = condition(&now, "SpecPermitted");
+    let [_, _, message] = read_condition(&now, "SpecPermitted");
     stage.wait_for_warning(&tenant, "FieldRefused", message).await?;
     let counted = r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="FieldRefused"}"#;
     assert_eq!(controller.metric(counted).await?, 1);

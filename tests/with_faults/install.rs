@@ -113,6 +113,14 @@ fn printed(form: &str, options: &str) -> Result<String> {
 }
 
 impl Installation {
+    /// Checks that no object was written since it was read.
+    fn check_unwritten(&self, before: &[(String, Value)]) -> Result<()> {
+        for ((name, was), (_, object)) in before.iter().zip(self.all()?) {
+            assert_eq!(version(was), version(&object), "{name} was written");
+        }
+        Ok(())
+    }
+
     /// Runs the program with these words, as the administrator of the hub.
     /// Installs the image in our files, unless another is named.
     fn run(&self, words: &[&str]) -> Result<Output> {
@@ -281,9 +289,7 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     let installation = installation().await?;
     let before = &installation.before;
     let tried = installation.run_ok(&["install", "--dry-run", ALL])?;
-    for ((name, was), (_, object)) in before.iter().zip(installation.all()?) {
-        assert_eq!(version(was), version(&object), "{name}");
-    }
+    installation.check_unwritten(before)?;
     let lines = installation.run_ok(&["install", ALL])?;
     let (tried, changes) = divided(&tried);
     for name in [
@@ -332,9 +338,7 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     let lines = installation.run_ok(&["install", ALL])?;
     let is_unchanged = |line: &str| line.ends_with(" unchanged") || line == "configmap/argocd-ocm-cmp-policy kept";
     assert!(lines.lines().all(is_unchanged), "{lines}");
-    for ((name, was), (_, object)) in installed.iter().zip(installation.all()?) {
-        assert_eq!(version(was), version(&object), "{name}");
-    }
+    installation.check_unwritten(&installed)?;
 
     let tried = installation.run_ok(&["uninstall", "--dry-run"])?;
     let (tried, changes) = divided(&tried);
@@ -345,9 +349,7 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
             .any(|line| line.starts_with('-') && line.ends_with("name: argocd-ocm-cmp")),
         "{changes}"
     );
-    for ((name, was), (_, object)) in installed.iter().zip(installation.all()?) {
-        assert_eq!(version(was), version(&object), "{name}");
-    }
+    installation.check_unwritten(&installed)?;
     let lines = installation.run_ok(&["uninstall"])?;
     assert_eq!(lines, tried.replace(" (dry run)", ""));
     installation.until_restored().await?;
@@ -378,13 +380,7 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
         "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\" with another value: keep that value \
          with a flag, or pass --force-conflicts to take it over\n"
     );
-    for ((name, was), (_, object)) in before.iter().zip(installation.all()?) {
-        assert_eq!(
-            version(was),
-            version(&object),
-            "{name} was written although the installation failed"
-        );
-    }
+    installation.check_unwritten(&before)?;
     installation.run_ok(&["install", "--replicas=5"])?;
     let lines = installation.run_ok(&["install", "--force-conflicts"])?;
     assert_eq!(

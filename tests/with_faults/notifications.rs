@@ -4,7 +4,7 @@ use crate::stage::{Stage, WorkHealth, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use testbed::application::messages;
+use testbed::application::{DEGRADED, messages};
 use testbed::process::Process;
 use testbed::{ObjectRef, wait};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -106,7 +106,7 @@ async fn message_names_cluster_object_and_reason_each_time() -> Result<()> {
         let start = |message: &String| message.split_inclusive('\n').take(2).collect::<String>();
         assert_eq!(sent.iter().map(start).collect::<Vec<_>>(), expected);
         stage.report_health("told", WorkHealth::Healthy).await?;
-        let is_well = |application: &Value| messages(application, "ManifestWorkDegradedWarning").is_empty();
+        let is_well = |application: &Value| messages(application, DEGRADED).is_empty();
         stage.hub.wait_for(&application, is_well).await?;
     }
     Ok(())

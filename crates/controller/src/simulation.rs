@@ -537,16 +537,7 @@ impl Hub {
 
     /// Returns the status, the reason and the message of a condition.
     pub(super) fn condition_of(&self, object_ref: &ObjectRef, kind: &str) -> [&str; 3] {
-        let conditions = self.objects[object_ref]["status"]["conditions"].as_array();
-        let condition = conditions
-            .into_iter()
-            .flatten()
-            .find(|condition| condition["type"] == kind);
-        ["status", "reason", "message"].map(|key| {
-            condition
-                .and_then(|condition| condition[key].as_str())
-                .unwrap_or_default()
-        })
+        testing::read_condition(&self.objects[object_ref], kind)
     }
 
     /// Panics if a condition has not this status and reason (empty for any), or not this part in its message.

@@ -42,7 +42,7 @@ pub(super) fn repeated(kind: &GroupKind, fields: &Map<'_>) -> Option<String> {
         .find_map(|(list, keys)| repeated_in(spec, list, keys, &path));
     of_the_pod.or_else(|| {
         CONTAINERS.iter().find_map(|list| {
-            entries(spec, list).find_map(|container| {
+            spec.maps(list).find_map(|container| {
                 let name = container.get("name").and_then(Value::as_str).unwrap_or_default();
                 let path = format!("{path}.{list}[{name}]");
                 OF_A_CONTAINER
@@ -53,14 +53,9 @@ pub(super) fn repeated(kind: &GroupKind, fields: &Map<'_>) -> Option<String> {
     })
 }
 
-fn entries<'v, 'a: 'v>(fields: &'v Map<'a>, list: &str) -> impl Iterator<Item = &'v Map<'a>> {
-    let items = fields.get(list).map_or(&[][..], Value::items);
-    items.iter().filter_map(Value::as_map)
-}
-
 fn repeated_in(fields: &Map<'_>, list: &str, keys: &[&str], path: &str) -> Option<String> {
     let mut known = HashSet::new();
-    for entry in entries(fields, list) {
+    for entry in fields.maps(list) {
         let key: Vec<String> = keys.iter().filter_map(|key| key_of(entry, key)).collect();
         // An entry without a key is refused as such.
         if key.len() < keys.len() {

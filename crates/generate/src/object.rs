@@ -502,8 +502,7 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     }
     let spec = fields.get("spec")?.as_map()?;
     let names = spec.get("names")?.as_map()?;
-    let versions = spec.get("versions").map_or(&[][..], Value::items);
-    let mut versions = versions.iter().filter_map(Value::as_map);
+    let mut versions = spec.maps("versions");
     Some(Box::new(Definition {
         kind: GroupKind {
             group: spec.get("group")?.as_str()?.into(),

@@ -415,7 +415,7 @@ fn concurrency(count: usize) -> usize {
     }
 }
 
-/// Applies `work` to each of a few items on a thread of its own, and returns the results in the order of the items.
+/// Applies `work` to each of a few items on a separate thread, and returns the results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if let [item] = items {
         return vec![work(item)];

@@ -68,10 +68,7 @@ pub(super) fn decide<'i>(
     issuer: Option<Issuer<'_>>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
-    let services: Vec<_> = cache
-        .objects(Kind::Services)
-        .map(|(_, service)| &service.object)
-        .collect();
+    let services = argocd_agent::reconcile::of_argocd(cache, Kind::Services);
     let (proxy, _) = argocd_agent::resource_proxy(&services, cache.argocd());
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {

@@ -163,9 +163,8 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
         return count;
     }
     let owner = object_ref.to_string();
-    let revoked = gitops_cluster.spec.agent.as_ref().map(|agent| &agent.revoked);
     for cluster in cache.selected_by(&gitops.placement()) {
-        if revoked.is_some_and(|revoked| revoked.contains(&**cluster)) {
+        if gitops.revokes(cluster) {
             continue;
         }
         count.selected = count.selected.saturating_add(1);

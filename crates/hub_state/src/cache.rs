@@ -194,10 +194,8 @@ impl Cache {
     pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
         let may_be_named = self.applications.indices().by_stem.get(work_name::stem(work));
         may_be_named.filter(move |application| {
-            let pull = self
-                .application(application)
-                .and_then(|application| application.pull.as_deref());
-            pull.is_some_and(|pull| work_name::is_name(work, pull))
+            self.pull_application(application)
+                .is_some_and(|pull| work_name::is_name(work, pull))
         })
     }
 
@@ -250,6 +248,11 @@ impl Cache {
         self.applications.get(object_ref)
     }
 
+    /// Returns what the pull model uses of an Application; none if it is not of the pull model.
+    pub fn pull_application(&self, object_ref: &ObjectRef) -> Option<&pull::Application> {
+        self.application(object_ref)?.pull.as_deref()
+    }
+
     /// Returns true if an Application that is not in the cache does not exist. An empty list of all Applications is no proof.
     pub fn is_application_list_certain(&self) -> bool {
         self.has_seen_deletion || !self.applications.is_empty()
@@ -268,9 +271,7 @@ impl Cache {
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
     /// claim it and do not have the name of another Application's works.
     pub fn pull_works(&self, application: &ObjectRef) -> Vec<PullWorkRef<'_>> {
-        let pull = self
-            .application(application)
-            .and_then(|application| application.pull.as_deref());
+        let pull = self.pull_application(application);
         let has_its_name = |work: &str| pull.is_some_and(|pull| work_name::is_name(work, pull));
         let may_carry_it = self.works.with_stem(work_name::stem_of(&application.name));
         let all = may_carry_it.filter_map(|(object_ref, pull_work)| {
@@ -293,15 +294,11 @@ impl Cache {
     /// Returns the Application whose works have the name of this work. If several do, because their UIDs have the same prefix,
     /// returns the Application whose destination is that cluster, and among several of these the one that the work claims.
     fn application_by_work_name(&self, object_ref: &ObjectRef, pull_work: &PullWork) -> Option<&ObjectRef> {
-        let pull = |application: &ObjectRef| {
-            self.application(application)
-                .and_then(|application| application.pull.as_deref())
-        };
         let named = self.pull_applications_by_work_name(&object_ref.name);
         let named = named.filter(|application| application.name == pull_work.name);
         named.min_by_key(|application| {
-            let goes_there =
-                pull(application).is_some_and(|pull| pull.cluster.as_deref() == Some(&*object_ref.namespace));
+            let pull = self.pull_application(application);
+            let goes_there = pull.is_some_and(|pull| pull.cluster.as_deref() == Some(&*object_ref.namespace));
             let claim = pull_work.claim.as_ref();
             let is_claimed = claim.is_some_and(|claim| claim.namespace == application.namespace);
             (!goes_there, !is_claimed)
@@ -433,9 +430,7 @@ impl Cache {
         };
         match kind {
             Kind::Applications => {
-                let pull = self
-                    .application(object_ref)
-                    .and_then(|application| application.pull.as_ref());
+                let pull = self.pull_application(object_ref);
                 let named = pull.and_then(|pull| pull.cluster.as_deref()).map(Arc::from);
                 let applied = || {
                     self.works_of(object_ref)

@@ -104,12 +104,8 @@ impl ObjectId {
     /// Returns the identity of an object; `None` if it has no kind or no name.
     pub fn of(object: &Value) -> Option<Self> {
         let (api_version, metadata) = (object["apiVersion"].as_str().unwrap_or_default(), &object["metadata"]);
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Some(Self {
-            kind: GroupKind {
-                group: group.into(),
-                kind: object["kind"].as_str()?.into(),
-            },
+            kind: GroupKind::from_api_version(api_version, object["kind"].as_str()?),
             namespace: metadata["namespace"].as_str().unwrap_or_default().to_owned(),
             name: metadata["name"].as_str()?.to_owned(),
         })

@@ -64,9 +64,7 @@ impl ListedWorks {
         let Ok(metadata) = yaml::json(&metadata) else {
             return false;
         };
-        let mut ownership = Ownership::on_hub(&application.works, &[], &[]);
-        ownership.tracking = tracking.clone();
-        ownership.listed = Some(self.0.clone());
+        let ownership = Ownership::of_listed(&application.works, tracking.clone(), self.0.clone());
         metadata.as_map().is_some_and(|metadata| ownership.has(kind, metadata))
     }
 }

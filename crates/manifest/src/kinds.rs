@@ -17,6 +17,15 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
+    /// Returns the kind of an object with this `apiVersion` and `kind`.
+    pub fn from_api_version(api_version: &str, kind: &str) -> Self {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Self {
+            group: group.into(),
+            kind: kind.into(),
+        }
+    }
+
     /// Returns true if the kind has this group and name.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         &*self.kind == kind && &*self.group == group

@@ -146,6 +146,16 @@ impl<'a> Map<'a> {
         path.iter().try_fold(self, |map, key| map.get_mut(key)?.as_map_mut())
     }
 
+    /// Returns the items of the list at `key`; none for any other value.
+    pub fn items(&self, key: &str) -> &[Value<'a>] {
+        self.get(key).map_or(&[], Value::items)
+    }
+
+    /// Returns the mappings in the list at `key`.
+    pub fn maps(&self, key: &str) -> impl Iterator<Item = &Map<'a>> + use<'_, 'a> {
+        self.items(key).iter().filter_map(Value::as_map)
+    }
+
     /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value<'a>> {
         let at = self.position(key).ok()?;

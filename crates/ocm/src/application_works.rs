@@ -70,12 +70,9 @@ impl ApplicationWorks {
         sets: &[(String, String)],
     ) -> Self {
         let label = |(namespace, name): &(String, String)| format!("{namespace}.{name}");
-        let mut ownership = Ownership::on_hub(&application.works, &[], &[]).in_file();
-        ownership.tracking = tracking.clone();
-        ownership.listed = Some(listed.clone());
         Self {
             name: application.works.clone(),
-            ownership,
+            ownership: Ownership::of_listed(&application.works, tracking.clone(), listed.clone()).in_file(),
             sets: sets.iter().map(label).collect(),
         }
     }

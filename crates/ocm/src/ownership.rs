@@ -19,10 +19,10 @@ pub struct Ownership {
     /// True if a work without tracking marks is identified by its name in any namespace.
     in_any_namespace: bool,
     /// Argo CD's tracking method.
-    pub tracking: Tracking,
+    tracking: Tracking,
     /// The works with other names whose tracking marks are trusted; `None` for all. The agent of a cluster may write marks on its works,
     /// but can neither rename works nor change Argo CD's list.
-    pub listed: Option<HashSet<ListedWork>>,
+    listed: Option<HashSet<ListedWork>>,
 }
 
 /// A work that Argo CD lists as an Application's: its kind, namespace and name.
@@ -67,6 +67,15 @@ impl Ownership {
             in_any_namespace: false,
             tracking: Tracking::unknown(),
             listed: None,
+        }
+    }
+
+    /// Identifies the works of an Application by Argo CD's tracking method and its list of them.
+    pub fn of_listed(name: &WorkName, tracking: Tracking, listed: HashSet<ListedWork>) -> Self {
+        Self {
+            tracking,
+            listed: Some(listed),
+            ..Self::on_hub(name, &[], &[])
         }
     }
 

@@ -129,6 +129,11 @@ pub const INFO: &str = "ManifestWorkInfo";
 /// The prefixes of the types of our own conditions on an Application.
 pub const OWN_CONDITIONS: [&str; 2] = ["ManifestWork", "ManagedCluster"];
 
+/// Returns true if a condition of an Application is one of our own.
+pub fn is_own_condition(kind: &str) -> bool {
+    OWN_CONDITIONS.iter().any(|prefix| kind.starts_with(prefix))
+}
+
 /// Returns true if a finalizer is one of Argo CD's.
 pub fn is_argo_cds(finalizer: &str) -> bool {
     CASCADE.contains(&finalizer) || is_for_deletion_hooks(finalizer)

@@ -66,7 +66,7 @@ impl<'a> Work<'a> {
             Target::Cluster(namespace.clone())
         } else if kind.is(GROUP, SET_KIND) {
             let spec = fields.get("spec").and_then(Value::as_map);
-            let first = spec.and_then(|spec| items(spec, "placementRefs").first()?.as_map()?.get("name"));
+            let first = spec.and_then(|spec| spec.items("placementRefs").first()?.as_map()?.get("name"));
             Target::Placement(format!("{namespace}/{}", text(first)))
         } else {
             return Err(format!("{kind} {name} is not a ManifestWork"));
@@ -121,12 +121,10 @@ impl<'a> Work<'a> {
 
     /// Removes the objects from the work and returns them.
     pub fn take_manifests(&mut self) -> Vec<Value<'a>> {
-        let spec = self.fields.get_mut("spec").and_then(Value::as_map_mut);
-        let for_agent = match self.target {
-            Target::Cluster(_) => spec,
-            Target::Placement(_) => spec.and_then(|spec| spec.get_mut(TEMPLATE)?.as_map_mut()),
+        let workload = match self.target {
+            Target::Cluster(_) => self.fields.map_at_mut(&["spec", WORKLOAD]),
+            Target::Placement(_) => self.fields.map_at_mut(&["spec", TEMPLATE, WORKLOAD]),
         };
-        let workload = for_agent.and_then(|spec| spec.get_mut(WORKLOAD)?.as_map_mut());
         match workload.and_then(|workload| workload.remove("manifests")) {
             Some(Value::List(manifests)) => manifests,
             _ => Vec::new(),
@@ -139,7 +137,7 @@ impl<'a> Work<'a> {
             return false;
         };
         let orphans = option.get("selectivelyOrphans").and_then(Value::as_map);
-        let rules = orphans.map_or(&[][..], |orphans| items(orphans, "orphaningRules"));
+        let rules = orphans.map_or(&[][..], |orphans| orphans.items("orphaningRules"));
         let is_of_it = |rule: &Map<'_>| {
             let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default();
             let namespace = key.namespace.as_deref().unwrap_or_default();
@@ -184,16 +182,5 @@ pub fn key(object: &Value<'_>) -> ObjectKey {
 
 fn kind(fields: &Map<'_>) -> GroupKind {
     let text = |key| fields.get(key).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    GroupKind {
-        group: group.into(),
-        kind: text("kind").into(),
-    }
-}
-
-fn items<'m, 'a>(fields: &'m Map<'a>, key: &str) -> &'m [Value<'a>] {
-    match fields.get(key) {
-        Some(Value::List(items)) => items,
-        _ => &[],
-    }
+    GroupKind::from_api_version(text("apiVersion"), text("kind"))
 }

@@ -97,9 +97,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
 
 /// Returns when a hold of the Application's clusters ends by itself.
 fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
-    let pull = cache
-        .application(object_ref)
-        .and_then(|application| application.pull.as_deref());
+    let pull = cache.pull_application(object_ref);
     let works = cache.pull_works(object_ref);
     let works = works.iter().map(|work| &*work.object_ref.namespace);
     let clusters = works.chain(pull.and_then(|pull| pull.cluster.as_deref()));

@@ -238,12 +238,11 @@ fn is_from_cluster(condition: &Condition) -> bool {
 
 /// Returns the conditions in the order in which Argo CD keeps them: the cluster's, ours, and those of others.
 fn conditions(current: &MirroredStatus, reported: Vec<Condition>, inputs: &StatusInputs<'_>) -> Vec<Condition> {
-    let is_ours = |kind: &str| names::OWN_CONDITIONS.iter().any(|prefix| kind.starts_with(prefix));
     let mut all: Vec<Condition> = reported.into_iter().filter(is_from_cluster).collect();
     let others = current.conditions.iter();
     all.extend(
         others
-            .filter(|condition| !is_ours(&condition.kind) && !is_from_cluster(condition))
+            .filter(|condition| !names::is_own_condition(&condition.kind) && !is_from_cluster(condition))
             .cloned(),
     );
     let refused = inputs.pull_work.and_then(PullWork::refused);

@@ -20,10 +20,25 @@ pub use patch::{create_patch, merge};
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
+use serde_json::Value;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::{env, thread};
+
+/// Returns the status, the reason and the message of a condition; each is empty if there is none.
+pub fn read_condition<'o>(object: &'o Value, kind: &str) -> [&'o str; 3] {
+    let conditions = object["status"]["conditions"].as_array();
+    let condition = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == kind);
+    ["status", "reason", "message"].map(|key| {
+        condition
+            .and_then(|condition| condition[key].as_str())
+            .unwrap_or_default()
+    })
+}
 
 /// The number of bytes of stack of a property in [`holds`]: as much as `manifest::yaml` needs for the deepest document.
 pub const STACK: usize = 64 << 20;

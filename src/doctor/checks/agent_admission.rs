@@ -3,6 +3,7 @@
 use crate::doctor::hub_state::{HubState, Lookup, items};
 use crate::doctor::message::{Finding, check};
 use jiff::Timestamp;
+use serde_json::Value;
 
 check! {
     "agent-admission"
@@ -22,11 +23,14 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         refused @ Lookup::Refused(_) => refused.refusal("ValidatingAdmissionPolicyBindings"),
         Lookup::NotFound if !is_installed => Vec::new(),
         Lookup::NotFound => vec![MISSING.finding(&[])],
-        Lookup::Found(binding) if items(&binding["spec"]["validationActions"]).contains(&"Deny".into()) => {
-            vec![OK.finding(&[])]
-        }
+        Lookup::Found(binding) if denies(binding) => vec![OK.finding(&[])],
         Lookup::Found(_) => vec![NOT_ENFORCED.finding(&[("name", &agent_policy(&hub_state.namespace))])],
     }
+}
+
+/// Returns true if the binding of an admission policy denies requests.
+pub(crate) fn denies(binding: &Value) -> bool {
+    items(&binding["spec"]["validationActions"]).contains(&"Deny".into())
 }
 
 /// Returns the name of the admission policy and of its binding.

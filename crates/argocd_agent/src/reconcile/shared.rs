@@ -58,7 +58,7 @@ pub(super) fn installed_template(gitops: GitOpsClusterRef<'_>, placement: AddonP
 }
 
 /// Returns the objects of a kind in Argo CD's namespace.
-pub(super) fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
+pub fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
     cache.objects(kind).map(|(_, object)| &object.object).collect()
 }
 

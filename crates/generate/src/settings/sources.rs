@@ -72,9 +72,9 @@ impl<'a> Sources<'a> {
             env,
             problems: Vec::new(),
         };
+        let names = SETTINGS.iter().filter(|setting| setting.parameter);
+        let names: Vec<_> = names.map(|setting| setting.name).collect();
         for parameter in given.unwrap_or_default() {
-            let names = SETTINGS.iter().filter(|setting| setting.parameter);
-            let names: Vec<_> = names.map(|setting| setting.name).collect();
             if names.contains(&parameter.name.as_str()) {
                 let name = parameter.name.clone();
                 if sources.parameters.insert(name.clone(), parameter).is_some() {

@@ -4,7 +4,6 @@ use super::Env;
 use super::table::SETTINGS;
 use crate::similar::similar;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 /// The prefixes of environment variables that are meant for this program. Argo CD adds the first to the plugin environment variables
 /// of an Application.
@@ -24,11 +23,7 @@ pub(super) struct Misspelled {
 pub(super) fn misspelled_variables(env: &Env) -> Misspelled {
     let known: Vec<Cow<'static, str>> = SETTINGS.iter().flat_map(|setting| setting.variables()).collect();
     let mut misspelled = Misspelled::default();
-    let names: BTreeSet<&String> = env.keys().collect();
-    for name in names
-        .into_iter()
-        .filter(|name| !known.contains(&Cow::Borrowed(name.as_str())))
-    {
+    for name in env.keys().filter(|name| !known.contains(&Cow::Borrowed(name.as_str()))) {
         let Some((prefix, short)) = PREFIXES
             .into_iter()
             .find_map(|prefix| Some((prefix, name.strip_prefix(prefix)?)))

@@ -364,7 +364,7 @@ settings! {
         .of_the_platform(&["ARGOCD_OCM_CMP_POLICY_FILE"])
         .default("none")
         .about("Policy file, which limits what each AppProject may deliver");
-    /// Reserved for the platform: the rules decide when a sync goes on.
+    /// Reserved for the platform: the rules decide when a sync continues.
     HEALTH = Setting::new("health-rules", Text("FILE"), "Health rules")
         .of_the_platform(&["ARGOCD_OCM_CMP_HEALTH_FILE"])
         .default("none")

@@ -108,8 +108,3 @@ pub(super) fn list<'m, 'a>(fields: &'m Map<'a>, key: &str) -> (&'m [Value<'a>], 
         Some(other) => (&[], Some(format!("{key} is {}", other.type_name()))),
     }
 }
-
-/// Returns the mappings in a list.
-pub(super) fn maps<'m, 'a>(fields: &'m Map<'a>, key: &str) -> impl Iterator<Item = &'m Map<'a>> {
-    list(fields, key).0.iter().filter_map(Value::as_map)
-}

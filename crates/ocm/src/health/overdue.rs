@@ -1,7 +1,7 @@
 //! Finds works for which an agent or OCM should have done something minutes ago. Argo CD shows them as Progressing, as it does
 //! for the seconds that this usually takes.
 
-use super::conditions::{get_text, map, maps};
+use super::conditions::{get_text, map};
 use super::{Clock, HealthStatus, WorkStatus};
 use manifest::value::Map;
 
@@ -27,7 +27,7 @@ pub(super) fn evaluate(fields: &Map<'_>, status: &WorkStatus, clock: &Clock) -> 
 /// Returns the time of the last write to the spec.
 pub(super) fn last_change<'m>(metadata: &'m Map<'_>) -> &'m str {
     let of_spec = |entry: &&Map<'_>| map(entry, "fieldsV1").is_some_and(|fields| fields.get("f:spec").is_some());
-    let writes = maps(metadata, "managedFields").filter(of_spec);
+    let writes = metadata.maps("managedFields").filter(of_spec);
     writes
         .filter_map(|entry| get_text(entry, "time"))
         .max()

@@ -1,7 +1,7 @@
 //! Evaluates the health of a ManifestWorkReplicaSet by the rules of its health check in deploy/argocd_cm.yaml, which explains
 //! each rule.
 
-use super::conditions::{ReportedCondition, ReportedConditions, get_text, map, maps, number};
+use super::conditions::{ReportedCondition, ReportedConditions, get_text, map, number};
 use super::overdue::last_change;
 use super::{Clock, GRACE, HealthStatus, WorkStatus, text_of};
 use crate::work::{SET_KIND, TEMPLATE};
@@ -52,9 +52,7 @@ impl EvaluatedSet<'_, '_> {
             get("ManifestworkApplied"),
             get("PlacementRolledOut"),
         );
-        let has_status =
-            |condition: Option<ReportedCondition<'_>>, status| condition.is_some_and(|condition| condition.is(status));
-        let rolled_out = has_status(rollout, "True");
+        let rolled_out = self.conditions.has("PlacementRolledOut", "True");
         let changed = last_change(self.metadata);
         let (namespace, name) = (text_of(self.metadata, "namespace"), text_of(self.metadata, "name"));
         if namespace.len().saturating_add(name.len()) > LABEL_MAX {
@@ -73,7 +71,8 @@ impl EvaluatedSet<'_, '_> {
         if let Some(verified) = verified.filter(|verified| verified.is("False")) {
             return self.without_clusters(verified, rolled_out);
         }
-        if !has_status(verified, "True") || applied.is_none_or(|applied| applied.status.is_empty()) {
+        if !self.conditions.has("PlacementVerified", "True") || applied.is_none_or(|applied| applied.status.is_empty())
+        {
             return match &self.conditions.fault {
                 Some(fault) => (
                     HealthStatus::Unknown,
@@ -103,7 +102,11 @@ impl EvaluatedSet<'_, '_> {
         if self.time_allowed().is_some_and(over) {
             return degraded(format!("{message}, the rollout exceeded its deadline"));
         }
-        if !has_status(applied, "True") || self.count("applied") < total || incomplete > 0 || on_the_way > 0 {
+        if !self.conditions.has("ManifestworkApplied", "True")
+            || self.count("applied") < total
+            || incomplete > 0
+            || on_the_way > 0
+        {
             return progressing(message);
         }
         let (has_rule, at_once) = (self.has_rule(), self.is_at_once());
@@ -160,7 +163,7 @@ impl EvaluatedSet<'_, '_> {
     }
 
     fn placements(&self) -> impl Iterator<Item = &Map<'_>> {
-        maps(self.spec, "placementRefs")
+        self.spec.maps("placementRefs")
     }
 
     fn count(&self, name: &str) -> i64 {
@@ -172,7 +175,7 @@ impl EvaluatedSet<'_, '_> {
     /// applied)` for two groups. The counts in OCM's summary include only clusters that have the change.
     fn selected(&self) -> (i64, i64) {
         let (mut selected, mut groups) = (0_i64, 0_i64);
-        for placement in maps(self.status, "placementSummary") {
+        for placement in self.status.maps("placementSummary") {
             let numbers = numbers(text_of(placement, "availableDecisionGroups"));
             groups = groups.saturating_add(*numbers.first().unwrap_or(&0));
             selected = selected.saturating_add(*numbers.get(2).unwrap_or(&0));
@@ -196,7 +199,7 @@ impl EvaluatedSet<'_, '_> {
         let mut turns = self.count("total");
         if by_group {
             turns = turns.min(groups);
-        } else if maps(how, "mandatoryDecisionGroups").next().is_none() {
+        } else if how.maps("mandatoryDecisionGroups").next().is_none() {
             let at_a_time = match how.get("maxConcurrency") {
                 Some(Value::Int(count)) => *count,
                 Some(Value::String(share)) => {
@@ -226,7 +229,9 @@ impl EvaluatedSet<'_, '_> {
         let Some(template) = map(self.spec, TEMPLATE) else {
             return false;
         };
-        let rules = maps(template, "manifestConfigs").flat_map(|config| maps(config, "conditionRules"));
+        let rules = template
+            .maps("manifestConfigs")
+            .flat_map(|config| config.maps("conditionRules"));
         rules
             .into_iter()
             .any(|rule| text_of(rule, "condition") == "Progressing")

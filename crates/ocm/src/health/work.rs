@@ -1,6 +1,6 @@
 //! Evaluates the health of a ManifestWork object by object, by the rules of the health check in deploy/argocd_cm.yaml.
 
-use super::conditions::{ReportedCondition, ReportedConditions, get_text, list, map, maps, number};
+use super::conditions::{ReportedCondition, ReportedConditions, get_text, list, map, number};
 use super::scopes;
 use super::{Clock, HealthStatus, ObjectStatus, WorkStatus, text_of};
 use crate::verdicts::{self, CONTENT_HASH, FeedbackValues, KindVerdicts, Reported};
@@ -38,7 +38,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let manifests = map(status, "resourceStatus").map_or((&[][..], None), |of| list(of, "manifests"));
     let mut work = EvaluatedWork {
         spec,
-        configs: maps(spec, "manifestConfigs").map(EvaluatedConfig::from_entry).collect(),
+        configs: spec.maps("manifestConfigs").map(EvaluatedConfig::from_entry).collect(),
         generation: number(metadata, "generation"),
         conditions: ReportedConditions::read_conditions(status),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
@@ -519,11 +519,13 @@ impl<'m, 'a> EvaluatedConfig<'m, 'a> {
     fn from_entry(config: &'m Map<'a>) -> Self {
         Self {
             identifier: map(config, "resourceIdentifier"),
-            rules: maps(config, "conditionRules")
+            rules: config
+                .maps("conditionRules")
                 .filter_map(|rule| get_text(rule, "condition"))
                 .collect(),
-            feedback: maps(config, "feedbackRules")
-                .flat_map(|rule| maps(rule, "jsonPaths"))
+            feedback: config
+                .maps("feedbackRules")
+                .flat_map(|rule| rule.maps("jsonPaths"))
                 .filter_map(|path| get_text(path, "name"))
                 .collect(),
         }
@@ -554,7 +556,7 @@ fn values<'m>(manifest: &'m Map<'_>) -> FeedbackValues<'m> {
     let feedback = map(manifest, "statusFeedback");
     feedback
         .into_iter()
-        .flat_map(|feedback| maps(feedback, "values"))
+        .flat_map(|feedback| feedback.maps("values"))
         .filter_map(reported)
         .collect()
 }

@@ -80,9 +80,7 @@ pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest
 /// Maps a change of an AppProject to its Applications.
 pub(super) fn project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let is_of_it = |object_ref: &&ObjectRef| {
-        let pull = cache
-            .application(object_ref)
-            .and_then(|application| application.pull.as_ref());
+        let pull = cache.pull_application(object_ref);
         pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
     };
     let concerned = cache.all_pull_applications().filter(is_of_it).cloned();

@@ -157,12 +157,8 @@ fn object_name(text: &str) -> Option<Box<str>> {
         kind,
         metadata,
     } = serde_json::from_str(text).ok()?;
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let key = ObjectKey {
-        kind: GroupKind {
-            group: group.into(),
-            kind: kind.into(),
-        },
+        kind: GroupKind::from_api_version(&api_version, &kind),
         namespace: metadata.namespace.map(Into::into),
         name: metadata.name.into(),
     };

@@ -72,17 +72,16 @@ fn conditions<'m, 'a>(list: &ConditionList, object: &'m Map<'a>) -> impl Iterato
         (Owners::Many | Owners::Current, Some(owners)) => owners.items(),
         _ => &[],
     };
-    let is_current = |owner: &Map<'_>| of_owner(owner).all(|each| !is_stale(each.get("observedGeneration"), object));
+    let is_current = |owner: &Map<'_>| {
+        owner
+            .maps("conditions")
+            .all(|each| !is_stale(each.get("observedGeneration"), object))
+    };
     let owners = owners.iter().filter_map(Value::as_map);
     let owners: Vec<&'m Map<'a>> = owners
         .filter(|owner| list.owners != Owners::Current || is_current(owner))
         .collect();
-    owners.into_iter().flat_map(of_owner)
-}
-
-fn of_owner<'m, 'a>(owner: &'m Map<'a>) -> impl Iterator<Item = &'m Map<'a>> {
-    let items = owner.get("conditions").map_or(&[][..], Value::items);
-    items.iter().filter_map(Value::as_map)
+    owners.into_iter().flat_map(|owner| owner.maps("conditions"))
 }
 
 fn matches(test: &ConditionTest, condition: &Map<'_>) -> bool {
