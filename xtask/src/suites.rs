@@ -256,14 +256,16 @@ fn table(results: &[SuiteResult]) -> String {
     text
 }
 
-/// Returns the name of each failed test with the first lines of its output, without the frames of its backtrace.
+/// Returns the name of each failed test with its error, without the logs before it and the frames of its backtrace.
 fn failures(log: &str) -> String {
     const LINES: usize = 8;
     let mut text = String::new();
     let mut left = 0;
     for line in log.lines() {
         if line.starts_with("---- ") && line.ends_with(" stdout ----") {
-            left = LINES + 1;
+            left = 1;
+        } else if line.starts_with("Error: ") || line.starts_with("thread '") {
+            left = LINES;
         } else if ["Stack backtrace:", "stack backtrace:", "failures:"].contains(&line.trim()) {
             left = 0;
         }
@@ -291,8 +293,8 @@ mod tests {
 
     #[test]
     fn failures_are_repeated_without_backtraces() {
-        let log = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\nError: timed out\n\nStack backtrace:\n\
-                   \x20  0: anyhow\n---- c stdout ----\n\nthread 'c' panicked at order.rs:1:\nno Job\n\nfailures:\n    b\n    c\n";
+        let log = "test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\n---- etcd\nready\nError: timed out\n\n\
+                   Stack backtrace:\n   0: anyhow\n---- c stdout ----\n\nthread 'c' panicked at order.rs:1:\nno Job\n\nfailures:\n    b\n    c\n";
         assert_eq!(
             failures(log),
             "---- b stdout ----\nError: timed out\n---- c stdout ----\nthread 'c' panicked at order.rs:1:\nno Job\n"

@@ -1,7 +1,8 @@
 //! Processes that end with this one, each with its own log.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -217,6 +218,38 @@ pub(crate) fn tail(log: &Path, lines: usize) -> io::Result<String> {
     Ok(all[all.len().saturating_sub(lines)..].join("\n"))
 }
 
+/// Ends a Go program, unless it has ended, and returns the functions of its goroutines that have waited for a lock for minutes. All
+/// goroutines are in its log then.
+pub(crate) fn locked_goroutines(id: u32, program: &str, log: &Path) -> Result<BTreeSet<String>> {
+    let folder = PathBuf::from(format!("/proc/{id}"));
+    if fs::read_to_string(folder.join("cmdline"))?.contains(program) {
+        let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+        kill_process(pid.context("a process has an id")?, Signal::QUIT)?;
+        let signalled = Instant::now();
+        // An ended process has no command line, and stays until its parent waits for it.
+        while fs::read(folder.join("cmdline")).is_ok_and(|words| !words.is_empty())
+            && signalled.elapsed() < END_DEADLINE
+        {
+            thread::sleep(POLL);
+        }
+    }
+    Ok(waiting_for_locks(&String::from_utf8_lossy(&fs::read(log)?)))
+}
+
+/// Returns the functions of each goroutine in a dump that has waited for a lock for minutes, of one for each place.
+fn waiting_for_locks(dump: &str) -> BTreeSet<String> {
+    const FUNCTIONS: usize = 16;
+    let goroutines = dump.split("\n\n").filter_map(|block| {
+        let (state, frames) = block.trim_start().split_once('\n')?;
+        let (_, state) = state.strip_prefix("goroutine ")?.split_once('[')?;
+        let is_waiting =
+            state.contains(" minutes") && ["sync.", "semacquire"].iter().any(|lock| state.starts_with(lock));
+        let functions = frames.lines().filter_map(|line| Some(line.rsplit_once('(')?.0));
+        is_waiting.then(|| functions.take(FUNCTIONS).collect::<Vec<_>>().join("\n"))
+    });
+    goroutines.collect()
+}
+
 /// Returns the status code and the body of the answer of an HTTP server on this machine.
 pub async fn http_get(port: u16, path: &str) -> Result<(u16, String)> {
     let mut connection = TcpStream::connect(("127.0.0.1", port)).await?;
@@ -232,6 +265,21 @@ pub async fn http_get(port: u16, path: &str) -> Result<(u16, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn goroutines_that_wait_for_a_lock_are_found_in_a_dump() {
+        let goroutine = |number: u8, state: &str| {
+            format!(
+                "goroutine {number} gp=0x{number} m=nil [{state}]:\nsync.(*RWMutex).Lock(0x{number})\n\t/go/rwmutex.go:155 +0x12\nmain.main()\n\n"
+            )
+        };
+        let waits = "sync.RWMutex.Lock, 5 minutes";
+        let dump: String = [(1, waits), (2, waits), (3, "select, 5 minutes"), (4, "sync.Cond.Wait")]
+            .map(|(number, state)| goroutine(number, state))
+            .concat();
+        let expected = BTreeSet::from(["sync.(*RWMutex).Lock\nmain.main".to_owned()]);
+        assert_eq!(waiting_for_locks(&format!("a line of the log\n\n{dump}")), expected);
+    }
 
     #[test]
     fn dropping_a_process_kills_its_children() {

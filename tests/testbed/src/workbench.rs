@@ -3,8 +3,8 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -23,6 +23,9 @@ const ALIVE: &str = "alive";
 /// The marker file in the folder of a failed testbed, whose logs stay for a day.
 const FAILED: &str = "failed";
 
+/// The program of Argo CD that compares Applications.
+const APPLICATION_CONTROLLER: &str = "argocd-application-controller";
+
 /// A testbed's folder and programs. Dropping the last reference deletes the folder, unless there was a failure: then the logs
 /// stay.
 #[derive(Debug)]
@@ -31,6 +34,9 @@ pub(crate) struct Workbench {
     pub(crate) authority: Authority,
     folder: TempDir,
     failed: AtomicBool,
+    /// The application controllers of Argo CD. Once one did not end a comparison for minutes, as with
+    /// <https://github.com/argoproj/argo-cd/issues/28928>: a failure prints what they wait for.
+    application_controllers: Mutex<Vec<(u32, PathBuf)>>,
     _alive: File,
 }
 
@@ -51,6 +57,7 @@ impl Workbench {
             authority,
             folder,
             failed: AtomicBool::new(false),
+            application_controllers: Mutex::default(),
             _alive: alive,
         }))
     }
@@ -86,13 +93,31 @@ impl Workbench {
 
     /// Starts a command with its log in this testbed's folder of logs.
     pub(crate) fn start(&self, name: &str, command: Command) -> Result<Process> {
-        Process::start(name, command, &self.logs().join(format!("{name}.log")))
+        let log = self.logs().join(format!("{name}.log"));
+        let process = Process::start(name, command, &log)?;
+        if name.starts_with(APPLICATION_CONTROLLER) {
+            let mut all = self
+                .application_controllers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            all.push((process.id(), log));
+        }
+        Ok(process)
     }
 
     /// Records a failure: prints the end of each log that may contain the reason, once, and keeps the logs.
     pub(crate) fn fail(&self) {
         if self.failed.swap(true, Ordering::Relaxed) {
             return;
+        }
+        let controllers = self
+            .application_controllers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (id, log) in &*controllers {
+            for functions in process::locked_goroutines(*id, APPLICATION_CONTROLLER, log).unwrap_or_default() {
+                eprintln!("---- {APPLICATION_CONTROLLER} waits in\n{functions}");
+            }
         }
         let logs = self.logs();
         let mut files: Vec<PathBuf> = fs::read_dir(&logs)
