@@ -17,7 +17,7 @@ use hub_state::cache::{Cache, Change, ReconcileRequest, Refusal};
 use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Settings, mappers};
 use kube::{Client, Error};
-use ocm::resources::GITOPS_CLUSTERS;
+use ocm::resources::{APPLICATIONS, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::{later, until};
 use runtime::action::{Action, Event, InvolvedObject, RecordedEvent};
@@ -448,6 +448,7 @@ impl Reconciler {
                     is_final: false,
                     // The aborted write may have been one of the status.
                     is_of_status: controller.kind == Kind::GitOpsClusters,
+                    kind: "",
                 };
                 let cause = Some((controller.kind.resource().kind, Reason::Timeout.name()));
                 let retry_after = None;
@@ -506,10 +507,15 @@ impl Reconciler {
         if known == refusal.as_ref().map(|(refusal, _)| refusal.text.as_str()) {
             return;
         }
-        let noted = refusal.as_ref().map(|(refusal, involved_object)| Refusal {
-            why: refusal.text.as_str().into(),
-            gitops: (involved_object.resource.kind == GITOPS_CLUSTERS.kind && !refusal.is_of_status)
-                .then(|| involved_object.object_ref.clone()),
+        let noted = refusal.as_ref().map(|(refusal, involved_object)| {
+            // The status of an Application is no subresource, but a field that is written with it.
+            let is_of_status = refusal.is_of_status || refusal.kind == APPLICATIONS.kind;
+            Refusal {
+                why: refusal.text.as_str().into(),
+                gitops: (involved_object.resource.kind == GITOPS_CLUSTERS.kind && !is_of_status)
+                    .then(|| involved_object.object_ref.clone()),
+                is_of_status,
+            }
         });
         // An Event on a deleted object is of no use. The hub's Argo CD has no UID, only a namespace.
         if let Some((refusal, involved_object)) =

@@ -220,10 +220,13 @@ impl Cache {
         of_the_pull_model(self.applications.iter())
     }
 
-    /// Returns why the API server refused the last write of a controller for an object.
+    /// Returns why the API server refused the last write of a controller for an object, unless the status that would show it cannot be
+    /// written.
     pub fn refusal(&self, controller: &'static str, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
         let refusal = self.refusals.get(&(controller, kind, object_ref.clone()));
-        refusal.map(|refusal| &*refusal.why)
+        refusal
+            .filter(|refusal| !refusal.is_of_status)
+            .map(|refusal| &*refusal.why)
     }
 
     /// Returns why the API server refused the last write of this part of a controller for an object.

@@ -212,7 +212,9 @@ impl<'i> PulledApplication<'i> {
                 if !is_on_hold {
                     writes.extend(delivered(&desired, ObjectRef::new(cluster, &name), work));
                 }
-                if !settings.read_only {
+                // What runs elsewhere stays until the work that takes its place can be there.
+                let is_delivered = work.map_or(!is_on_hold, |work| !work.pull_work.deleting);
+                if is_delivered && !settings.read_only {
                     let is_other =
                         |other: &&PullWorkRef<'_>| work.is_none_or(|work| other.object_ref != work.object_ref);
                     writes.extend(removed(cache, works.iter().filter(is_other), None, self.context));
@@ -278,12 +280,17 @@ impl<'i> PulledApplication<'i> {
                 ocm::pull_model::PULL
             ),
             // The cluster's agent can write the mark of the hub, so it stops no Application that the cluster has.
-            Some(_) if cache.may_be_hub(cluster) && self.works.is_empty() && is_itself() => format!(
+            Some(_) if cache.may_be_hub(cluster) && !self.is_on(cluster) && is_itself() => format!(
                 "ManagedCluster {cluster} may be the hub itself, whose agent would apply the Application onto itself: name \
                  another cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none",
             ),
             Some(_) => return tenancy::check_project(pull, cluster, settings, project).map(|()| cluster),
         })
+    }
+
+    /// Returns true if the cluster has a work of the Application.
+    fn is_on(&self, cluster: &str) -> bool {
+        self.works.iter().any(|work| *work.object_ref.namespace == *cluster)
     }
 
     /// Returns the name of a new work of the Application on a cluster, which no other work has. If several Applications have the

@@ -430,6 +430,8 @@ pub struct WriteRefusal {
     pub is_final: bool,
     /// True if the write was one of a status, so that no condition can show the reason.
     pub is_of_status: bool,
+    /// The kind of the object that cannot be written; empty if unknown.
+    pub kind: &'static str,
 }
 
 impl WriteRefusal {
@@ -455,6 +457,7 @@ impl WriteRefusal {
             text: bounded(format!("{} {object_ref} cannot be {verb}: {why}", resource.kind)),
             is_final: matches!(refused.code, Some(400 | 403 | 404 | 405 | 413 | 422)),
             is_of_status: resource.subresource == Some("status"),
+            kind: resource.kind,
         })
     }
 }

@@ -760,6 +760,7 @@ impl Hub {
         let refusal = why.map(|why| Refusal {
             why: why.into(),
             gitops: Some(all()),
+            is_of_status: false,
         });
         self.apply(Change::write_outcome(GITOPS.name, 0, affected, refusal));
     }

@@ -11,6 +11,8 @@ pub struct Refusal {
     pub why: Box<str>,
     /// The GitOpsCluster that the write was for, whose status can show the refusal.
     pub gitops: Option<ObjectRef>,
+    /// True if it was a write of the status that would show the refusal.
+    pub is_of_status: bool,
 }
 
 /// The controller, and the object that it reconciled.
@@ -83,6 +85,7 @@ mod tests {
             Some(Refusal {
                 why: why.into(),
                 gitops: Some(all.clone()),
+                is_of_status: false,
             })
         };
         let mut refusals = Refusals::default();

@@ -58,6 +58,9 @@ const OPERATION_BEGUN: &str = "operationBegun";
 /// The prefix of the number of a source, starting at 0, in the name of its revision.
 const REVISION_OF: &str = "syncRevision";
 
+/// The maximum number of sources of an Application whose revisions are read; a cluster may report any number.
+const SOURCES_MAX: usize = 100;
+
 /// The suffix of a condition type in the name of its transition time.
 const SINCE: &str = "LastTransitionTime";
 
@@ -85,7 +88,7 @@ pub fn rules(sources: usize) -> Value {
         OPERATION_BEGUN,
         &format!(".status.operationState.operation.{info}"),
     ));
-    for source in 0..sources {
+    for source in 0..sources.min(SOURCES_MAX) {
         ours.push(path(
             &format!("{REVISION_OF}{source}"),
             &format!(".status.sync.revisions[{source}]"),
@@ -186,7 +189,9 @@ impl<'v, V: Json> Values<'v, V> {
             sync: Sync {
                 status: word(SYNC),
                 revision: word(REVISION),
-                revisions: (0..).map_while(|at| word(&format!("{REVISION_OF}{at}"))).collect(),
+                revisions: (0..SOURCES_MAX)
+                    .map_while(|at| word(&format!("{REVISION_OF}{at}")))
+                    .collect(),
             },
             operation: self.operation(),
             reconciled_at: self.time(RECONCILED_AT),
@@ -259,6 +264,16 @@ mod tests {
         let count = all.len();
         all.dedup();
         assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn bounds_what_a_cluster_can_report() {
+        let names: Vec<_> = (0..20_000).map(|source| format!("syncRevision{source}")).collect();
+        let mut values: Vec<_> = names.iter().map(|name| (&**name, "abc")).collect();
+        values.push(("reconciledAt", "-000001-06-01T12:00:00Z"));
+        let feedback = Feedback::from_manifest(&reported(&values));
+        assert_eq!(feedback.reported.sync.revisions.len(), SOURCES_MAX);
+        assert_eq!(feedback.reported.reconciled_at, None, "the API server refuses it");
     }
 
     #[test]

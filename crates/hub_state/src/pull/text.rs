@@ -30,9 +30,10 @@ pub(super) fn bounded_word(text: &str) -> Box<str> {
     one_line(&without_middle(text, WORD_MAX)).into()
 }
 
-/// Reads a time, or returns `None` for an invalid one, which the API server would reject.
+/// Reads a time, or returns `None` for an invalid one, or one before year 0, which the API server would reject.
 pub fn time(text: &str) -> Option<Timestamp> {
-    text.parse().ok().map(whole_seconds)
+    let time = text.parse().ok().map(whole_seconds);
+    time.filter(|_| !text.starts_with('-'))
 }
 
 /// Returns a time without the fraction of its second.

@@ -184,6 +184,11 @@ impl Hub {
 
     /// Makes the API server reject the next write for an Application, or stop rejecting.
     fn refuse(&mut self, object_ref: &ObjectRef, why: Option<&str>) {
+        self.refuse_write(object_ref, why, false);
+    }
+
+    /// Refuses the last write for an Application, which may have been one of the Application itself.
+    fn refuse_write(&mut self, object_ref: &ObjectRef, why: Option<&str>, is_of_status: bool) {
         let affected = ReconcileRequest {
             kind: Kind::Applications,
             object_ref: object_ref.clone(),
@@ -192,6 +197,7 @@ impl Hub {
         let refusal = why.map(|why| Refusal {
             why: why.into(),
             gitops: None,
+            is_of_status,
         });
         let affected = self
             .cache
@@ -362,6 +368,33 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
     assert_eq!(next, Some(end.parse().expect("a time")));
     hub.cache.apply(hold("eu1", Some("2026-06-01T11:59:00Z")));
     assert_eq!(hub.settle(&shop()).len(), 2, "the hold is over");
+}
+
+#[test]
+fn move_deletes_nothing_before_the_application_can_run_elsewhere() {
+    let to = |cluster: &str| json!({"metadata": {"annotations": {names::CLUSTER: cluster}}});
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.cache.apply(hold("eu2", None));
+    hub.change(&shop(), &to("eu2"));
+    assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+    assert_eq!(hub.works(), [WORK], "the other cluster is on hold");
+    hub.cache.apply(deleted(Kind::Holds, "eu2"));
+    hub.settle(&shop());
+    let moved = WORK.replace("eu1/", "eu2/");
+    assert_eq!(hub.works(), [&*moved]);
+
+    // Its former work is still being deleted.
+    let mut deleting = hub.work(&moved).clone();
+    deleting["metadata"]["namespace"] = json!("eu1");
+    deleting["metadata"]["deletionTimestamp"] = json!(NOW);
+    hub.put("manifestworks", &at(WORK), Some(deleting));
+    hub.change(&shop(), &to("eu1"));
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK, &*moved]);
+    hub.put("manifestworks", &at(WORK), None);
+    hub.settle(&shop());
+    assert_eq!(hub.works(), [WORK]);
 }
 
 #[test]
@@ -868,6 +901,18 @@ fn mark_of_the_hub_stops_only_new_applications() {
     let why = "ManagedCluster eu1 may be the hub itself, whose agent would apply the Application onto itself: name another \
                cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none";
     hub.has(&new, &[(ERROR, why)], &[WORK]);
+    // Nor does it take one over from another cluster.
+    let other = ObjectRef::new("argocd", "other");
+    hub.application(&other, "2a1b2c3d-0000", |application| {
+        application["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+    });
+    hub.settle(&other);
+    let works = hub.works();
+    hub.change(&other, &json!({"metadata": {"annotations": {names::CLUSTER: "eu1"}}}));
+    hub.settle(&other);
+    assert_eq!((hub.conditions(&other), hub.works()), (vec![(ERROR, why)], works));
+    hub.put("applications", &other, None);
+    hub.settle(&other);
     // A misspelled name is none.
     hub.cache.name_hub(Some("ue1"));
     hub.settle(&new);
@@ -905,6 +950,24 @@ fn refused_work_sets_a_condition_until_it_is_accepted() {
     hub.try_in_vain(&shop());
     assert_eq!(hub.conditions(&shop())[0].1, "it cannot be deleted");
     assert_eq!(hub.works(), [WORK]);
+}
+
+#[test]
+fn application_that_cannot_be_written_is_delivered_and_deleted() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    hub.refuse_write(&shop(), Some("Application argocd/shop cannot be changed: no"), true);
+    hub.change(
+        &shop(),
+        &json!({"spec": {"source": {"path": "other"}}, "metadata": {"finalizers": [names::CASCADE[0]]}}),
+    );
+    let first = |hub: &mut Hub| {
+        let action = hub.decide(&shop()).expect("something is to be written");
+        (action.writes[0].resource.kind, action.writes[0].verb.name())
+    };
+    assert_eq!(first(&mut hub), ("ManifestWork", "patch"));
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(first(&mut hub), ("ManifestWork", "delete"));
 }
 
 #[test]
