@@ -139,7 +139,7 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
 
 /// Returns true if a GitOpsCluster that is not in the cache has registered a managed cluster or installed its agent. Absence is no
 /// proof of deletion: it may be invalid, or not yet restored from a backup. Its finalizer prevents a deletion without a watch event.
-fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
+pub fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
     let secrets = SecretKind::ALL.into_iter();
     let owners =
         secrets.filter_map(|secret_kind| ObjectRef::parse(owned_secret(secret_kind, cache, cluster)?.owner()?));

@@ -229,13 +229,20 @@ fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
 }
 
 /// Returns the next deletion of shared objects once no GitOpsCluster requests agents. Deletes only while the last GitOpsCluster
-/// that requested agents waits for it: an empty list of GitOpsClusters is no reason.
+/// that requested agents waits for it: an empty list of GitOpsClusters is no reason, and neither is a list without one that has agents.
 fn unwanted(cache: &Cache) -> Option<Write> {
     let is_waiting = GitOpsClusterRef::all(cache).any(|gitops| {
         let is_last = gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_finalizer();
         !gitops.is_of_another_controller() && (is_last || addon::is_left(gitops))
     });
-    if !is_waiting {
+    let decisions = cache.objects(Kind::OwnDecisions);
+    let decided = decisions.flat_map(|(_, decision)| decision.decided_clusters());
+    let with_addon = cache.objects(Kind::AddOns).map(|(addon, _)| &*addon.namespace);
+    if !is_waiting
+        || decided
+            .chain(with_addon)
+            .any(|cluster| assignment::is_kept_by_absent(cache, cluster))
+    {
         return None;
     }
     let absent = |kind: Kind| {

@@ -159,6 +159,15 @@ fn compared(kind: Kind, object: Value) -> Value {
             .contains(&key.as_str())
         });
     }
+    // Tenants write these kinds in their namespaces, so an object belongs only to a GitOpsCluster of its own namespace.
+    if let Kind::AddOnConfigs | Kind::OwnPlacements | Kind::OwnDecisions = kind
+        && let Some(metadata) = object.get_mut("metadata")
+    {
+        let owner = metadata["annotations"][OWNER].as_str().and_then(ObjectRef::parse);
+        if owner.is_some_and(|owner| metadata["namespace"] != *owner.namespace) {
+            metadata["annotations"][OWNER] = Value::Null;
+        }
+    }
     match kind {
         // Only the name, the addresses and the readiness of a Node are kept.
         Kind::Nodes => {

@@ -190,3 +190,46 @@ fn gitopscluster_that_is_missing_from_the_list_keeps_its_clusters() {
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec![]));
     hub.is_at_rest();
 }
+
+#[test]
+fn deleting_the_only_gitopscluster_in_the_list_takes_nothing_from_a_missing_one() {
+    let mut hub = Hub::with_all_agents();
+    let other = hub.add_other(&["eu3"], &bringing("others", &[]));
+    hub.apply(listed(Kind::GitOpsClusters, &["argocd/other"]));
+    hub.delete(&other);
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1", "eu2", "eu3"]);
+    assert!(hub.objects.contains_key(&other), "it waits for the missing one");
+    // The other is read again.
+    let missing = hub.objects[&all()].clone();
+    hub.handle_event(Kind::GitOpsClusters, &all(), Some(&missing));
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2"], vec!["eu3"]));
+    assert!(!hub.objects.contains_key(&other));
+    hub.is_at_rest();
+}
+
+#[test]
+fn objects_in_other_namespaces_belong_to_no_gitopscluster() {
+    let mut hub = Hub::with_all_agents();
+    for (kind, name) in [(Kind::OwnPlacements, "forged"), (Kind::OwnDecisions, "forged-1")] {
+        let at = ObjectRef::new("tenant", name);
+        let forged = json!({
+            "metadata": {
+                "namespace": "tenant",
+                "name": name,
+                "labels": {"app.kubernetes.io/managed-by": "argocd-ocm-cmp"},
+                "annotations": {"argocd-ocm-cmp.github.io/gitopscluster": "argocd/all"},
+                "finalizers": ["example.com/stay"],
+            },
+            "status": {"decisions": [{"clusterName": "eu3", "reason": ""}]},
+        });
+        hub.handle_event(kind, &at, Some(&forged));
+    }
+    hub.settle();
+    assert_eq!(hub.decided_by(&all()), ["eu1", "eu2"].into());
+    hub.delete(&all());
+    hub.settle();
+    assert!(!hub.objects.contains_key(&all()));
+    assert_eq!((hub.with_addon(), hub.taken()), (vec![], vec!["eu1", "eu2"]));
+}
