@@ -324,7 +324,11 @@ async fn works_may_only_contain_applications() -> Result<()> {
     }));
     let root = ObjectRef::cluster_role("root")
         .with(json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}));
-    let allowed = carrying(cluster, "shop-1a2b3", &json!([namespace, application]));
+    let deleting = carrying(cluster, "shop-1a2b3", &json!([namespace, application]));
+    let orphans = json!([{"resource": "namespaces", "name": "argocd"}]);
+    let mut allowed = deleting.clone();
+    allowed["spec"]["deleteOption"] =
+        json!({"propagationPolicy": "SelectivelyOrphan", "selectivelyOrphans": {"orphaningRules": orphans}});
     let mut unlabelled = allowed.clone();
     unlabelled["metadata"]["labels"] = json!({});
     let mut executed = allowed.clone();
@@ -345,6 +349,7 @@ async fn works_may_only_contain_applications() -> Result<()> {
             carrying(cluster, "klusterlet", &json!([application])),
             "create no ManifestWorks but",
         ),
+        (deleting, "create no ManifestWorks but"),
         (unlabelled, "create no ManifestWorks but"),
         (agents, "create no ManifestWorks but"),
         (executed, "no executor"),
@@ -364,6 +369,13 @@ async fn works_may_only_contain_applications() -> Result<()> {
     is_refused(account.patch(&ours, &delivers).await, "change no ManifestWorks but")?;
     is_refused(
         account.patch(&ours, &json!({"spec": {"executor": executor}})).await,
+        "no executor",
+    )?;
+    let deletes = json!({"spec": {"deleteOption": {"propagationPolicy": "Foreground", "selectivelyOrphans": null}}});
+    is_refused(account.patch(&ours, &deletes).await, "change no ManifestWorks but")?;
+    hub.patch(&ours, &json!({"spec": {"executor": executor}})).await?;
+    is_refused(
+        account.patch(&ours, &json!({"spec": {"executor": null}})).await,
         "no executor",
     )?;
     account
