@@ -79,15 +79,14 @@ impl Writer {
     /// Carries out the writes of a controller, one after the other. The caller records the Events afterwards.
     pub async fn write(&self, controller: &'static str, action: &Action) -> WriteResult {
         for write in &action.writes {
-            // The Lease may have been lost since the decision, and a creation has no precondition that would fail.
-            if !*self.leads.borrow() {
-                return WriteResult {
-                    outcome: Outcome::FAILED,
-                    refusal: None,
-                };
-            }
             match self.execute(controller, write).await {
-                Ok(()) => {
+                Ok(false) => {
+                    return WriteResult {
+                        outcome: Outcome::FAILED,
+                        refusal: None,
+                    };
+                }
+                Ok(true) => {
                     if let Some(recipe) = write.recipe.as_ref().filter(|_| !self.dry_run) {
                         self.metrics.issued(recipe);
                     }
@@ -114,7 +113,8 @@ impl Writer {
         }
     }
 
-    async fn execute(&self, controller: &'static str, write: &Write) -> Result<(), WriteError> {
+    /// Carries out a write. Returns false if another replica may lead now.
+    async fn execute(&self, controller: &'static str, write: &Write) -> Result<bool, WriteError> {
         let made;
         let write = match &write.recipe {
             // A dry run generates no data.
@@ -135,7 +135,7 @@ impl Writer {
         if self.dry_run {
             info!(object = %object_ref, kind, verb, "would write");
             debug!(object = %object_ref, kind, verb, %body, "would write this body");
-            return Ok(());
+            return Ok(true);
         }
         if let Verb::Delete {
             unless_exists: Some((resource, object_ref)),
@@ -144,15 +144,19 @@ impl Writer {
         {
             self.check_absent(resource, object_ref).await?;
         }
+        // The Lease may have been lost since the decision, also by the reads above, and a creation has no precondition that would fail.
+        if !*self.leads.borrow() {
+            return Ok(false);
+        }
         match self.send(request(write, self.manager)).await {
             Ok(_) => {}
             // The object is already in the desired state.
-            Err(refused) if refused.is_gone && matches!(write.verb, Verb::Delete { .. }) => return Ok(()),
+            Err(refused) if refused.is_gone && matches!(write.verb, Verb::Delete { .. }) => return Ok(true),
             Err(refused) => return Err(refused),
         }
         self.metrics.written(controller, resource.plural, verb);
         debug!(object = %object_ref, kind, verb, %body, "written");
-        Ok(())
+        Ok(true)
     }
 
     /// Returns a write with its generated data, made with the CA that the decision was based on.
@@ -530,6 +534,7 @@ fn event_name(recorded: &RecordedEvent) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::client::Body;
     use kube::core::Status;
     use ocm::resources::{SECRETS, WORKS};
 
@@ -565,5 +570,36 @@ mod tests {
     fn refusal_of_a_secret_does_not_repeat_the_response() {
         let rejected = refusal(&SECRETS, 403, "invalid value: hunter2").expect("it is refused");
         assert_eq!(rejected.text, "Secret eu1/shop cannot be created: forbidden");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_after_the_lease_is_lost_during_a_check() {
+        let (sender, leads) = watch::channel(true);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            // While the API server answers, another replica takes over.
+            sender.send_replace(false);
+            let is_check = request.method() == http::Method::GET;
+            async move {
+                assert!(is_check, "{request:?}");
+                let status = json!({"kind": "Status", "code": 404, "reason": "NotFound", "status": "Failure", "message": "",
+                    "details": {"name": "shop"}});
+                let response = http::Response::builder().status(404);
+                Ok::<_, Error>(
+                    response
+                        .body(Body::from(status.to_string().into_bytes()))
+                        .expect("a response"),
+                )
+            }
+        });
+        let client = Client::new(service, "argocd");
+        let metrics = Metrics::with("test", "Certificates", |_| ()).0;
+        let writer = Writer::new(client, metrics, "test", String::new(), false, Timestamp::now, leads);
+        let work = ObjectRef::new("eu1", "shop");
+        let write = Write::delete(&WORKS, work.clone(), ("uid", "1"), Some((&SECRETS, work.clone())));
+        let involved_object = InvolvedObject::new(&WORKS, work, "".into());
+        let result = writer
+            .write("test", &Action::new(involved_object, vec![write], None))
+            .await;
+        assert_eq!((result.outcome, result.refusal), (Outcome::FAILED, None));
     }
 }
