@@ -14,6 +14,13 @@ pub const OBJECT_BYTES: usize = 4 << 20;
 /// The maximum size of a page of a list, in bytes.
 pub const PAGE_BYTES: usize = 16 << 20;
 
+/// The average number of bytes for each JSON value of an answer, at least: a value takes 32 bytes or more of memory, so that an answer of
+/// only digits and commas would take 16 times its size.
+pub const BYTES_PER_VALUE: usize = 16;
+
+/// The maximum size of all lists of a tree, in bytes. More objects truncate the answer.
+pub const TREE_BYTES: usize = 32 << 20;
+
 /// The maximum number of objects in a page of a list.
 pub const PAGE_OBJECTS: usize = 500;
 

@@ -4,7 +4,7 @@ use crate::difference::differences;
 use crate::events;
 use crate::events::Events;
 use crate::hub_reader;
-use crate::limits::{LOG_BYTES, OBJECT_BYTES, PAGE_BYTES, PAGE_OBJECTS, PAGES, REQUEST_STREAMS};
+use crate::limits::{LOG_BYTES, OBJECT_BYTES, PAGE_BYTES, PAGE_OBJECTS, PAGES, REQUEST_STREAMS, TREE_BYTES};
 use crate::log_text::LogLines;
 use crate::mask;
 use crate::refusal::HttpRefusal;
@@ -19,6 +19,7 @@ use hyper::body::Bytes;
 use kube::Client;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -89,7 +90,7 @@ impl Service {
     async fn live(&self, request: &LiveRequest, sent: &SentObject) -> Result<Option<Value>, HttpRefusal> {
         match self.tunnel.get(&request.cluster, &sent.path, OBJECT_BYTES).await? {
             ObjectLookup::No(_) => Ok(None),
-            ObjectLookup::Yes(live) if is(&live, &request.object) => Ok(Some(live)),
+            ObjectLookup::Yes((live, _)) if is(&live, &request.object) => Ok(Some(live)),
             ObjectLookup::Yes(_) => Err(HttpRefusal::nonsense(format!(
                 "cluster {} answers with another object than {}",
                 request.cluster, request.object
@@ -104,12 +105,13 @@ impl Service {
             return Ok(Tree::new(&live, &[], false));
         }
         let selector = selector(&object.kind, &live);
+        let size = AtomicUsize::new(0);
         let lists = kinds_below(&object.kind).iter().map(|kind| {
-            let selector = selector.as_deref();
+            let (selector, size) = (selector.as_deref(), &size);
             async move {
                 let path = collection_path(kind.group, kind.version, &object.namespace, kind.plural)?;
                 let query = selector.map(|selector| format!("labelSelector={selector}"));
-                let (mut items, truncated) = self.list(&request.cluster, &path, query.as_deref()).await?;
+                let (mut items, truncated) = self.list(&request.cluster, &path, query.as_deref(), size).await?;
                 for item in &mut items {
                     // The items of a list have no kind of their own.
                     item["kind"] = kind.kind.into();
@@ -139,15 +141,21 @@ impl Service {
             [] => (Vec::new(), false),
             [only] if is_uid(&only.uid) => {
                 let query = format!("fieldSelector=involvedObject.uid%3D{}", only.uid);
-                self.list(cluster, &path, Some(&query)).await?
+                self.list(cluster, &path, Some(&query), &AtomicUsize::new(0)).await?
             }
-            _ => self.list(cluster, &path, None).await?,
+            _ => self.list(cluster, &path, None, &AtomicUsize::new(0)).await?,
         };
         Ok(events::select(tree, &items, truncated))
     }
 
-    /// Returns the objects of a list, and true if there are more.
-    async fn list(&self, cluster: &str, path: &str, query: Option<&str>) -> Result<(Vec<Value>, bool), HttpRefusal> {
+    /// Returns the objects of a list, and true if there are more. Adds to the size of what was read.
+    async fn list(
+        &self,
+        cluster: &str,
+        path: &str,
+        query: Option<&str>,
+        size: &AtomicUsize,
+    ) -> Result<(Vec<Value>, bool), HttpRefusal> {
         let (mut items, mut next): (Vec<Value>, Option<String>) = (Vec::new(), None);
         for _ in 0..PAGES {
             let mut path = format!("{path}?limit={PAGE_OBJECTS}");
@@ -156,7 +164,12 @@ impl Service {
                 path.push_str(part);
             }
             let mut page = match self.tunnel.get(cluster, &path, PAGE_BYTES).await? {
-                ObjectLookup::Yes(page) => page,
+                ObjectLookup::Yes((page, bytes)) => {
+                    if size.fetch_add(bytes, Relaxed).saturating_add(bytes) > TREE_BYTES {
+                        return Ok((items, true));
+                    }
+                    page
+                }
                 ObjectLookup::No(_) => break,
             };
             let Value::Array(mut objects) = page["items"].take() else {

@@ -1,6 +1,6 @@
 //! Reads from the API server of a managed cluster, through OCM's cluster-proxy. What a cluster sends is bounded in size and time.
 
-use crate::limits::{ANSWER_TIMEOUT, REACH_TIMEOUT};
+use crate::limits::{ANSWER_TIMEOUT, BYTES_PER_VALUE, REACH_TIMEOUT};
 use crate::pace::Pace;
 use crate::refusal::HttpRefusal;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -127,11 +127,16 @@ impl Tunnel {
         }
     }
 
-    /// Reads the JSON of a path on a cluster.
+    /// Reads the JSON of a path on a cluster, of at most `max` bytes, and returns it with its size.
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached, refuses the request, or answers with something else.
-    pub async fn get(&self, cluster: &str, path: &str, max: usize) -> Result<ObjectLookup<Value>, HttpRefusal> {
+    pub async fn get(
+        &self,
+        cluster: &str,
+        path: &str,
+        max: usize,
+    ) -> Result<ObjectLookup<(Value, usize)>, HttpRefusal> {
         let read = async {
             let response = match self.open(cluster, path).await? {
                 ObjectLookup::Yes(response) => response,
@@ -146,9 +151,16 @@ impl Tunnel {
                 return Err(nonsense());
             }
             let bytes = read_body(cluster, response.into_body(), max).await?;
+            if count_values(&bytes) > max / BYTES_PER_VALUE {
+                let line = format!(
+                    "cluster {cluster} answers with more than {} values",
+                    max / BYTES_PER_VALUE
+                );
+                return Err(HttpRefusal::nonsense(line));
+            }
             let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
             if value.is_object() {
-                Ok(ObjectLookup::Yes(value))
+                Ok(ObjectLookup::Yes((value, bytes.len())))
             } else {
                 Err(nonsense())
             }
@@ -336,6 +348,11 @@ fn is_json(response: &Response<Body>) -> bool {
 }
 
 /// Reads a body of at most `max` bytes.
+/// Returns the number of values in a JSON text, or more: separators in strings count too.
+fn count_values(text: &[u8]) -> usize {
+    text.iter().filter(|byte| b",[{".contains(byte)).count()
+}
+
 async fn read_body(cluster: &str, mut body: Body, max: usize) -> Result<Vec<u8>, HttpRefusal> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -438,7 +455,11 @@ mod tests {
     {
         let read = async {
             let (tunnel, _folder) = tunnel(answer, trusted).await;
-            tunnel.get("eu1", "/api/v1/pods?a=b", max).await
+            let found = tunnel.get("eu1", "/api/v1/pods?a=b", max).await?;
+            Ok(match found {
+                ObjectLookup::Yes((value, _)) => ObjectLookup::Yes(value),
+                ObjectLookup::No(message) => ObjectLookup::No(message),
+            })
         };
         tokio::task::LocalSet::new().run_until(read).await
     }
@@ -505,7 +526,7 @@ mod tests {
             ("200 OK", "text/html", "<html>", 502, "something else"),
             ("200 OK", JSON, "{]", 502, "something else"),
             ("200 OK", JSON, "[]", 502, "something else"),
-            ("200 OK", JSON, &deep, 502, "something else"),
+            ("200 OK", JSON, &deep, 502, "more than 62 values"),
             ("200 OK", JSON, "\"\u{1b}[31m\"", 502, "something else"),
             ("200 OK", JSON, &long, 502, "more than"),
             ("302 Found", JSON, "", 502, "302 Found"),
