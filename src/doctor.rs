@@ -17,7 +17,7 @@ mod print;
 mod rights;
 mod shipped;
 
-pub(crate) use checks::{BEFORE_INSTALL, about_nodes, agent_policy, denies};
+pub(crate) use checks::{BEFORE_INSTALL, about_nodes, denies};
 pub use checks::{CHECKS, Check, REFUSED};
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN, items};
 pub(crate) use hub_state::{HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};

@@ -229,6 +229,17 @@ fn parse_shipped_file(file: &str) -> impl Iterator<Item = ShippedObject> {
     embedded::objects(file).into_iter().map(ShippedObject::new)
 }
 
+/// Returns the admission policies of a shipped file, and their bindings, for the Argo CD in this namespace.
+pub fn admission_policies(file: &str, namespace: &str) -> Vec<ShippedObject> {
+    let mut objects: Vec<_> = parse_shipped_file(file)
+        .filter(ShippedObject::is_admission_policy)
+        .collect();
+    for object in &mut objects {
+        namespace::relocate(object, namespace);
+    }
+    objects
+}
+
 /// Formats the objects for kubectl: YAML documents, or one JSON object a line.
 pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
     let mut text = String::new();

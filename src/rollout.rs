@@ -255,10 +255,12 @@ impl Rollout {
             _ if self.is_complete() => format!("complete, {numbers}"),
             Some(cluster) if self.is_stopped() => format!("stopped at {}, {numbers}", cluster.name),
             Some(cluster) => format!("waits for {}, {numbers}", cluster.name),
-            None if self.clusters.is_empty() => format!(
-                "its Placement {} selects no managed cluster: see the condition PlacementSatisfied of the Placement",
-                placement_of(&self.set)
-            ),
+            None if self.clusters.is_empty() => {
+                let placement = placement_of(&self.set);
+                format!(
+                    "its Placement {placement} selects no managed cluster: see the condition PlacementSatisfied of the Placement"
+                )
+            }
             None => format!("in progress, {numbers}"),
         }
     }

@@ -1,21 +1,25 @@
 //! `controller`: runs the controllers until a signal ends it.
 
 use super::Exit;
-use crate::cli::{ControllerArgs, ImageArgs, PullArgs};
+use crate::cli::{Cli, ControllerArgs, ImageArgs, PullArgs};
 use crate::runtime::runtime;
+use clap::CommandFactory;
 use controller::controllers::AGENTS;
 use controller::{Options, named};
-use generate::settings::Env;
+use generate::settings::{Env, SETTINGS, misspelled_variable};
 use hub_state::model::Images;
 use hub_state::pull;
 use hub_state::reconcile::Settings;
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use runtime::lease;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 pub(super) fn run(args: &ControllerArgs, env: &Env) -> Result<Exit, Problems> {
     args.log.init();
+    Problems::or(misspelled_variables(env), ())?;
     let options = options(args, env)?;
     runtime()?.block_on(controller::run(&options, CLOCKS))?;
     Ok(Exit::SUCCESS)
@@ -26,6 +30,27 @@ pub(super) const CLOCKS: controller::Clocks = controller::Clocks {
     time: Timestamp::now,
     elapsed: Instant::now,
 };
+
+/// Returns a line for each variable that nearly has the name of one of the controller: some of these limit it.
+fn misspelled_variables(env: &Env) -> Vec<String> {
+    let cli = Cli::command();
+    let of_commands = cli.get_subcommands().flat_map(variables);
+    let of_settings = SETTINGS.iter().flat_map(|setting| setting.variables());
+    let known: BTreeSet<String> = of_commands.chain(of_settings.map(Cow::into_owned)).collect();
+    let own: Vec<String> = cli
+        .find_subcommand("controller")
+        .into_iter()
+        .flat_map(variables)
+        .collect();
+    let unknown = env.keys().filter(|name| !known.contains(*name));
+    unknown.filter_map(|name| misspelled_variable(name, &own)).collect()
+}
+
+/// Returns the environment variables of a command.
+fn variables(command: &clap::Command) -> impl Iterator<Item = String> {
+    let variables = command.get_arguments().filter_map(clap::Arg::get_env);
+    variables.map(|name| name.to_string_lossy().into_owned())
+}
 
 /// Merges the arguments with the environment of the Pod.
 ///
@@ -95,11 +120,10 @@ pub(super) fn pull_settings(args: &PullArgs, argocd: &str) -> pull::Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::Command;
     use clap::Parser;
     use controller::controllers::CONTROLLERS;
     use hub_state::model::Kind;
-    use std::collections::BTreeSet;
 
     fn resolve(arguments: &[&str], env: &[(&str, &str)]) -> Result<Options, String> {
         let all = ["argocd-ocm-cmp", "controller"].iter().chain(arguments);
@@ -147,6 +171,31 @@ mod tests {
                 controller::names(CONTROLLERS).join(", ")
             )
         );
+    }
+
+    #[test]
+    fn refuses_misspelled_variables() {
+        let env = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        assert_eq!(
+            misspelled_variables(&env(&["ARGOCD_OCM_CMP_DRYRUN", "ARGOCD_OCM_CMP_PULL_READONLY"])),
+            [
+                "env ARGOCD_OCM_CMP_DRYRUN is not a setting: did you mean ARGOCD_OCM_CMP_DRY_RUN?",
+                "env ARGOCD_OCM_CMP_PULL_READONLY is not a setting: did you mean ARGOCD_OCM_CMP_PULL_READ_ONLY?",
+            ]
+        );
+        let others = [
+            "ARGOCD_OCM_CMP_CONTROLLERS",
+            "ARGOCD_OCM_CMP_CLUSTER_PROXY",
+            "ARGOCD_OCM_CMP_WORK_SIZE",
+            "ARGOCD_OCM_CMP_CONTROLLER_SERVICE_HOST",
+            "ARGOCD_OCM_CMP_CONTROLLER_SERVICE_PORT_METRICS",
+            "ARGOCD_OCM_CMP_CONTROLLER_PORT",
+            "ARGOCD_OCM_CMP_CONTROLLER_PORT_8080_TCP_ADDR",
+            "ARGOCD_OCM_CMP_LIVE_PORT",
+            "ARGOCD_OCM_CMP_PORT",
+            "KUBERNETES_SERVICE_HOST",
+        ];
+        assert_eq!(misspelled_variables(&env(&others)), [""; 0]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use std::collections::BTreeSet;
 const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const NAMESPACES: &str = "/api/v1/namespaces";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+/// The name of the policy, before the namespace of Argo CD.
+const POLICY: &str = "argocd-ocm-cmp-holds.";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
 pub(super) fn run(args: &HoldArgs) -> Result<Exit, Problems> {
@@ -119,10 +121,15 @@ async fn check_clusters(hub: &InstallHub, clusters: &[String]) -> Result<(), Pro
 
 /// Checks that the hub enforces holds; with a time, that it knows when the time has come.
 async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Result<(), String> {
-    let policy = format!("argocd-ocm-cmp-holds.{namespace}");
+    let policy = format!("{POLICY}{namespace}");
     let binding = if has_end { "timedholds" } else { "holds" };
     let binding = format!("argocd-ocm-cmp-{binding}.{namespace}");
     let missing = if hub.get(POLICIES, &policy).await?.is_none() {
+        // Without the permission to list them, the message about the missing policy is sufficient.
+        let policies = hub.list(POLICIES, "").await.ok().flatten().unwrap_or_default();
+        if let Some(problem) = describe_other_namespaces(namespace, &policies) {
+            return Err(problem);
+        }
         Some(format!("ValidatingAdmissionPolicy {policy} does not exist"))
     } else {
         match hub.get(BINDINGS, &binding).await? {
@@ -143,4 +150,34 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
         ));
     }
     Ok(())
+}
+
+/// Returns the error about a namespace without the policy, if the policies of the hub have it for an Argo CD elsewhere.
+fn describe_other_namespaces(namespace: &str, policies: &[Value]) -> Option<String> {
+    let names = policies.iter().filter_map(|policy| policy["metadata"]["name"].as_str());
+    let others: Vec<_> = names.filter_map(|name| name.strip_prefix(POLICY)).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "namespace {namespace} has no policy for holds: pass the namespace of Argo CD with --namespace: {}",
+            others.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_the_namespace_of_an_argo_cd_elsewhere() {
+        let policy = |name: &str| json!({"metadata": {"name": name}});
+        let mut policies = vec![policy("argocd-ocm-cmp-works.gitops"), policy("other")];
+        assert_eq!(describe_other_namespaces("argocd", &policies), None);
+        policies.push(policy("argocd-ocm-cmp-holds.gitops"));
+        assert_eq!(
+            describe_other_namespaces("argocd", &policies).as_deref(),
+            Some("namespace argocd has no policy for holds: pass the namespace of Argo CD with --namespace: gitops")
+        );
+    }
 }

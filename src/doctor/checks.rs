@@ -1,7 +1,7 @@
 //! The checks, one file each. To add a check, add a file and a line here.
 
 mod addon;
-mod agent_admission;
+mod admission;
 mod applications;
 mod argo_cd;
 mod clusters;
@@ -18,7 +18,7 @@ mod rights;
 mod tests;
 mod works;
 
-pub(crate) use agent_admission::{agent_policy, denies};
+pub(crate) use admission::denies;
 pub(crate) use confinement::about_nodes;
 
 use super::hub_state::{HubState, Lookup};
@@ -48,7 +48,7 @@ pub static CHECKS: &[&Check] = &[
     &applications::CHECK,
     &controller::CHECK,
     &rights::CHECK,
-    &agent_admission::CHECK,
+    &admission::CHECK,
     &clusters::CHECK,
     &works::CHECK,
     &addon::CHECK,

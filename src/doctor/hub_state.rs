@@ -131,8 +131,10 @@ pub(crate) struct HubState {
     pub(crate) other_versions: Lookup<BTreeSet<String>>,
     /// The managed clusters that have the add-on, with its availability.
     pub(crate) addons: Lookup<BTreeMap<String, bool>>,
-    /// The binding of the admission policy for the agents of managed clusters.
-    pub(crate) agent_admission: Lookup<Value>,
+    /// The admission policies of this program.
+    pub(crate) policies: Lookup<Vec<Value>>,
+    /// The bindings of these policies.
+    pub(crate) bindings: Lookup<Vec<Value>>,
     /// The view into the clusters, if it is installed.
     pub(crate) live: Option<LiveState>,
     /// The needed permissions, with the result of their check; absent if none are needed.

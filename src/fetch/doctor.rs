@@ -99,14 +99,8 @@ impl Hub {
             state.addons = self.addons(ADDON).await?;
             let keep = |gitops_cluster| read::other_version(&gitops_cluster);
             state.other_versions = self.list_all(&GITOPS_CLUSTERS, keep).await?;
-            let policy = doctor::agent_policy(namespace);
-            let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
-            let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
-            state.agent_admission = match self.get(policies, &policy).await? {
-                // A binding without its policy denies nothing.
-                Lookup::NotFound => Lookup::NotFound,
-                _ => self.get(bindings, &policy).await?,
-            };
+            state.policies = self.admission("validatingadmissionpolicies").await?;
+            state.bindings = self.admission("validatingadmissionpolicybindings").await?;
             state.apis = self.apis().await?;
             Ok(())
         };
@@ -174,6 +168,17 @@ impl Hub {
     ) -> Result<Lookup<C>, Error> {
         self.list_reduced(&everywhere(resource), ListParams::default(), keep)
             .await
+    }
+
+    /// Lists the admission policies of this program, or their bindings.
+    async fn admission(&self, plural: &str) -> Result<Lookup<Vec<Value>>, Error> {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        let is_ours = |object: &Value| {
+            let name = object["metadata"]["name"].as_str();
+            name.is_some_and(|name| name.starts_with(PLUGIN))
+        };
+        let keep = |object: Value| Some(object).filter(is_ours);
+        self.list_reduced(&path, ListParams::default(), keep).await
     }
 
     /// Reads the resources of each used API.

@@ -68,7 +68,14 @@ async fn wait_for_findings(hub: &Hub, findings: &[&str]) -> Result<String> {
 async fn installed() -> Result<(Hub, Controller)> {
     let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
-    apply(&hub, &["deploy/agent_admission.yaml"])?;
+    apply(
+        &hub,
+        &[
+            "deploy/plugin_sources.yaml",
+            "deploy/holds.yaml",
+            "deploy/agent_admission.yaml",
+        ],
+    )?;
     let policy = ["--server-side", "--field-manager=argocd-ocm-cmp-policy"];
     hub.apply_file(&shipped("deploy/deploy_policy.yaml"), &policy)?;
     let controller = Controller::start(&hub).await?;
@@ -151,6 +158,19 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
 }
 
 async fn break_the_controller(hub: &Hub) -> Result<()> {
+    let binding = ObjectRef::cluster(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding",
+        "argocd-ocm-cmp-works.argocd",
+    );
+    hub.patch(&binding, &json!({"spec": {"validationActions": ["Audit"]}}))
+        .await?;
+    wait_for_findings(hub, &["admission-not-enforced"]).await?;
+    hub.delete(&binding).await?;
+    wait_for_findings(hub, &["admission-missing"]).await?;
+    apply(hub, &["deploy/admission_policy.yaml"])?;
+    wait_for_findings(hub, &[]).await?;
+
     let role = ObjectRef::cluster_role("argocd-ocm-cmp-controller");
     let mut rules = hub.read(&role).await?["rules"].clone();
     let events = |rule: &Value| rule["resources"] == json!(["events"]);

@@ -265,6 +265,8 @@ function healthFromConditions(
     const [kind, resource] = [text(meta, 'kind'), text(meta, 'resource')];
     if (context.isOfPlugin && !isKnown && kind !== undefined && resource !== undefined) {
         const entry = `${kind}.${textOf(meta, 'group')}=${resource}`;
+        if (!PLAIN.test(kind + textOf(meta, 'group') + resource))
+            return ['Degraded', 'its resource name on the cluster is not valid'];
         return ['Degraded', `its resource name on the cluster is ${resource}: set resource-names to ${entry}`];
     }
     // Values have no generation, nor have the results of rules of OCM 1.0. The agent writes both together with the work's Available.
@@ -312,9 +314,13 @@ function healthFromConditions(
         : ['Unknown', `its health is not known: ${withoutResult.message ?? 'the rule gives no answer'}`];
 }
 
+/** The characters of kinds and their resources. The cluster reports them, and people copy the remedy. */
+const PLAIN = /^[A-Za-z0-9.-]*$/;
+
 /** Adds the remedy to the agent's message, if it shows that the plugin has assumed another scope. */
 function withRemedy(message: string, meta: Fields): string {
     const kind = `${textOf(meta, 'kind')}.${textOf(meta, 'group')}`;
+    if (!PLAIN.test(kind)) return message;
     if (message.endsWith('the server could not find the requested resource'))
         return `${message}: if the kind is cluster-scoped, set cluster-scoped-kinds to ${kind}`;
     if (message.endsWith('the server does not allow this method on the requested resource'))

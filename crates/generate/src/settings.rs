@@ -39,6 +39,7 @@ use values::{expanded, glob, plural};
 pub use argo_cd::{Counterpart, OPTIONS};
 pub(crate) use kustomize::COMMON_LABELS;
 pub use parameter_announcements::announcements;
+pub use suggestions::misspelled_variable;
 pub use table::{SETTINGS, Setting, ValueType};
 
 /// The environment variables of a process, by name.

@@ -25,7 +25,7 @@ use manifest::value::{Map, Value};
 use manifest::yaml;
 pub use overdue::OVERDUE;
 use primitives::timestamp::format_time;
-pub use scopes::with_remedy;
+pub use scopes::{resource_name_setting, with_remedy};
 pub use set::NO_CLUSTER;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -430,6 +430,13 @@ mod tests {
             "{not_allowed}"
         );
         assert_eq!(message("forbidden"), "Failed to apply manifest: forbidden");
+        // A managed cluster reports the kind.
+        let hostile = with_remedy(
+            "the server could not find the requested resource".to_owned(),
+            "b",
+            "A; reboot",
+        );
+        assert_eq!(hostile, "the server could not find the requested resource");
     }
 
     /// The cases below have no `applied` and `available`.

@@ -5,7 +5,7 @@ use crate::doctor::shipped;
 use crate::doctor::shipped::objects;
 use crate::doctor::{
     CheckResult, Finding, FindingList, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission, Project,
-    ReplicaSet, Severity, about_nodes, agent_policy, examine, overall_result, required_permissions,
+    ReplicaSet, Severity, about_nodes, examine, overall_result, required_permissions,
 };
 use crate::embedded;
 use crate::list;
@@ -113,7 +113,8 @@ fn healthy_hub() -> HubState {
         clusters: Lookup::Found(["eu1", "us1"].map(|name| (name.to_owned(), cluster)).into()),
         works: Lookup::Found(vec![work("eu1", "shop")]),
         sets: Lookup::Found(Vec::new()),
-        agent_admission: Lookup::Found(objects(embedded::AGENT_ADMISSION).remove(1)),
+        policies: admission("ValidatingAdmissionPolicy"),
+        bindings: admission("ValidatingAdmissionPolicyBinding"),
         ..HubState::default()
     };
     grant(&mut hub_state);
@@ -261,7 +262,7 @@ fn errors_come_first_with_remediation() {
 
 #[test]
 fn forbidden_reads_are_findings() {
-    let refusals: [Change; 15] = [
+    let refusals: [Change; 16] = [
         |hub| hub.config = refused(),
         |hub| hub.deployments = refused(),
         |hub| hub.pods = refused(),
@@ -276,7 +277,8 @@ fn forbidden_reads_are_findings() {
         |hub| hub.clusters = refused(),
         |hub| hub.works = refused(),
         |hub| hub.sets = refused(),
-        |hub| hub.agent_admission = refused(),
+        |hub| hub.policies = refused(),
+        |hub| hub.bindings = refused(),
     ];
     for (at, refuse) in refusals.into_iter().enumerate() {
         let mut hub = healthy_hub();
@@ -289,16 +291,115 @@ fn forbidden_reads_are_findings() {
     check(&[("rights-not-asked", |hub| hub.permissions = refused())]);
 }
 
+/// Returns the shipped admission policies, or their bindings, as an API server stores them.
+fn admission(kind: &str) -> Lookup<Vec<Value>> {
+    let files = [
+        embedded::PLUGIN_SOURCES,
+        embedded::ADMISSION_POLICY,
+        embedded::HOLDS,
+        embedded::AGENT_ADMISSION,
+    ];
+    let mut all: Vec<_> = files.into_iter().flat_map(objects).collect();
+    all.retain(|object| object["kind"] == kind);
+    for spec in all.iter_mut().map(|object| &mut object["spec"]) {
+        for field in ["matchConstraints", "matchResources"] {
+            if let Some(constraints) = spec.get_mut(field).and_then(Value::as_object_mut) {
+                for (key, default) in [
+                    ("matchPolicy", json!("Equivalent")),
+                    ("namespaceSelector", json!({})),
+                    ("objectSelector", json!({})),
+                ] {
+                    constraints.entry(key).or_insert(default);
+                }
+            }
+        }
+        if kind == "ValidatingAdmissionPolicy" {
+            for rule in spec["matchConstraints"]["resourceRules"].as_array_mut().expect("rules") {
+                rule["scope"] = json!("*");
+            }
+        }
+    }
+    Lookup::Found(all)
+}
+
+/// Returns the spec of a policy or binding by the middle of its name.
+fn spec<'s>(all: &'s mut Lookup<Vec<Value>>, name: &str) -> &'s mut Value {
+    let name = format!("argocd-ocm-cmp-{name}.argocd");
+    let mut all = value_of(all).iter_mut();
+    let object = all.find(|object| object["metadata"]["name"] == *name);
+    &mut object.expect("the object")["spec"]
+}
+
+fn remove_named(all: &mut Lookup<Vec<Value>>, name: &str) {
+    value_of(all).retain(|object| object["metadata"]["name"] != *format!("argocd-ocm-cmp-{name}.argocd"));
+}
+
 #[test]
-fn finds_agents_without_limits() {
+fn finds_admission_policies_that_do_not_limit() {
     check(&[
-        ("agent-admission-missing", |hub| hub.agent_admission = Lookup::NotFound),
-        ("agent-admission-not-enforced", |hub| {
-            hub.agent_admission = Lookup::Found(json!({"spec": {"validationActions": ["Audit", "Warn"]}}));
+        ("admission-not-served", |hub| {
+            (hub.policies, hub.bindings) = (Lookup::NotFound, Lookup::NotFound);
         }),
+        ("admission-missing", |hub| remove_named(&mut hub.policies, "works")),
+        ("admission-missing", |hub| remove_named(&mut hub.bindings, "sources")),
+        ("admission-not-enforced", |hub| {
+            spec(&mut hub.bindings, "secrets")["validationActions"] = json!(["Audit", "Warn"]);
+        }),
+        ("admission-not-enforced", |hub| {
+            spec(&mut hub.bindings, "works")["policyName"] = json!("argocd-ocm-cmp-secrets.argocd");
+        }),
+        ("admission-not-enforced", |hub| {
+            spec(&mut hub.bindings, "clusters")["validationActions"] = json!(["Audit"]);
+        }),
+        // The selector is narrower, although it contains all that is shipped.
+        ("admission-differs", |hub| {
+            spec(&mut hub.bindings, "works")["matchResources"] =
+                json!({"namespaceSelector": {"matchLabels": {"a": "b"}}});
+        }),
+        ("admission-differs", |hub| {
+            spec(&mut hub.bindings, "timedholds")["paramRef"]["parameterNotFoundAction"] = json!("Allow");
+        }),
+        ("admission-differs", |hub| {
+            spec(&mut hub.policies, "agents")["validations"][0]["expression"] = json!("true");
+        }),
+        ("admission-differs", |hub| {
+            spec(&mut hub.policies, "agents")["validations"]
+                .as_array_mut()
+                .expect("a list")
+                .pop();
+        }),
+        ("admission-differs", |hub| {
+            spec(&mut hub.policies, "works")["failurePolicy"] = json!("Ignore");
+        }),
+        ("admission-differs", |hub| {
+            spec(&mut hub.policies, "clusters")["matchConditions"] = json!([]);
+        }),
+        ("agent-admission-missing", |hub| {
+            remove_named(&mut hub.policies, "clusters");
+            remove_named(&mut hub.bindings, "clusters");
+        }),
+        // The documented commands of kubectl do not install holds.
+        ("", |hub| {
+            remove_named(&mut hub.policies, "holds");
+            remove_named(&mut hub.bindings, "holds");
+            remove_named(&mut hub.bindings, "timedholds");
+        }),
+        ("admission-missing", |hub| remove_named(&mut hub.policies, "holds")),
     ]);
-    let name = objects(embedded::AGENT_ADMISSION).remove(1)["metadata"]["name"].clone();
-    assert_eq!(name, agent_policy("argocd"));
+    let mut hub = healthy_hub();
+    value_of(&mut hub.bindings).clear();
+    let findings = examine(&hub, now());
+    let lines: Vec<_> = findings
+        .iter()
+        .map(Finding::line)
+        .filter(|line| line.contains("do not exist"))
+        .collect();
+    assert_eq!(lines.len(), 4, "{lines:#?}");
+    assert_eq!(
+        lines[0],
+        "admission policies of feature plugin do not exist: ValidatingAdmissionPolicyBinding \
+         argocd-ocm-cmp-sources.argocd: run `argocd-ocm-cmp install --features plugin`, or upgrade the Helm release"
+    );
 }
 
 /// Removes Argo CD from its namespace; others have one.

@@ -39,14 +39,20 @@ pub(super) fn misspelled_variables(env: &Env) -> Misspelled {
                     format!("plugin env {short} is not a setting, and is ignored: did you mean {meant}?")
                 }));
         } else {
-            let is_start = |meant: &&str| meant.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
-            let meant = similar(short, with_prefix()).or_else(|| with_prefix().find(is_start));
-            misspelled
-                .problems
-                .extend(meant.map(|meant| format!("env {name} is not a setting: did you mean {prefix}{meant}?")));
+            misspelled.problems.extend(misspelled_variable(name, &known));
         }
     }
     misspelled
+}
+
+/// Returns a line about a variable of this program that is not known, but nearly has the name of a known one or is its start.
+pub fn misspelled_variable(name: &str, known: &[impl AsRef<str>]) -> Option<String> {
+    let prefix = PREFIXES[1];
+    let short = name.strip_prefix(prefix)?;
+    let others = || known.iter().filter_map(|known| known.as_ref().strip_prefix(prefix));
+    let is_start = |meant: &&str| meant.strip_prefix(short).is_some_and(|rest| rest.starts_with('_'));
+    let meant = similar(short, others()).or_else(|| others().find(is_start))?;
+    Some(format!("env {name} is not a setting: did you mean {prefix}{meant}?"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::doctor::{AGENT_LABEL, ReplicaSet};
 use manifest::json::webhook_size;
 use manifest::key::ObjectKey;
 use manifest::kinds::GroupKind;
-use ocm::health::{NO_CLUSTER, with_remedy};
+use ocm::health::{NO_CLUSTER, resource_name_setting, with_remedy};
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::pull_model::HUB_NAME;
 use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
@@ -134,7 +134,10 @@ fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> B
             && !object.resource.is_empty()
             && !identifiers.any(|identifier| identifier.matches(object))
     });
-    let setting = |object: &ResourceIdentifier| format!("{}.{}={}", object.kind, object.group, object.resource).into();
+    let setting = |object: &ResourceIdentifier| {
+        let setting = resource_name_setting(&object.group, &object.kind, &object.resource);
+        setting.map_or_else(|| "KIND.GROUP=RESOURCE".into(), Into::into)
+    };
     others.map(setting).collect()
 }
 
@@ -445,6 +448,7 @@ mod tests {
                 object("Tank", "tanks"),
                 object("Tank", "tank"),
                 object("Tank", "tanken"),
+                object("Tank", "tanks; reboot"),
                 object("Pump", "")
             ]);
         };
@@ -456,7 +460,14 @@ mod tests {
             let names = reduced(change, &[]).expect("a work of Argo CD").other_resource_names;
             names.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(names(&of_plugin), ["Tank.example.com=tank", "Tank.example.com=tanken"]);
+        assert_eq!(
+            names(&of_plugin),
+            [
+                "KIND.GROUP=RESOURCE",
+                "Tank.example.com=tank",
+                "Tank.example.com=tanken"
+            ]
+        );
         assert_eq!(names(&of_other), [""; 0]);
     }
 
