@@ -86,9 +86,7 @@ impl Hub<'_> {
             argocd: "argocd",
             tracking_label: self.tracking_label,
             manager: self.manager,
-            issuer: authority
-                .as_ref()
-                .and_then(|secret| Issuer::from_secret(secret, self.now)),
+            ca: authority.as_ref().map(|ca| (ca, self.now)),
         };
         let secrets: Vec<_> = self
             .secrets
@@ -420,23 +418,6 @@ fn creates_no_secret_for_a_cluster_named_in_cluster() {
         "Argo CD uses the name in-cluster for the hub: register this cluster with OCM under another name to get a \
          cluster Secret"
     );
-}
-
-#[test]
-fn only_our_secret_becomes_obsolete() {
-    let ours = secret("eu1", SERVER, &managed_by(OURS));
-    let mut going = ours.clone();
-    going["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
-    for (name, secret, desired) in [
-        ("eu1-secret", &ours, true),
-        ("eu1-secret", &going, false),
-        ("copy", &ours, false),
-        ("eu1-secret", &secret("eu1", SERVER, &json!({})), false),
-    ] {
-        let secret = read(secret);
-        let obsolete = obsolete(SecretManager::Controller, "eu1", std::iter::once((name, &secret)));
-        assert_eq!(obsolete.is_some(), desired, "{name}");
-    }
 }
 
 #[test]

@@ -165,13 +165,24 @@ fn empty_cluster_list_deletes_no_secret() {
 }
 
 #[test]
-fn keeps_foreign_secrets_of_a_deleted_cluster() {
-    let foreign = || secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
-    let mut hub = Hub::new(&["eu1", "us1"], &[]);
-    hub.secret("eu1-secret", &foreign());
-    hub.secret("push", &foreign());
-    hub.apply(deleted(Kind::Clusters, "eu1"));
-    assert_eq!(hub.does("eu1"), NOTHING);
+fn keeps_other_secrets_of_a_deleted_cluster() {
+    let foreign = secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
+    let mut of_peer = ours("eu1");
+    of_peer["metadata"]["labels"] = json!({SECRET_TYPE: "cluster"});
+    let mut being_deleted = ours("eu1");
+    being_deleted["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
+    for (name, secret) in [
+        ("eu1-secret", &foreign),
+        ("eu1-secret", &of_peer),
+        ("eu1-secret", &being_deleted),
+        ("push", &foreign),
+        ("copy", &ours("eu1")),
+    ] {
+        let mut hub = Hub::new(&["eu1", "us1"], &[]);
+        hub.secret(name, secret);
+        hub.apply(deleted(Kind::Clusters, "eu1"));
+        assert_eq!(hub.does("eu1"), NOTHING, "{secret}");
+    }
 }
 
 #[test]
