@@ -67,8 +67,7 @@ pub(super) fn decide<'i>(
     ca: Option<(&TlsSecret, Timestamp)>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
-    let services = argocd_agent::reconcile::of_argocd(cache, Kind::Services);
-    let (proxy, _) = argocd_agent::resource_proxy(&services, cache.argocd());
+    let (proxy, _) = argocd_agent::resource_proxy(cache);
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {
         SecretKind::Blank => SecretManager::GitOps { owner, before },

@@ -1,13 +1,21 @@
 use super::*;
+use hub_state::testing::stored;
 use serde_json::json;
 
-fn refs(all: &[Value]) -> Vec<&Value> {
-    all.iter().collect()
+/// Returns the cache of a hub with these Services, Routes and Nodes.
+fn hub(services: &[Value], routes: &[Value], nodes: &[Value]) -> Cache {
+    let mut cache = Cache::new("argocd");
+    for (kind, objects) in [(Kind::Services, services), (Kind::Routes, routes), (Kind::Nodes, nodes)] {
+        for object in objects {
+            cache.apply(stored(kind, object));
+        }
+    }
+    cache
 }
 
 fn service(name: &str, kind: &str, ports: &Value, ingress: &Value) -> Value {
     json!({
-        "metadata": {"name": name},
+        "metadata": {"namespace": "argocd", "name": name},
         "spec": {"type": kind, "ports": ports},
         "status": {"loadBalancer": {"ingress": ingress}},
     })
@@ -18,7 +26,7 @@ fn principal(kind: &str, ports: &Value, ingress: &Value) -> Value {
 }
 
 fn route(to: &str, termination: &str, host: &str) -> Value {
-    json!({"spec": {"to": {"name": to}, "tls": {"termination": termination}, "host": host}})
+    json!({"metadata": {"namespace": "argocd", "name": "route"}, "spec": {"to": {"name": to}, "tls": {"termination": termination}, "host": host}})
 }
 
 fn node(name: &str, ready: &str, address: &str) -> Value {
@@ -101,16 +109,15 @@ fn finds_the_address_of_the_principal() {
         (vec![hat()], vec![], "hat:444"),
         (vec![hat(), agent_service], vec![], "own:444"),
     ] {
-        let Server { address, port } = discover(&refs(&services), &refs(&routes), &refs(&nodes)).expect("an address");
+        let Server { address, port } = discover(&hub(&services, &routes, &nodes)).expect("an address");
         assert_eq!(format!("{address}:{port}"), expected);
     }
 }
 
 #[test]
 fn discovery_error_names_the_remediation() {
-    let said = |services: &[Value], nodes: &[Value]| {
-        discover(&refs(services), &[], &refs(nodes)).expect_err("it is not exposed")
-    };
+    let said =
+        |services: &[Value], nodes: &[Value]| discover(&hub(services, &[], nodes)).expect_err("it is not exposed");
     let all = [
         said(&[], &[]),
         said(&[principal("ClusterIP", &https(), &json!([]))], &[]),
@@ -124,7 +131,7 @@ fn discovery_error_names_the_remediation() {
             &[node("a", "True", "192.0.2.1")],
         ),
         said(
-            &[json!({"metadata": {"name": "argocd-agent-principal"}, "spec": "broken"})],
+            &[json!({"metadata": {"namespace": "argocd", "name": "argocd-agent-principal"}, "spec": "broken"})],
             &[],
         ),
     ];
@@ -142,7 +149,7 @@ fn discovery_error_names_the_remediation() {
 fn principal_certificate_covers_every_name_of_the_principal() {
     let names = |services: &[Value], routes: &[Value]| {
         let nodes = [node("a", "False", "192.0.2.1"), node("b", "True", "192.0.2.2")];
-        let names = principal_names(&refs(services), &refs(routes), &refs(&nodes), "argocd");
+        let names = principal_names(&hub(services, routes, &nodes));
         names.into_iter().collect::<Vec<_>>().join(" ")
     };
     let balanced = principal(
@@ -162,35 +169,25 @@ fn principal_certificate_covers_every_name_of_the_principal() {
 
 #[test]
 fn resource_proxy_has_an_address_inside_the_hub() {
-    let server = |services: &[Value]| resource_proxy(&refs(services), "argocd").0;
-    assert_eq!(server(&[]), "https://argocd-agent-resource-proxy:9090");
+    let server = |services: &[Value]| resource_proxy(&hub(services, &[], &[]));
+    assert_eq!(server(&[]).0, "https://argocd-agent-resource-proxy:9090");
     let ports = json!([{"port": 1}, {"name": "resource-proxy", "port": 9191}]);
-    assert_eq!(
-        server(&[service(
-            "argocd-agent-resource-proxy",
-            "ClusterIP",
-            &ports,
-            &Value::Null
-        )]),
-        "https://argocd-agent-resource-proxy:9191"
-    );
-    let hat = service(names::RESOURCE_PROXY_SERVICES[1], "ClusterIP", &json!([]), &Value::Null);
-    let (server, names) = resource_proxy(&[&hat], "gitops");
-    assert_eq!(
-        server,
-        "https://openshift-gitops-agent-principal-resource-proxy.gitops.svc:9090"
-    );
-    assert!(names.contains("openshift-gitops-agent-principal-resource-proxy.gitops.svc"));
+    let services = names::RESOURCE_PROXY_SERVICES.map(|name| service(name, "ClusterIP", &ports, &Value::Null));
+    assert_eq!(server(&services).0, "https://argocd-agent-resource-proxy:9191");
+    let (server, names) = server(&services[1..]);
+    let host = "openshift-gitops-agent-principal-resource-proxy.argocd.svc";
+    assert_eq!(server, format!("https://{host}:9191"));
+    assert!(names.contains(host));
 }
 
 #[test]
 fn configured_server_overrides_the_discovered_one() {
-    let discovered = || {
-        Ok(Server {
-            address: "found".into(),
-            port: "8443".into(),
-        })
-    };
+    let found = principal(
+        "LoadBalancer",
+        &json!([{"port": 8443}]),
+        &json!([{"hostname": "found"}]),
+    );
+    let cache = hub(&[found], &[], &[]);
     for (address, port, expected) in [
         (Some("said"), Some("1"), ("said", "1")),
         (Some("said"), None, ("said", "443")),
@@ -202,9 +199,7 @@ fn configured_server_overrides_the_discovered_one() {
             port: port.map(Into::into),
             ..DesiredAgent::default()
         };
-        let server = configured_server(&desired, discovered).expect("one or the other");
+        let server = server(&cache, &desired).expect("one or the other");
         assert_eq!((&*server.address, &*server.port), expected);
     }
-    let missing = || Err("missing".to_owned());
-    assert_eq!(configured_server(&DesiredAgent::default(), missing), missing());
 }

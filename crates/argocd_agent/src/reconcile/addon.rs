@@ -6,12 +6,13 @@
 //! this controller writes: empty, incomplete or contradictory input of the user changes nothing, and an unreachable cluster keeps
 //! its add-on.
 
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, installed_template, management, server};
-use super::templates::{template, template_name};
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, installed_template, management};
 use super::{rollout, works};
 use crate as agent;
 use crate::Entry;
 use crate::decisions;
+use crate::server;
+use crate::template::{desired_template, template_name};
 use assignment::{GitOpsClusterRef, has_released_agent};
 use hub_state::cache::Cache;
 use hub_state::model::{DesiredAgent, Kind};
@@ -62,7 +63,11 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
     // Templates are never changed: OCM would apply the change to all clusters at once.
     let name = template_name(gitops, desired, context);
     if cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_none() {
-        writes.extend(ensure(cache, Kind::Templates, template(gitops, desired, context)));
+        writes.extend(ensure(
+            cache,
+            Kind::Templates,
+            desired_template(gitops, desired, context),
+        ));
     }
     if let Ok(server) = server(cache, desired) {
         let config = agent::deployment_config(object_ref, desired, &server);

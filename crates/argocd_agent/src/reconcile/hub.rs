@@ -3,10 +3,10 @@
 //! deleted with the last one.
 
 use super::addon;
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents, of_argocd, server};
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents};
 use super::{authority, blocklist, issued, works};
 use crate as agent;
-use crate::Entry;
+use crate::{Entry, server};
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::model::{Kind, Object, TlsSecret};
@@ -114,14 +114,10 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 /// Returns the write that issues the certificate of the principal or of the resource proxy, if one is due.
 fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
-    let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
-    let addresses = servers
-        .map(|server| server.address)
-        .filter(|address| !address.is_empty());
-    let mut principal = agent::principal_names(&services, &routes, &nodes, argocd);
-    principal.extend(addresses);
-    let (_, proxy) = agent::resource_proxy(&services, argocd);
+    let mut principal = agent::discovery::principal_names(cache);
+    principal.extend(servers.map(|server| server.address));
+    let (_, proxy) = agent::resource_proxy(cache);
     let all = [
         (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),
         (names::RESOURCE_PROXY_TLS, names::RESOURCE_PROXY_SERVICES[0], proxy),

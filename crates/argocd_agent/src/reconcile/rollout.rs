@@ -4,10 +4,10 @@
 //! that a rollout needs.
 
 use super::shared::{ensure, ensure_absent, installed_template, management};
-use super::templates::{agent_image, template_name};
 use crate as agent;
 use crate::decisions;
 use crate::rollout::{Agent, Plan, RolloutInput, Strategy, UpdatedClusters, plan as decide};
+use crate::template::{agent_image, template_name};
 use assignment::GitOpsClusterRef;
 use hub_state::annotations::AGENT_IMAGE;
 use hub_state::cache::Cache;

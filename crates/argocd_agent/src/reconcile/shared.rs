@@ -2,11 +2,10 @@
 
 use super::mappers;
 use crate as agent;
-use crate::Server;
 use assignment::secret_mappers;
 use assignment::{GitOpsClusterRef, mappers as gitops};
 use hub_state::cache::Cache;
-use hub_state::model::{DesiredAgent, Kind, Object};
+use hub_state::model::{Kind, Object};
 use hub_state::reconcile::Watch;
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
@@ -55,22 +54,6 @@ pub(super) fn management(cache: &Cache) -> Option<&Object> {
 /// Returns the AddOnTemplate that the ClusterManagementAddOn has for a Placement of a GitOpsCluster now.
 pub(super) fn installed_template(gitops: GitOpsClusterRef<'_>, placement: AddonPlacement) -> Option<&str> {
     agent::template_at(gitops.object_ref, placement, &management(gitops.cache)?.object)
-}
-
-/// Returns the objects of a kind in Argo CD's namespace.
-pub fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
-    cache.objects(kind).map(|(_, object)| &object.object).collect()
-}
-
-/// Returns the address where the agents of a GitOpsCluster reach the principal.
-///
-/// # Errors
-/// Returns the reason why there is no such address.
-pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
-    agent::configured_server(desired, || {
-        let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
-        agent::discover(&services, &routes, &nodes)
-    })
 }
 
 /// Returns the write that creates an object or patches it to the desired state, if needed. Keeps the fields that others set.

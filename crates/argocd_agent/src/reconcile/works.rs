@@ -2,11 +2,12 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
-use super::templates::given_agent_image;
+use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management};
 use super::{authority, issued};
 use crate as agent;
+use crate::server;
 use crate::state;
+use crate::template::given_agent_image;
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::ClusterSecret;

@@ -44,7 +44,7 @@ pub(super) struct Agents {
 /// Returns the status of the agents that a GitOpsCluster asks for.
 pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Agents {
     let cache = gitops.cache;
-    let server = argocd_agent::reconcile::server(cache, desired);
+    let server = argocd_agent::server(cache, desired);
     let clusters = gitops.agent_clusters();
     let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
     members.sort_unstable_by_key(|member| (member.status.state, member.name));
@@ -150,8 +150,8 @@ fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>
     if !desired.brings_argocd() {
         return None;
     }
-    let principal = argocd_agent::reconcile::principal_image(cache)?;
-    let agent = argocd_agent::reconcile::agent_image(cache, desired, context)?;
+    let principal = argocd_agent::principal_image(cache)?;
+    let agent = argocd_agent::agent_image(cache, desired, context)?;
     (have_same_version(&agent, principal) == Some(false)).then(|| {
         let message = format!(
             "agents have {agent}, and the principal has {principal}, which rejects agents of another version: remove the image from \
