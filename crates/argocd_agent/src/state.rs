@@ -5,11 +5,11 @@
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use pki::Certificate;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The state of the agent of a cluster, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The state of the agent of a cluster, worst first. Users see the names of the variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum State {
     /// A part of the add-on is broken.
     Degraded,
@@ -23,35 +23,6 @@ pub enum State {
     Unreachable,
     /// The agent is connected to the principal.
     Connected,
-}
-
-impl State {
-    /// All states.
-    pub const ALL: [Self; 6] = [
-        Self::Degraded,
-        Self::Disconnected,
-        Self::Installing,
-        Self::Pending,
-        Self::Unreachable,
-        Self::Connected,
-    ];
-
-    /// Returns the name that users see.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Degraded => "Degraded",
-            Self::Disconnected => "Disconnected",
-            Self::Installing => "Installing",
-            Self::Pending => "Pending",
-            Self::Unreachable => "Unreachable",
-            Self::Connected => "Connected",
-        }
-    }
-
-    /// Returns the state with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
 }
 
 /// The state of the agent of a cluster, as its ManagedClusterAddOn reports it.
@@ -194,15 +165,6 @@ mod tests {
         for odd in [json!(null), json!([]), json!({"status": {"conditions": [1, {}, null]}})] {
             assert_eq!(agent_status(Some(&odd), false).state, State::Installing, "{odd}");
         }
-    }
-
-    #[test]
-    fn finds_a_state_by_its_name() {
-        for state in State::ALL {
-            assert_eq!(State::named(state.name()), Some(state));
-        }
-        assert_eq!(State::named("Well"), None);
-        assert!(State::ALL.is_sorted());
     }
 
     #[test]
