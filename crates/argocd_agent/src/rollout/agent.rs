@@ -15,49 +15,44 @@ pub struct Agent<'a> {
     pub applied: Option<&'a str>,
     /// The time when OCM last started or finished applying a template there.
     pub changed: Option<Timestamp>,
-    /// The health of the add-on.
-    pub health: Health,
+    /// True if the add-on is available: the agent is ready, so it is connected. The template allows no second Pod beside the first,
+    /// so the previous Pod counts only until OCM notices its end.
+    pub is_healthy: bool,
+    /// The time since when it is healthy or not.
+    pub since: Option<Timestamp>,
 }
 
-/// The health of an add-on, and the time since which it lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// Available: the agent is ready, so it is connected. The template allows no second Pod beside the first, so the previous Pod
-    /// counts only until OCM notices its end.
-    Healthy(Option<Timestamp>),
-    /// Not available.
-    Unhealthy(Option<Timestamp>),
+/// Returns the reference to the AddOnTemplate in OCM's status of an add-on, or `Null` if there is none.
+pub fn template_reference(status: &Value) -> &Value {
+    let mut references = status["configReferences"].as_array().into_iter().flatten();
+    let template = references.find(|reference| reference["resource"] == "addontemplates");
+    template.unwrap_or(&Value::Null)
 }
 
 impl<'a> Agent<'a> {
     /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
     pub fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
         let addon = addon.unwrap_or(&Value::Null);
-        let mut references = addon["status"]["configReferences"].as_array().into_iter().flatten();
-        let template = references.find(|reference| reference["resource"] == "addontemplates");
-        let template = template.unwrap_or(&Value::Null);
+        let template = template_reference(&addon["status"]);
         let (desired, applied) = (&template["desiredConfig"], &template["lastAppliedConfig"]);
         let since = |kind: &str| {
             let at = condition(addon, kind)["lastTransitionTime"].as_str()?;
             at.parse::<Timestamp>().ok()
         };
         let good = ["Available", "Degraded", "ManifestApplied"].map(|kind| (is_good(addon, kind), since(kind)));
-        let latest = |expected: bool| {
-            good.iter()
-                .filter(move |(is_good, _)| *is_good == expected)
-                .filter_map(|(_, at)| *at)
-        };
-        let health = if good.iter().all(|(is_good, _)| *is_good) {
-            Health::Healthy(latest(true).max())
-        } else {
-            Health::Unhealthy(latest(false).min())
-        };
+        let is_healthy = good.iter().all(|(is_good, _)| *is_good);
+        let bad = good.iter().filter(|(is_good, _)| !is_good);
         Self {
             is_available,
             assigned: desired["name"].as_str(),
             applied: applied["name"].as_str().filter(|_| applied == desired),
             changed: since("Progressing"),
-            health,
+            is_healthy,
+            since: if is_healthy {
+                good.iter().filter_map(|(_, at)| *at).max()
+            } else {
+                bad.filter_map(|(_, at)| *at).min()
+            },
         }
     }
 }
@@ -103,7 +98,8 @@ mod tests {
             assigned: Some("new"),
             applied: Some("new"),
             changed: second(4),
-            health: Health::Healthy(second(5)),
+            is_healthy: true,
+            since: second(5),
         };
         assert_eq!(Agent::from_addon(Some(&addon1), true), well);
         let addon2 = addon("old", &good);
@@ -128,16 +124,13 @@ mod tests {
             (&[], None),
         ] {
             let addon = addon("new", conditions);
-            assert_eq!(
-                Agent::from_addon(Some(&addon), true).health,
-                Health::Unhealthy(since),
-                "{conditions:?}"
-            );
+            let ill = Agent::from_addon(Some(&addon), true);
+            assert_eq!((ill.is_healthy, ill.since), (false, since), "{conditions:?}");
         }
         let none = Agent::from_addon(None, false);
         assert_eq!(
-            (none.assigned, none.applied, none.health),
-            (None, None, Health::Unhealthy(None))
+            (none.assigned, none.applied, none.is_healthy, none.since),
+            (None, None, false, None)
         );
     }
 }

@@ -1,17 +1,8 @@
-//! The rollout strategy: the pace at which a new version is rolled out.
+//! OCM's `rolloutStrategy`, as far as it is implemented: the pace at which a new version is rolled out.
 
 use jiff::SignedDuration;
 use ocm::duration;
 use serde_json::Value;
-
-/// OCM's `rolloutStrategy`, as far as it is implemented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// Updates all clusters at once.
-    All,
-    /// Updates some clusters at a time.
-    Progressive(Limits),
-}
 
 /// The limits of a progressive rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,20 +51,18 @@ impl IntOrPercent {
     }
 }
 
-impl Strategy {
-    /// Parses a `rolloutStrategy`. `None` is [`Strategy::All`]. Replaces invalid values, which our CRD rejects, by the most
-    /// careful ones: one cluster at a time, no failures.
-    pub fn from_json(strategy: Option<&Value>) -> Self {
-        let Some(strategy) = strategy else {
-            return Self::All;
-        };
+impl Limits {
+    /// Parses a `rolloutStrategy`. Returns `None` for a rollout to all clusters at once, the default. Replaces invalid values, which
+    /// our CRD rejects, by the most careful ones: one cluster at a time, no failures.
+    pub fn from_json(strategy: Option<&Value>) -> Option<Self> {
+        let strategy = strategy?;
         let (part, default) = match strategy["type"].as_str() {
-            None | Some("All") => return Self::All,
+            None | Some("All") => return None,
             Some("ProgressivePerGroup") => (&strategy["progressivePerGroup"], DEFAULT_GROUP_CONCURRENCY),
             Some(_) => (&strategy["progressive"], IntOrPercent::Number(1)),
         };
         let time = |key: &str| SignedDuration::try_from(duration::parse(part[key].as_str()?).ok()?).ok();
-        Self::Progressive(Limits {
+        Some(Self {
             max_concurrency: IntOrPercent::from_json(&part["maxConcurrency"]).unwrap_or(default),
             max_failures: IntOrPercent::from_json(&part["maxFailures"]).unwrap_or(IntOrPercent::Number(0)),
             min_success_time: time("minSuccessTime").unwrap_or_default(),
@@ -89,8 +78,8 @@ mod tests {
 
     #[test]
     fn parses_rollout_strategies_like_the_crd() {
-        assert_eq!(Strategy::from_json(None), Strategy::All);
-        assert_eq!(Strategy::from_json(Some(&json!({"type": "All"}))), Strategy::All);
+        assert_eq!(Limits::from_json(None), None);
+        assert_eq!(Limits::from_json(Some(&json!({"type": "All"}))), None);
         let careful = Limits {
             max_concurrency: IntOrPercent::Number(1),
             max_failures: IntOrPercent::Number(0),
@@ -123,11 +112,7 @@ mod tests {
                 per_group,
             ),
         ] {
-            assert_eq!(
-                Strategy::from_json(Some(&strategy)),
-                Strategy::Progressive(expected),
-                "{strategy}"
-            );
+            assert_eq!(Limits::from_json(Some(&strategy)), Some(expected), "{strategy}");
         }
     }
 

@@ -15,7 +15,8 @@ fn well(template: &'static str) -> Agent<'static> {
         assigned: Some(template),
         applied: Some(template),
         changed: Some(at(3600)),
-        health: Health::Healthy(Some(at(3600))),
+        is_healthy: true,
+        since: Some(at(3600)),
     }
 }
 
@@ -23,7 +24,8 @@ fn well(template: &'static str) -> Agent<'static> {
 fn ill(template: &'static str, seconds: i64) -> Agent<'static> {
     Agent {
         changed: Some(at(seconds)),
-        health: Health::Unhealthy(Some(at(seconds))),
+        is_healthy: false,
+        since: Some(at(seconds)),
         ..well(template)
     }
 }
@@ -31,7 +33,7 @@ fn ill(template: &'static str, seconds: i64) -> Agent<'static> {
 fn silent(template: &'static str) -> Agent<'static> {
     Agent {
         is_available: false,
-        health: Health::Unhealthy(Some(at(3600))),
+        is_healthy: false,
         ..well(template)
     }
 }
@@ -49,7 +51,7 @@ fn limits(max_concurrency: usize, max_failures: usize) -> Limits {
 fn fleet(clusters: &[(&'static str, Agent<'static>)], updated: &[&'static str]) -> RolloutInput<'static> {
     RolloutInput {
         desired: "new",
-        strategy: Strategy::Progressive(limits(2, 0)),
+        limits: Some(limits(2, 0)),
         first: Some("old"),
         read: Some("old"),
         next: Some("new"),
@@ -103,7 +105,7 @@ fn waits_after_a_change_because_ready_may_mean_the_old_pod() {
     ] {
         just.changed = Some(at(changed));
         let mut fleet = of_five(&[("a", just), ("b", just)]);
-        fleet.strategy = Strategy::Progressive(Limits {
+        fleet.limits = Some(Limits {
             min_success_time: SignedDuration::from_secs(min_success_time),
             ..limits(2, 0)
         });
@@ -131,7 +133,7 @@ fn stops_at_too_many_failures_without_rollback() {
         "1 of 5 clusters have the desired version, 2 at a time; stopped: 1 failed: a"
     );
     let tolerant = RolloutInput {
-        strategy: Strategy::Progressive(limits(2, 1)),
+        limits: Some(limits(2, 1)),
         ..fleet
     };
     let goes_on = plan(&tolerant);
@@ -146,7 +148,7 @@ fn stops_at_too_many_failures_without_rollback() {
 #[test]
 fn deadline_applies_to_versions_never_applied() {
     let fleet = |agent: Agent<'static>, progress_deadline: Option<i64>| RolloutInput {
-        strategy: Strategy::Progressive(Limits {
+        limits: Some(Limits {
             progress_deadline: progress_deadline.map(SignedDuration::from_secs),
             ..limits(1, 0)
         }),
@@ -260,7 +262,7 @@ fn first_installation_and_strategy_all_wait_for_no_cluster() {
         ..of_five(&[])
     };
     let all = RolloutInput {
-        strategy: Strategy::All,
+        limits: None,
         ..of_five(&[])
     };
     for (fleet, next) in [(first, None), (all, Some("new")), (fleet(&[], &[]), Some("new"))] {
