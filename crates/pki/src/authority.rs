@@ -70,7 +70,8 @@ impl AuthorityData {
         Certificate::read_all(&self.bundle).map_err(|error| error.within(TLS_CERTIFICATE))
     }
 
-    pub(super) fn signer(&self) -> Result<Signer, Error> {
+    /// Returns the certificate that signs, and its key.
+    pub(super) fn signer(&self) -> Result<(Certificate, Key), Error> {
         let certificate = self.certificates()?.swap_remove(0);
         if !certificate.is_authority {
             return Err(Error::NotAnAuthority.within(TLS_CERTIFICATE));
@@ -79,18 +80,7 @@ impl AuthorityData {
         if !certificate.has_key(&key.id()) {
             return Err(Error::OtherKey.within(TLS_KEY));
         }
-        Ok(Signer { certificate, key })
-    }
-}
-
-pub(super) struct Signer {
-    certificate: Certificate,
-    key: Key,
-}
-
-impl Signer {
-    pub(super) fn sign(&self, draft: &Draft<'_>, public: &[u8]) -> Result<Vec<u8>, Error> {
-        draft.issue(public, Some(&self.certificate), &self.key)
+        Ok((certificate, key))
     }
 }
 
@@ -129,7 +119,7 @@ pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
 pub(super) fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
     let certificates = authority.certificates()?;
     // Without a valid signer, the other CAs stay trusted.
-    let mut trusted = vec![authority.signer()?.certificate];
+    let mut trusted = vec![authority.signer()?.0];
     if let Some(next) = &authority.next {
         trusted.push(certificates[position(&certificates, next)?].clone());
     }
