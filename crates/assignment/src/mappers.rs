@@ -1,10 +1,8 @@
-//! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
-//! Secrets and the ManifestWorks of their agents.
+//! The objects to reconcile after a change that concerns GitOpsClusters or cluster Secrets. The requests for managed clusters are for
+//! their cluster Secrets and the ManifestWorks of their agents.
 
 use super::certificates::records;
-use crate::secret_mappers;
-use crate::secret_mappers::{both, clusters_of};
-use hub_state::cache::{Cache, Changed, ReconcileRequest};
+use hub_state::cache::{Cache, Changed, ReconcileRequest, TrackingBefore};
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
 use ocm::argocd_agent as names;
@@ -32,11 +30,50 @@ pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     affected
 }
 
+/// Maps a change of a managed cluster to itself alone.
+pub fn cluster_alone(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    vec![ReconcileRequest::cluster(&changed.object_ref.name)]
+}
+
+/// Maps a change of Argo CD's resource tracking to all managed clusters, if its label changed, which no Secret may have.
+pub fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    match changed.before::<TrackingBefore>() {
+        Some(before) if before.label != cache.tracking().label() => {
+            cache.clusters().map(ReconcileRequest::cluster).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Maps a change of a cluster Secret to the managed clusters that it concerns, whatever GitOpsClusters say.
+pub fn secret_alone(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    clusters_of(cache, changed)
+        .iter()
+        .map(ReconcileRequest::cluster)
+        .collect()
+}
+
+/// Returns the managed clusters that a changed cluster Secret concerns or has concerned.
+fn clusters_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<Arc<str>> {
+    let name = &changed.object_ref.name;
+    let all = both(cache, changed).flat_map(|secret| {
+        let hub = cache.hub_cluster().filter(|_| secret.is_in_cluster());
+        secret.concerns(name).into_iter().chain(hub)
+    });
+    all.map(Into::into).collect()
+}
+
+/// Returns a changed cluster Secret before and after the change.
+fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator<Item = &'c ClusterSecret> {
+    let before = changed.before::<ClusterSecret>();
+    before.into_iter().chain(cache.secret(&changed.object_ref.name))
+}
+
 /// Maps a change of a managed cluster to itself, and to the GitOpsClusters that it concerns. A cluster that is reachable again may
 /// have left a Placement meanwhile, which GitOpsClusters without an entry in the add-on may wait for.
 pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
-    let mut affected = secret_mappers::cluster(cache, changed);
+    let mut affected = vec![ReconcileRequest::cluster(name)];
     let can_have_agent = |cluster: &Cluster| !cluster.deleting && !cluster.has_hub_mark(name);
     let (before, after) = (changed.before::<Cluster>(), cache.cluster(name));
     let has_changed = after.is_some_and(can_have_agent) != before.is_some_and(can_have_agent);

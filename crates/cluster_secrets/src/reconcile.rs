@@ -2,8 +2,7 @@
 //! Secret holds no credentials and its server does not exist: in the pull model, Argo CD never connects to a cluster.
 
 use crate::RegisteredCluster;
-use assignment::is_registered;
-use assignment::secret_mappers as mappers;
+use assignment::{is_registered, mappers};
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::SecretManager;
 use hub_state::model::Kind;
@@ -19,8 +18,8 @@ pub const CONTROLLER: Controller = Controller {
     about: "an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators",
     kind: Kind::Clusters,
     watches: &[
-        Watch::new(Kind::Clusters, mappers::cluster),
-        Watch::new(Kind::Secrets, mappers::secret),
+        Watch::new(Kind::Clusters, mappers::cluster_alone),
+        Watch::new(Kind::Secrets, mappers::secret_alone),
         Watch::new(Kind::Config, mappers::tracking),
     ],
     min_write_interval: Duration::from_secs(1),

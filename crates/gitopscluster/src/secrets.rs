@@ -3,7 +3,7 @@
 
 use assignment::{
     GitOpsClusterRef, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret, mappers, owned_secret,
-    secret_mappers, secret_owner,
+    secret_owner,
 };
 use cluster_secrets::{RegisteredCluster, SecretUpdate, deletion};
 use hub_state::cache::Cache;
@@ -28,7 +28,7 @@ pub(super) const WATCHES: &[Watch] = &[
     Watch::new(Kind::Clusters, mappers::cluster),
     Watch::new(Kind::Secrets, mappers::secret),
     Watch::new(Kind::Namespace, mappers::namespace),
-    Watch::new(Kind::Config, secret_mappers::tracking),
+    Watch::new(Kind::Config, mappers::tracking),
 ];
 
 /// The controller of Secrets without a credential.

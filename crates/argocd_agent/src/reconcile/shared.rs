@@ -2,7 +2,6 @@
 
 use super::mappers;
 use crate as agent;
-use assignment::secret_mappers;
 use assignment::{GitOpsClusterRef, mappers as gitops};
 use hub_state::cache::Cache;
 use hub_state::model::{Kind, Object};
@@ -26,7 +25,7 @@ pub const WATCHES: &[Watch] = &[
     Watch::new(Kind::Clusters, gitops::cluster),
     Watch::new(Kind::Secrets, gitops::secret),
     Watch::new(Kind::Namespace, gitops::namespace),
-    Watch::new(Kind::Config, secret_mappers::tracking),
+    Watch::new(Kind::Config, gitops::tracking),
     Watch::new(Kind::Certificates, mappers::certificates),
     Watch::new(Kind::TokenKey, gitops::agents),
     Watch::new(Kind::Bundle, gitops::agents),
