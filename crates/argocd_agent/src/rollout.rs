@@ -13,8 +13,8 @@
 mod agent;
 mod strategy;
 
-pub use agent::{Agent, template_reference};
-pub use strategy::{IntOrPercent, Limits};
+pub(crate) use agent::{Agent, template_reference};
+pub(crate) use strategy::Limits;
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -30,43 +30,37 @@ const DEFAULT_PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(2);
 /// The maximum number of clusters that a message names.
 const MAX_NAMED: usize = 3;
 
-/// The clusters that the second entry names, and the time of their addition, if known.
-pub type UpdatedClusters<'a> = BTreeMap<&'a str, Option<Timestamp>>;
+/// The clusters that the PlacementDecisions of the second entry name, and the time of their addition, if known.
+pub(crate) type UpdatedClusters<'a> = BTreeMap<&'a str, Option<Timestamp>>;
 
 /// The clusters of a GitOpsCluster, and the current OCM configuration for them.
 #[derive(Clone, Debug)]
-pub struct RolloutInput<'a> {
-    /// The desired template of all clusters.
-    pub desired: &'a str,
+pub(crate) struct RolloutInput<'a> {
+    /// The desired template.
+    pub(crate) desired: &'a str,
     /// The pace of the rollout, unless it is to all clusters at once.
-    pub limits: Option<Limits>,
-    /// The template of the first entry, if it exists.
-    pub first: Option<&'a str>,
+    pub(crate) limits: Option<Limits>,
+    /// The template of the first entry.
+    pub(crate) first: Option<&'a str>,
     /// The template of the first entry that OCM has processed: OCM reads the entries first, and their templates some time later.
-    pub read: Option<&'a str>,
-    /// The template of the second entry, if it exists.
-    pub next: Option<&'a str>,
-    /// All clusters.
-    pub clusters: BTreeMap<&'a str, Agent<'a>>,
-    /// The clusters that the PlacementDecisions of the second entry name.
-    pub updated: UpdatedClusters<'a>,
-    /// The current time.
-    pub now: Timestamp,
+    pub(crate) read: Option<&'a str>,
+    /// The template of the second entry.
+    pub(crate) next: Option<&'a str>,
+    pub(crate) clusters: BTreeMap<&'a str, Agent<'a>>,
+    pub(crate) updated: UpdatedClusters<'a>,
+    pub(crate) now: Timestamp,
 }
 
 /// The desired OCM configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan<'a> {
-    /// The template of the first entry.
-    pub first: &'a str,
-    /// The desired template of the second entry, if it is needed.
-    pub next: Option<&'a str>,
-    /// The clusters that the PlacementDecisions of the second entry must name.
-    pub updated: UpdatedClusters<'a>,
+pub(crate) struct Plan<'a> {
+    pub(crate) first: &'a str,
+    /// The template of the second entry, if it is needed.
+    pub(crate) next: Option<&'a str>,
+    pub(crate) updated: UpdatedClusters<'a>,
     /// The time of the next reconciliation, if no watch event triggers one earlier.
-    pub requeue_after: Option<Timestamp>,
-    /// The progress of the rollout.
-    pub progress: Progress,
+    pub(crate) requeue_after: Option<Timestamp>,
+    pub(crate) progress: Progress,
 }
 
 /// The state of a rollout.
@@ -89,8 +83,7 @@ pub struct Progress {
     pub message: String,
 }
 
-/// Returns the desired OCM configuration.
-pub fn plan<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
+pub(crate) fn plan<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
     match (fleet.limits, fleet.first) {
         // On a first installation no cluster has a working version.
         (Some(limits), Some(first)) if first != fleet.desired => paced(fleet, first, limits),

@@ -67,43 +67,53 @@ pub fn template(gitops_cluster: &ObjectRef, desired: &DesiredAgent, defaults: &I
 /// Returns the manifests for the managed cluster. OCM 1.3 and later apply them in an order of their own, older versions in this
 /// order.
 fn manifests(desired: &DesiredAgent, images: &Images) -> Vec<Value> {
-    let parameters = Parameters::new(desired.mode)
-        .value("NAMESPACE", &desired.namespace)
-        .images(images);
-    let argocd = works::argocd_name(desired);
-    // The names that argocd-operator gives to the ServiceAccounts.
-    let [controller, agent] = ["argocd-application-controller", "agent-agent"].map(|name| format!("{argocd}-{name}"));
-    let (parameters, files): (_, &[&str]) = if desired.operator {
-        (
-            parameters
-                .value("ARGOCD_ACCOUNT", &controller)
-                .value("AGENT_ACCOUNT", &agent),
-            &[
-                manifests::CRDS,
-                manifests::OPERATOR_CRDS,
-                manifests::OPERATOR_RIGHTS,
-                manifests::RIGHTS,
-                manifests::ARGOCD_RESOURCE_RIGHTS,
-                manifests::OPERATOR,
-                manifests::DEFAULT_PROJECT,
-            ],
-        )
-    } else if desired.brings_argocd() {
-        (
-            parameters
-                .case(WITHOUT_AN_OPERATOR)
-                .value("ARGOCD_ACCOUNT", "argocd-application-controller")
-                .value("AGENT_ACCOUNT", "argocd-agent-agent"),
-            &[
-                manifests::CRDS,
-                manifests::RIGHTS,
-                manifests::ARGOCD,
-                manifests::AGENT,
-                manifests::DEFAULT_PROJECT,
-            ],
-        )
+    let [controller, agent] = if desired.operator {
+        // The names that argocd-operator gives to the ServiceAccounts.
+        let argocd = works::argocd_name(desired);
+        ["argocd-application-controller", "agent-agent"].map(|name| format!("{argocd}-{name}"))
     } else {
-        (parameters, &[manifests::CRDS])
+        ["argocd-application-controller", "argocd-agent-agent"].map(str::to_owned)
+    };
+    let mut parameters = Parameters::new(desired.mode);
+    let accounts = [("ARGOCD_ACCOUNT", &*controller), ("AGENT_ACCOUNT", &*agent)];
+    let images_by_name = [
+        ("ARGOCD_IMAGE", &images.argocd),
+        ("REDIS_IMAGE", &images.redis),
+        ("AGENT_IMAGE", &images.agent),
+        ("OPERATOR_IMAGE", &images.operator),
+        ("PROGRAM_IMAGE", &images.ours),
+    ];
+    let given = images_by_name
+        .into_iter()
+        .filter_map(|(name, image)| Some((name, image.as_deref()?)));
+    parameters.values.push(("NAMESPACE", &*desired.namespace));
+    parameters.values.extend(accounts.into_iter().chain(given));
+    // Without an image of this program, nothing restarts the agent for new certificates.
+    parameters.cases.push(match images.ours {
+        Some(_) => "with a supervisor",
+        None => "without a supervisor",
+    });
+    let files: &[&str] = if desired.operator {
+        &[
+            manifests::CRDS,
+            manifests::OPERATOR_CRDS,
+            manifests::OPERATOR_RIGHTS,
+            manifests::RIGHTS,
+            manifests::ARGOCD_RESOURCE_RIGHTS,
+            manifests::OPERATOR,
+            manifests::DEFAULT_PROJECT,
+        ]
+    } else if desired.brings_argocd() {
+        parameters.cases.push(WITHOUT_AN_OPERATOR);
+        &[
+            manifests::CRDS,
+            manifests::RIGHTS,
+            manifests::ARGOCD,
+            manifests::AGENT,
+            manifests::DEFAULT_PROJECT,
+        ]
+    } else {
+        &[manifests::CRDS]
     };
     files.iter().flat_map(|file| parameters.manifests(file)).collect()
 }

@@ -30,6 +30,9 @@ pub(super) const AGENT_LIFETIME: SignedDuration = SignedDuration::from_hours(24)
 /// The time before expiry when the next CA certificate signs even if some clusters do not have it.
 const FORCE_ROTATION_BEFORE: SignedDuration = SignedDuration::from_hours(15 * 24);
 
+/// The type of Secrets with certificates.
+const TLS: &str = "kubernetes.io/tls";
+
 /// The prefix of the names of CA certificates that argocd-pull-integration and we create. The owners of all others renew them.
 const CA_NAME_PREFIX: &str = "argocd-agent-ca@";
 
@@ -46,7 +49,7 @@ pub(super) fn next_write(
     let common_name = authority_name(validity.start);
     let Some(ca) = ca else {
         let recipe = Recipe::Authority { common_name, validity };
-        return Some(create(names::CA_SECRET, argocd).with_recipe(recipe));
+        return Some(secret(names::CA_SECRET, argocd, TLS).with_recipe(recipe));
     };
     let signer = ca.leaf()?;
     if ca.deleting || !is_renewed(signer) {
@@ -115,14 +118,9 @@ fn is_previous_unused(ca: &TlsSecret, has_issued_all: impl Fn(&TlsSecret) -> boo
     is_over || now >= previous_expires_at(ca) && has_issued_all(ca)
 }
 
-/// Returns the time since when the first certificate signs.
-fn promoted_at(ca: &TlsSecret) -> Timestamp {
-    ca.promoted.unwrap_or(Timestamp::MAX)
-}
-
 /// Returns the time when the last agent certificate of the previous CA certificate has expired.
 fn previous_expires_at(ca: &TlsSecret) -> Timestamp {
-    after(after(promoted_at(ca), AGENT_LIFETIME), CLOCK_SKEW)
+    after(after(ca.promoted.unwrap_or(Timestamp::MAX), AGENT_LIFETIME), CLOCK_SKEW)
 }
 
 /// Returns the write that creates or renews a certificate of the hub for these DNS names and IP addresses, if needed.
@@ -135,7 +133,7 @@ pub(super) fn leaf(
     now: Timestamp,
 ) -> Option<Write> {
     let write = match existing {
-        None => create(secret, argocd),
+        None => self::secret(secret, argocd, TLS),
         Some(existing) if existing.deleting || is_up_to_date(ca, existing, &names, now) || !is_of(ca, existing) => {
             return None;
         }
@@ -174,10 +172,6 @@ pub(crate) fn reference(ca: &TlsSecret, argocd: &str) -> Authority {
     }
 }
 
-fn create(name: &str, argocd: &str) -> Write {
-    secret(name, argocd, "kubernetes.io/tls")
-}
-
 pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
     Write::create(
         &SECRETS,
@@ -190,11 +184,6 @@ pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
             "data": {},
         }),
     )
-}
-
-/// Returns the write that creates the key with which the principal signs tokens.
-pub(super) fn token_key(argocd: &str) -> Write {
-    secret(names::JWT_SECRET, argocd, "Opaque").with_recipe(Recipe::Jwt)
 }
 
 fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {

@@ -14,6 +14,7 @@ use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::{DEPLOYMENTS, NAMESPACES, SECRETS};
+use pki::Recipe;
 use primitives::hash::hex;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject, Write};
@@ -97,7 +98,8 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     }
     let ca = authority::signing(cache)?;
     if cache.objects(Kind::TokenKey).next().is_none() {
-        return Some(authority::token_key(argocd));
+        let key = authority::secret(names::JWT_SECRET, argocd, "Opaque");
+        return Some(key.with_recipe(Recipe::Jwt));
     }
     let bundle = json!({
         "apiVersion": "v1",

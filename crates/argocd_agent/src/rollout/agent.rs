@@ -6,24 +6,24 @@ use serde_json::Value;
 
 /// The add-on of a managed cluster, as seen from the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agent<'a> {
+pub(crate) struct Agent<'a> {
     /// True if the cluster is reachable.
-    pub is_available: bool,
+    pub(crate) is_available: bool,
     /// The template that OCM is applying or has applied there.
-    pub assigned: Option<&'a str>,
+    pub(crate) assigned: Option<&'a str>,
     /// The template that is applied there.
-    pub applied: Option<&'a str>,
+    pub(crate) applied: Option<&'a str>,
     /// The time when OCM last started or finished applying a template there.
-    pub changed: Option<Timestamp>,
+    pub(crate) changed: Option<Timestamp>,
     /// True if the add-on is available: the agent is ready, so it is connected. The template allows no second Pod beside the first,
     /// so the previous Pod counts only until OCM notices its end.
-    pub is_healthy: bool,
+    pub(crate) is_healthy: bool,
     /// The time since when it is healthy or not.
-    pub since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
 }
 
 /// Returns the reference to the AddOnTemplate in OCM's status of an add-on, or `Null` if there is none.
-pub fn template_reference(status: &Value) -> &Value {
+pub(crate) fn template_reference(status: &Value) -> &Value {
     let mut references = status["configReferences"].as_array().into_iter().flatten();
     let template = references.find(|reference| reference["resource"] == "addontemplates");
     template.unwrap_or(&Value::Null)
@@ -31,7 +31,7 @@ pub fn template_reference(status: &Value) -> &Value {
 
 impl<'a> Agent<'a> {
     /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
-    pub fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
+    pub(crate) fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
         let addon = addon.unwrap_or(&Value::Null);
         let template = template_reference(&addon["status"]);
         let (desired, applied) = (&template["desiredConfig"], &template["lastAppliedConfig"]);

@@ -1,5 +1,6 @@
 //! Rollouts in random fleets, on a hub that OCM reads slowly. All state is on the hub: the controller remembers nothing.
 
+use super::strategy::IntOrPercent;
 use super::*;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -6,23 +6,22 @@ use serde_json::Value;
 
 /// The limits of a progressive rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The maximum number of clusters that change at a time; at least one.
-    pub max_concurrency: IntOrPercent,
+    pub(crate) max_concurrency: IntOrPercent,
     /// The maximum number of failed clusters before the rollout stops.
-    pub max_failures: IntOrPercent,
+    pub(crate) max_failures: IntOrPercent,
     /// The minimum time that a cluster must be healthy.
-    pub min_success_time: SignedDuration,
+    pub(crate) min_success_time: SignedDuration,
     /// The time after which an unhealthy cluster counts as failed, if set.
-    pub progress_deadline: Option<SignedDuration>,
+    pub(crate) progress_deadline: Option<SignedDuration>,
 }
 
 /// A number or a percentage of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IntOrPercent {
-    /// A number of clusters.
+pub(crate) enum IntOrPercent {
     Number(usize),
-    /// A percentage of all clusters, rounded up as in OCM (`calculateRolloutSize`).
+    /// Rounded up as in OCM (`calculateRolloutSize`).
     Percent(usize),
 }
 
@@ -31,8 +30,7 @@ pub enum IntOrPercent {
 const DEFAULT_GROUP_CONCURRENCY: IntOrPercent = IntOrPercent::Percent(10);
 
 impl IntOrPercent {
-    /// Returns the number of clusters that this is of the given total.
-    pub fn resolve(self, clusters: usize) -> usize {
+    pub(crate) fn resolve(self, clusters: usize) -> usize {
         match self {
             Self::Number(number) => number,
             Self::Percent(percent) => percent.saturating_mul(clusters).div_ceil(100),
@@ -54,7 +52,7 @@ impl IntOrPercent {
 impl Limits {
     /// Parses a `rolloutStrategy`. Returns `None` for a rollout to all clusters at once, the default. Replaces invalid values, which
     /// our CRD rejects, by the most careful ones: one cluster at a time, no failures.
-    pub fn from_json(strategy: Option<&Value>) -> Option<Self> {
+    pub(crate) fn from_json(strategy: Option<&Value>) -> Option<Self> {
         let strategy = strategy?;
         let (part, default) = match strategy["type"].as_str() {
             None | Some("All") => return None,

@@ -1,5 +1,6 @@
 //! Unit tests of rollout plans.
 
+use super::strategy::IntOrPercent;
 use super::*;
 
 const NOW: i64 = 1_800_000_000;
