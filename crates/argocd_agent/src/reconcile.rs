@@ -22,7 +22,7 @@ pub use hub::CONTROLLER as HUB;
 pub use issued::{MAX_CERTIFICATES, revoked_but_run_by_others};
 pub use requests::CONTROLLER as REQUESTS;
 pub use rollout::requeue_after as rollout_requeue_after;
-pub use shared::{ABOUT, NAME, WATCHES};
+pub use shared::CONTROLLER;
 pub use works::{CONTROLLER as WORKS, is_registered_by};
 
 use crate::rollout::Progress;

@@ -23,21 +23,18 @@ use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, Write};
-use secrets::{ABOUT, NAME, WATCHES};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The controller of GitOpsClusters, their finalizer and their status.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::GitOpsClusters,
-    watches: WATCHES,
     // The counts in the status change often while a fleet is registered.
     min_write_interval: Duration::from_secs(2),
     reconcile,
     requeue_after,
+    ..SECRETS
 };
 
 fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {

@@ -18,25 +18,20 @@ use runtime::action::{Action, InvolvedObject};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub(super) const NAME: &str = "gitopscluster";
-pub(super) const ABOUT: &str =
-    "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
-pub(super) const WATCHES: &[Watch] = &[
-    Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
-    Watch::new(Kind::Placements, mappers::placement),
-    Watch::new(Kind::Decisions, mappers::decision),
-    Watch::new(Kind::Clusters, mappers::cluster),
-    Watch::new(Kind::Secrets, mappers::secret),
-    Watch::new(Kind::Namespace, mappers::namespace),
-    Watch::new(Kind::Config, mappers::tracking),
-];
-
 /// The controller of Secrets without a credential.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
+    name: "gitopscluster",
+    about: "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status",
     kind: Kind::Clusters,
-    watches: WATCHES,
+    watches: &[
+        Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
+        Watch::new(Kind::Placements, mappers::placement),
+        Watch::new(Kind::Decisions, mappers::decision),
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Secrets, mappers::secret),
+        Watch::new(Kind::Namespace, mappers::namespace),
+        Watch::new(Kind::Config, mappers::tracking),
+    ],
     min_write_interval: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(SecretKind::Blank, cache, cluster, context),
     requeue_after: no_requeue,
@@ -44,13 +39,10 @@ pub const CONTROLLER: Controller = Controller {
 
 /// The controller of Secrets for clusters with argocd-agent.
 pub const AGENTS: Controller = Controller {
-    name: argocd_agent::reconcile::NAME,
-    about: argocd_agent::reconcile::ABOUT,
-    kind: Kind::Clusters,
-    watches: argocd_agent::reconcile::WATCHES,
     min_write_interval: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(SecretKind::Agent, cache, cluster, context),
     requeue_after: renews,
+    ..argocd_agent::reconcile::CONTROLLER
 };
 
 /// The setting that names the hub.

@@ -354,7 +354,7 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Status
     let mut all = cache.refused_of_gitops(gitops.object_ref);
     if gitops.object.spec.agent.is_some() && context.settings.agents {
         let argocd = ObjectRef::new("", cache.argocd());
-        all.extend(cache.refusal(argocd_agent::reconcile::NAME, Kind::Namespace, &argocd));
+        all.extend(cache.refusal(argocd_agent::reconcile::CONTROLLER.name, Kind::Namespace, &argocd));
     }
     let known = condition(gitops.object, WRITTEN).and_then(|known| known["message"].as_str());
     let known = known.filter(|known| context.new_leader_for.is_some() && all.iter().all(|why| known.contains(why)));

@@ -6,7 +6,8 @@
 //! this controller writes: empty, incomplete or contradictory input of the user changes nothing, and an unreachable cluster keeps
 //! its add-on.
 
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, installed_template, management};
+use super::shared;
+use super::shared::{ensure, ensure_absent, installed_template, management};
 use super::{rollout, works};
 use crate as agent;
 use crate::Entry;
@@ -24,17 +25,13 @@ use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// The controller of the add-on of each GitOpsCluster.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::GitOpsClusters,
-    watches: WATCHES,
-    min_write_interval: Duration::from_millis(500),
     reconcile,
     requeue_after: rollout::requeue_after,
+    ..shared::CONTROLLER
 };
 
 /// The kinds of objects created for a GitOpsCluster, in the order of their deletion.

@@ -3,7 +3,8 @@
 //! deleted with the last one.
 
 use super::addon;
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents};
+use super::shared;
+use super::shared::{ensure, ensure_absent, management, may_have_agents};
 use super::{authority, blocklist, issued, works};
 use crate as agent;
 use crate::{Entry, server};
@@ -25,13 +26,11 @@ use std::time::Duration;
 
 /// The controller of the objects on the hub that all agents share.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::Namespace,
-    watches: WATCHES,
     min_write_interval: Duration::from_millis(200),
     reconcile,
     requeue_after,
+    ..shared::CONTROLLER
 };
 
 /// The annotation of the principal's Pods with the hash of the certificates that they were started with. The principal reads

@@ -4,7 +4,7 @@
 //! its `pkg/addon/templateagent`), so one cluster could impersonate another. Therefore OCM's signer signs nothing here. The
 //! controller signs only requests of a cluster's agent for its own cluster.
 
-use super::shared::{ABOUT, NAME, WATCHES};
+use super::shared;
 use super::{authority, issued};
 use assignment::certificates::{record, unexpired};
 use hub_state::cache::Cache;
@@ -25,13 +25,11 @@ use std::time::Duration;
 
 /// The controller of the CertificateSigningRequests of agents.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::Requests,
-    watches: WATCHES,
     min_write_interval: Duration::from_millis(200),
     reconcile,
     requeue_after,
+    ..shared::CONTROLLER
 };
 
 /// The interval of reconciliations of a request whose cluster is not known to have the add-on.

@@ -2,7 +2,8 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management};
+use super::shared;
+use super::shared::{ensure, ensure_absent, management};
 use super::{authority, issued};
 use crate as agent;
 use crate::server;
@@ -12,7 +13,7 @@ use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Kind, Object, TlsSecret};
-use hub_state::reconcile::{Context, Controller, no_requeue};
+use hub_state::reconcile::{Context, Controller};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use ocm::resources::ADDONS;
@@ -20,17 +21,11 @@ use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// The controller of the ManifestWorks of agents.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
-    kind: Kind::Clusters,
-    watches: WATCHES,
-    min_write_interval: Duration::from_millis(500),
     reconcile,
-    requeue_after: no_requeue,
+    ..shared::CONTROLLER
 };
 
 /// The annotation in which earlier versions listed the agent's certificates.
