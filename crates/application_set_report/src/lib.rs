@@ -163,8 +163,6 @@ fn hosting(set: &ObjectRef) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use hub_state::report::ConditionEntry;
-    use serde_json::Map;
     use std::sync::LazyLock;
     use testing::merge;
 
@@ -179,37 +177,41 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns lines of three Applications on two clusters, and of one that is on no cluster.
+    /// The entries of three Applications on two clusters and of one that is on no cluster, in the order of a report.
+    const ENTRIES: &str = r#"[
+        {"app": "argocd/shop-eu3", "healthStatus": "Unknown", "syncStatus": "Unknown"},
+        {"cluster": "eu1", "app": "argocd/admin-eu1", "healthStatus": "Progressing", "syncStatus": "Synced"},
+        {
+            "cluster": "eu1",
+            "app": "argocd/shop-eu1",
+            "healthStatus": "Unknown",
+            "syncStatus": "Unknown",
+            "conditions": [{"type": "ManifestWorkApplyError", "message": "forbidden"}]
+        },
+        {
+            "cluster": "eu2",
+            "app": "argocd/shop-eu2/eu2/shop-eu2-1a2b3",
+            "healthStatus": "Healthy",
+            "syncStatus": "Synced",
+            "operationStateStartedAt": "2026-06-01T12:00:00Z",
+            "operationStatePhase": "Succeeded",
+            "syncRevision": "abc"
+        }
+    ]"#;
+
     fn lines(resources: &[Resource]) -> Vec<Line<'_>> {
-        let entry = |app: &str, cluster: &'static str, sync: &'static str, health: &'static str| Entry {
-            app: format!("argocd/{app}").into(),
-            cluster: cluster.into(),
-            sync_status: sync.into(),
-            health_status: health.into(),
-            ..Entry::default()
-        };
-        let complete = Entry {
-            operation_state_started_at: "2026-06-01T12:00:00Z".into(),
-            operation_state_phase: "Succeeded".into(),
-            sync_revision: "abc".into(),
-            ..entry("shop-eu2/eu2/shop-eu2-1a2b3", "eu2", "Synced", "Healthy")
-        };
-        let refused = ConditionEntry {
-            kind: "ManifestWorkApplyError".into(),
-            message: "forbidden".into(),
-        };
-        let refused = Entry {
-            conditions: vec![refused],
-            ..entry("shop-eu1", "eu1", "Unknown", "Unknown")
-        };
-        let progressing = entry("admin-eu1", "eu1", "Synced", "Progressing");
-        let line = |entry, resources| Line { entry, resources };
-        vec![
-            line(complete, vec![&resources[..1], &resources[1..]]),
-            line(refused, vec![resources]),
-            line(entry("shop-eu3", "", "Unknown", "Unknown"), Vec::new()),
-            line(progressing, vec![&resources[..1]]),
-        ]
+        let entries: Vec<Entry<'_>> = serde_json::from_str(ENTRIES).expect("entries");
+        let lists = [
+            vec![],
+            vec![&resources[..1]],
+            vec![resources],
+            vec![&resources[..1], &resources[1..]],
+        ];
+        let lines = entries.into_iter().zip(lists);
+        lines
+            .map(|(entry, resources)| Line { entry, resources })
+            .rev()
+            .collect()
     }
 
     fn resources() -> [Resource; 3] {
@@ -255,26 +257,7 @@ pub(crate) mod tests {
                 "ownerReferences": [{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "u"}],
             },
             "statuses": {
-                "clusterConditions": [
-                    {"app": "argocd/shop-eu3", "healthStatus": "Unknown", "syncStatus": "Unknown"},
-                    {"cluster": "eu1", "app": "argocd/admin-eu1", "healthStatus": "Progressing", "syncStatus": "Synced"},
-                    {
-                        "cluster": "eu1",
-                        "app": "argocd/shop-eu1",
-                        "healthStatus": "Unknown",
-                        "syncStatus": "Unknown",
-                        "conditions": [{"type": "ManifestWorkApplyError", "message": "forbidden"}],
-                    },
-                    {
-                        "cluster": "eu2",
-                        "app": "argocd/shop-eu2/eu2/shop-eu2-1a2b3",
-                        "healthStatus": "Healthy",
-                        "syncStatus": "Synced",
-                        "operationStateStartedAt": "2026-06-01T12:00:00Z",
-                        "operationStatePhase": "Succeeded",
-                        "syncRevision": "abc",
-                    },
-                ],
+                "clusterConditions": serde_json::from_str::<Value>(ENTRIES).expect("entries"),
                 "resources": [
                     {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "namespace": "shop"},
                     {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"},
@@ -286,14 +269,6 @@ pub(crate) mod tests {
             },
         });
         assert_eq!(report.object(), desired);
-    }
-
-    #[test]
-    fn report_of_a_set_without_applications_counts_zero() {
-        let object = Report::new(&SET, "u", &[]).object();
-        let summary = object["statuses"]["summary"].as_object().expect("a summary");
-        assert_eq!((summary.len(), summary.values().all(|count| count == "0")), (6, true));
-        assert_eq!(object["statuses"].as_object().map(Map::len), Some(1));
     }
 
     #[test]
