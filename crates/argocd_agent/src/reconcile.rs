@@ -77,7 +77,7 @@ pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, contex
         management: if is_named {
             Ok(placements.any(|placement| installed_template(gitops, placement) == Some(&name)))
         } else {
-            let unselected_clusters = hub::unselected_clusters(cache, context);
+            let unselected_clusters = hub::left_out(cache, &hub::entries(cache, context));
             if unselected_clusters.is_empty() {
                 Ok(false)
             } else {

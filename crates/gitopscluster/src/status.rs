@@ -304,18 +304,11 @@ fn registered(gitops_cluster: &GitOpsCluster, serving_state: &ServingState, coun
 }
 
 fn implemented(gitops_cluster: &GitOpsCluster) -> Outcome {
-    let fields = gitops_cluster
-        .spec
-        .not_implemented
-        .iter()
-        .filter(|field| **field != PUSH);
-    let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
+    let all = gitops_cluster.spec.not_implemented.iter();
+    let (push, fields): (Vec<&str>, Vec<&str>) = all.copied().partition(|field| *field == PUSH);
+    let fields: Vec<_> = fields.iter().map(|field| format!("spec.{field}")).collect();
     let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
-    let push = gitops_cluster
-        .spec
-        .not_implemented
-        .contains(&PUSH)
-        .then(|| NO_PUSH.to_owned());
+    let push = push.first().map(|_| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
     if all.is_empty() {
         return Outcome::success("all fields of the spec are implemented");

@@ -193,7 +193,7 @@ fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 }
 
 /// Returns the clusters with the add-on that these entries would lose, although no GitOpsCluster has released them.
-fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
+pub(super) fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
     let gitops = entries
         .iter()
         .filter_map(|entry| GitOpsClusterRef::get(cache, &entry.gitops_cluster));
@@ -208,14 +208,9 @@ fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
 }
 
-/// Returns the clusters that have the add-on and that no GitOpsCluster selects, although none has released them.
-pub(super) fn unselected_clusters(cache: &Cache, context: &Context<'_>) -> Vec<String> {
-    left_out(cache, &entries(cache, context))
-}
-
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
 /// its previous entry.
-fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
+pub(super) fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
     let all = GitOpsClusterRef::all(cache).filter(|gitops| may_request_agents(*gitops));
     all.filter_map(|gitops| {
         let desired = gitops.served_agent();
