@@ -2,9 +2,6 @@
 //!
 //! Both the status of a GitOpsCluster and the command line use these rules.
 
-use jiff::Timestamp;
-use k8s_openapi::ByteString;
-use pki::Certificate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -80,20 +77,6 @@ pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
         .unwrap_or(&Value::Null)
 }
 
-/// Returns the time when the last certificate of a cluster's agent expires, from the data of the Secret that lists its
-/// certificates.
-pub fn certificate_until(data: &Value) -> Option<Timestamp> {
-    let all = data.as_object()?.values().filter_map(|value| {
-        let text = ByteString::deserialize(value).ok()?;
-        Certificate::read_all(&text.0)
-            .ok()?
-            .into_iter()
-            .map(|certificate| certificate.not_after)
-            .max()
-    });
-    all.max()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,13 +147,6 @@ mod tests {
     fn malformed_add_on_counts_as_installing() {
         for odd in [json!(null), json!([]), json!({"status": {"conditions": [1, {}, null]}})] {
             assert_eq!(agent_status(Some(&odd), false).state, State::Installing, "{odd}");
-        }
-    }
-
-    #[test]
-    fn finds_no_expiry_without_a_certificate() {
-        for none in [json!(null), json!({}), json!({"a": 1}), json!({"a": "bm9uZQ=="})] {
-            assert_eq!(certificate_until(&none), None, "{none}");
         }
     }
 }

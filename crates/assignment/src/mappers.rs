@@ -122,11 +122,7 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 
 /// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
 pub fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut clusters = BTreeSet::new();
-    for (object_ref, gitops) in cache.gitops_clusters() {
-        clusters.extend(held(cache, object_ref));
-        clusters.extend(cache.selected_by(&gitops.placement(object_ref)).cloned());
-    }
+    let clusters = clusters(cache);
     let clusters = clusters.iter().map(ReconcileRequest::cluster);
     let gitops = cache.gitops_clusters().map(|(object_ref, _)| object_ref.clone());
     let all = clusters.chain(gitops.map(ReconcileRequest::gitops));
@@ -163,7 +159,7 @@ fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
 
 /// Returns the clusters that a GitOpsCluster has registered, or whose agent it has installed or may revoke. Its Placement may no
 /// longer select them.
-pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
+fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
     let is_owner = |object: &Object| object.owner().as_ref() == Some(object_ref);
     let owner = object_ref.to_string();
     let registered = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster);
@@ -173,6 +169,16 @@ pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
     let records = records(cache).filter(|(_, _, record)| is_owner(record));
     let recorded = records.map(|(cluster, _, _)| cluster);
     registered.chain(decided).chain(recorded).map(Into::into).collect()
+}
+
+/// Returns the managed clusters that a GitOpsCluster selects, has registered or has an agent on.
+pub fn clusters(cache: &Cache) -> BTreeSet<Arc<str>> {
+    let mut clusters = BTreeSet::new();
+    for (object_ref, gitops) in cache.gitops_clusters() {
+        clusters.extend(held(cache, object_ref));
+        clusters.extend(cache.selected_by(&gitops.placement(object_ref)).cloned());
+    }
+    clusters
 }
 
 /// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them

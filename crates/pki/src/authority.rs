@@ -40,7 +40,7 @@ pub struct Authority {
 
 /// The content of a CA's Secret while a recipe is carried out. It is never shown.
 pub struct AuthorityData {
-    bundle: Vec<u8>,
+    pub(super) bundle: Vec<u8>,
     key: Vec<u8>,
     next: Option<Vec<u8>>,
 }
@@ -60,10 +60,6 @@ impl AuthorityData {
             key: take(TLS_KEY).ok_or_else(|| Error::Missing.within(TLS_KEY))?,
             next: take(NEXT_KEY),
         })
-    }
-
-    pub(super) fn bundle(&self) -> &[u8] {
-        &self.bundle
     }
 
     fn certificates(&self) -> Result<Vec<Certificate>, Error> {

@@ -136,7 +136,7 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
                 "insecure": false,
                 "certData": ByteString(certificate),
                 "keyData": ByteString(key),
-                "caData": ByteString(authority.bundle().to_vec()),
+                "caData": ByteString(authority.bundle.clone()),
             }});
             Ok(BTreeMap::from([("config", Some(config.to_string().into_bytes()))]))
         }

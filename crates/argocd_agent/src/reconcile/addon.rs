@@ -23,7 +23,7 @@ use ocm::argocd_agent::AddonPlacement;
 use ocm::management_addon::is_named;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The controller of the add-on of each GitOpsCluster.
@@ -126,31 +126,20 @@ pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> 
 /// Returns the writes that delete templates that no cluster has or gets.
 fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
     let (cache, all) = (gitops.cache, gitops.owned_objects(Kind::Templates));
-    let mut old = all.filter(|(_, template)| !template.deleting).peekable();
-    if old.peek().is_none() {
+    let old: Vec<_> = all.filter(|(at, _)| *at.name != *current).collect();
+    if old.is_empty() {
         return Vec::new();
     }
-    let texts = cache
+    let addons = cache
         .objects(Kind::AddOns)
         .map(|(_, addon)| &addon.object["status"]["configReferences"]);
-    let texts = texts.chain(management(cache).map(|existing| &existing.object["spec"]));
-    let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
-    let unused = old.filter(|(at, _)| *at.name != *current && !used.contains(&*at.name));
+    let texts = addons.chain(management(cache).map(|existing| &existing.object["spec"]));
+    let texts: Vec<_> = texts.map(Value::to_string).collect();
+    let is_used = |name: &str| texts.iter().any(|text| text.contains(&json!(name).to_string()));
+    let unused = old.into_iter().filter(|(at, _)| !is_used(&at.name));
     unused
         .filter_map(|(at, template)| ensure_absent(Kind::Templates, at, template))
         .collect()
-}
-
-/// Collects all fields `name` in a value.
-fn names_in(value: &Value) -> Vec<&str> {
-    match value {
-        Value::Array(all) => all.iter().flat_map(names_in).collect(),
-        Value::Object(fields) => {
-            let name = fields.get("name").and_then(Value::as_str);
-            name.into_iter().chain(fields.values().flat_map(names_in)).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Returns the writes that delete the objects of a GitOpsCluster that no longer wants the add-on, once OCM has uninstalled it.

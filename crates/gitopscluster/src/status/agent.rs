@@ -7,9 +7,10 @@ use argocd_agent::rollout::Progress;
 use argocd_agent::state;
 use argocd_agent::state::{AgentStatus, State};
 use argocd_agent::{Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
-use assignment::{GitOpsClusterRef, certificates::last_expiry};
+use assignment::GitOpsClusterRef;
+use assignment::certificates::record;
 use hub_state::cache::Cache;
-use hub_state::model::{Availability, DesiredAgent, Kind, have_same_version};
+use hub_state::model::{Availability, DesiredAgent, Kind, Object, have_same_version};
 use hub_state::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
@@ -81,7 +82,7 @@ fn listed(cache: &Cache, (name, status): &Member<'_>) -> Value {
     if !status.message.is_empty() {
         text["message"] = json!(without_middle(&one_line(status.message), 200));
     }
-    if let Some(not_after) = last_expiry(cache, name) {
+    if let Some(not_after) = record(cache, name).and_then(Object::last_expiry) {
         text["certificateNotAfter"] = json!(format_time(not_after));
     }
     text
