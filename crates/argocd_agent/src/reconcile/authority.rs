@@ -30,9 +30,6 @@ pub(super) const AGENT_LIFETIME: SignedDuration = SignedDuration::from_hours(24)
 /// The time before expiry when the next CA certificate signs even if some clusters do not have it.
 const FORCE_ROTATION_BEFORE: SignedDuration = SignedDuration::from_hours(15 * 24);
 
-/// The type of Secrets with certificates.
-const TLS: &str = "kubernetes.io/tls";
-
 /// The prefix of the names of CA certificates that argocd-pull-integration and we create. The owners of all others renew them.
 const CA_NAME_PREFIX: &str = "argocd-agent-ca@";
 
@@ -49,7 +46,7 @@ pub(super) fn next_write(
     let common_name = authority_name(validity.start);
     let Some(ca) = ca else {
         let recipe = Recipe::Authority { common_name, validity };
-        return Some(secret(names::CA_SECRET, argocd, TLS).with_recipe(recipe));
+        return Some(secret(names::CA_SECRET, argocd, None, recipe));
     };
     let signer = ca.leaf()?;
     if ca.deleting || !is_renewed(signer) {
@@ -63,11 +60,12 @@ pub(super) fn next_write(
     let is_forced = is_early || now >= before(signer.not_after, FORCE_ROTATION_BEFORE);
     let recipe = match next {
         Some(next) if is_forced || next.not_before <= now && is_distributed(ca) => {
-            let mut write = patch(ca, names::CA_SECRET, argocd);
+            let recipe = Recipe::Promote { authority };
+            let mut write = secret(names::CA_SECRET, argocd, Some(&ca.version), recipe);
             if let Some(body) = write.body_mut() {
                 body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
             }
-            return Some(write.with_recipe(Recipe::Promote { authority }));
+            return Some(write);
         }
         None if is_early || now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
@@ -77,7 +75,7 @@ pub(super) fn next_write(
         None if ca.certificates.len() > 1 && is_previous_unused(ca, has_issued_all, now) => Recipe::Drop { authority },
         _ => return None,
     };
-    Some(patch(ca, names::CA_SECRET, argocd).with_recipe(recipe))
+    Some(secret(names::CA_SECRET, argocd, Some(&ca.version), recipe))
 }
 
 /// Returns the time when the CA must be reconciled without watch events.
@@ -127,17 +125,17 @@ fn previous_expires_at(ca: &TlsSecret) -> Timestamp {
 pub(super) fn leaf(
     ca: &TlsSecret,
     existing: Option<&TlsSecret>,
-    (secret, common_name): (&'static str, &str),
+    (name, common_name): (&'static str, &str),
     names: BTreeSet<Box<str>>,
     argocd: &str,
     now: Timestamp,
 ) -> Option<Write> {
-    let write = match existing {
-        None => self::secret(secret, argocd, TLS),
+    let version = match existing {
+        None => None,
         Some(existing) if existing.deleting || is_up_to_date(ca, existing, &names, now) || !is_of(ca, existing) => {
             return None;
         }
-        Some(existing) => patch(existing, secret, argocd),
+        Some(existing) => Some(&*existing.version),
     };
     let recipe = Recipe::Server {
         common_name: common_name.to_owned(),
@@ -145,7 +143,7 @@ pub(super) fn leaf(
         validity: pki::validity(now, LEAF_LIFETIME),
         authority: reference(ca, argocd),
     };
-    Some(write.with_recipe(recipe))
+    Some(secret(name, argocd, version, recipe))
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
@@ -172,26 +170,26 @@ pub(crate) fn reference(ca: &TlsSecret, argocd: &str) -> Authority {
     }
 }
 
-pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
-    Write::create(
-        &SECRETS,
-        ObjectRef::new(argocd, name),
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": argocd, "labels": labels()},
-            "type": kind,
-            "data": {},
-        }),
-    )
-}
-
-fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {
-    Write::patch(
-        &SECRETS,
-        ObjectRef::new(argocd, name),
-        json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
-    )
+/// Returns the write that puts the result of a recipe into a Secret of Argo CD's namespace: creates it, or patches this version of it.
+pub(super) fn secret(name: &str, argocd: &str, version: Option<&str>, recipe: Recipe) -> Write {
+    let object_ref = ObjectRef::new(argocd, name);
+    let kind = match recipe {
+        Recipe::Jwt => "Opaque",
+        Recipe::Sign { .. } => names::ISSUED_TYPE,
+        _ => "kubernetes.io/tls",
+    };
+    let write = match version {
+        None => {
+            let metadata = json!({"name": name, "namespace": argocd, "labels": labels()});
+            let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": {}});
+            Write::create(&SECRETS, object_ref, object)
+        }
+        Some(version) => {
+            let metadata = json!({"resourceVersion": version, "labels": labels()});
+            Write::patch(&SECRETS, object_ref, json!({"metadata": metadata, "data": {}}))
+        }
+    };
+    write.with_recipe(recipe)
 }
 
 /// Returns the labels of our Secrets; Argo CD's tools list objects by `part-of`.

@@ -14,7 +14,7 @@ use hub_state::model::{Kind, Object, TlsSecret};
 use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::{DEPLOYMENTS, NAMESPACES, SECRETS};
+use ocm::resources::{NAMESPACES, SECRETS};
 use pki::Recipe;
 use primitives::hash::hex;
 use primitives::object_ref::ObjectRef;
@@ -97,8 +97,7 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     }
     let ca = authority::signing(cache)?;
     if cache.objects(Kind::TokenKey).next().is_none() {
-        let key = authority::secret(names::JWT_SECRET, argocd, "Opaque");
-        return Some(key.with_recipe(Recipe::Jwt));
+        return Some(authority::secret(names::JWT_SECRET, argocd, None, Recipe::Jwt));
     }
     let bundle = json!({
         "apiVersion": "v1",
@@ -137,19 +136,14 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
     }
     let digest = hex(&digest.finalize()[..16]);
     names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
-        let object_ref = ObjectRef::new(cache.argocd(), name);
-        let existing = cache.object(Kind::Deployments, &object_ref)?;
-        let annotations = &existing.object["spec"]["template"]["metadata"]["annotations"];
-        (annotations[STARTED_WITH] != *digest).then(|| {
-            Write::patch(
-                &DEPLOYMENTS,
-                object_ref,
-                json!({
-                    "metadata": {"resourceVersion": existing.version},
-                    "spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}},
-                }),
-            )
-        })
+        cache.object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))?;
+        let template = json!({"metadata": {"annotations": {STARTED_WITH: digest}}});
+        let metadata = json!({"namespace": **cache.argocd(), "name": name});
+        ensure(
+            cache,
+            Kind::Deployments,
+            json!({"metadata": metadata, "spec": {"template": template}}),
+        )
     })
 }
 

@@ -16,7 +16,6 @@ use hub_state::model::{Kind, Object, TlsSecret};
 use hub_state::reconcile::{Context, Controller};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
-use ocm::resources::ADDONS;
 use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
@@ -112,21 +111,17 @@ pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Itera
 /// Returns the write that removes argocd-pull-integration's configuration of an add-on, so that the one of the GitOpsCluster
 /// applies.
 fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
-    let object_ref = ObjectRef::new(cluster, names::ADDON);
-    let addon = cache
-        .object(Kind::AddOns, &object_ref)
-        .filter(|addon| !addon.deleting)?;
+    let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON))?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
-    (is_theirs && management(cache)?.is_ours()).then(|| {
-        Write::patch(
-            &ADDONS,
-            object_ref,
-            json!({
-                "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
-                "spec": {"configs": []},
-            }),
-        )
-    })
+    if !is_theirs || !management(cache)?.is_ours() {
+        return None;
+    }
+    let metadata = json!({"namespace": cluster, "name": names::ADDON, "labels": {MANAGED_BY: null}});
+    ensure(
+        cache,
+        Kind::AddOns,
+        json!({"metadata": metadata, "spec": {"configs": []}}),
+    )
 }
 
 /// Returns the action that deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.
