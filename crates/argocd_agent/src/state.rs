@@ -79,47 +79,31 @@ pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
 
 #[cfg(test)]
 mod tests {
+    use super::State::{Connected, Degraded, Disconnected, Installing};
     use super::*;
     use serde_json::json;
 
     #[test]
     fn derives_the_agents_state_from_the_add_on() {
-        for (state, is_installed, reason, conditions) in [
-            (State::Installing, false, "", ""),
-            (State::Installing, false, "", "Available=True"),
-            (State::Installing, false, "ManifestApplied", "ManifestApplied=False"),
-            (State::Disconnected, true, "", "ManifestApplied=True"),
+        for (state, reason, conditions) in [
+            (Installing, "", ""),
+            (Installing, "", "Available=True"),
+            (Installing, "ManifestApplied", "ManifestApplied=False"),
+            (Disconnected, "", "ManifestApplied=True"),
+            (Disconnected, "Available", "ManifestApplied=True Available=False"),
+            (Disconnected, "Available", "ManifestApplied=True Available=Unknown"),
+            (Connected, "", "ManifestApplied=True Available=True"),
+            (Connected, "", "Degraded=False ManifestApplied=True Available=True"),
             (
-                State::Disconnected,
-                true,
-                "Available",
-                "ManifestApplied=True Available=False",
-            ),
-            (
-                State::Disconnected,
-                true,
-                "Available",
-                "ManifestApplied=True Available=Unknown",
-            ),
-            (State::Connected, true, "", "ManifestApplied=True Available=True"),
-            (
-                State::Connected,
-                true,
-                "",
-                "ManifestApplied=True Available=True Degraded=False",
-            ),
-            (
-                State::Degraded,
-                true,
+                Degraded,
                 "Degraded",
-                "ManifestApplied=True Available=True Degraded=True",
+                "Degraded=True ManifestApplied=True Available=True",
             ),
-            (State::Degraded, false, "Degraded", "Degraded=True"),
+            (Degraded, "Degraded", "Degraded=True"),
             (
-                State::Degraded,
-                true,
+                Degraded,
                 "Degraded",
-                "ManifestApplied=True Available=True Degraded=Unknown",
+                "Degraded=Unknown ManifestApplied=True Available=True",
             ),
         ] {
             let all = conditions.split_terminator(' ').filter_map(|pair| pair.split_once('='));
@@ -127,7 +111,7 @@ mod tests {
             let addon = json!({"status": {"conditions": all.collect::<Vec<_>>()}});
             let desired = AgentStatus {
                 state,
-                is_installed,
+                is_installed: conditions.contains("ManifestApplied=True"),
                 message: reason,
             };
             assert_eq!(agent_status(Some(&addon), false), desired, "{conditions}");

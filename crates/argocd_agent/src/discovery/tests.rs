@@ -53,87 +53,54 @@ fn finds_the_address_of_the_principal() {
     admitted["status"] = json!({"ingress": [{"host": "admitted.example.com"}]});
     let nodes = [("c", "True", 3), ("b", "True", 2), ("a", "False", 1)]
         .map(|(name, ready, number)| node(name, ready, &format!("192.0.2.{number}")));
-    let hat = || {
-        let ingress = json!([{"hostname": "hat"}]);
-        service("openshift-gitops-agent-principal", "LoadBalancer", &https(), &ingress)
+    let address = |services: &[Value], routes: &[Value]| {
+        let Server { address, port } = discover(&hub(services, routes, &nodes)).expect("an address");
+        format!("{address}:{port}")
     };
-    let agent_service = balanced(&https(), json!([{"hostname": "own"}]));
-    for (services, routes, expected) in [
-        // A Route that passes TLS through wins over a load balancer, and a host name over an IP address.
-        (
-            vec![both()],
-            vec![to_principal("passthrough", "hub.example.com")],
-            "hub.example.com:443",
-        ),
-        (vec![both()], vec![admitted], "admitted.example.com:443"),
-        (
-            vec![both()],
-            vec![to_principal("edge", "hub.example.com")],
-            "lb.example.com:444",
-        ),
-        (
-            vec![both()],
-            vec![route("argocd-server", "passthrough", "hub.example.com")],
-            "lb.example.com:444",
-        ),
-        (
-            vec![both()],
-            vec![to_principal("passthrough", "")],
-            "lb.example.com:444",
-        ),
-        (vec![by_ip(https())], vec![], "192.0.2.1:444"),
-        // The port of agents: https, else 8443 or 443, else the first.
-        (
-            vec![by_ip(json!([{"port": 9000}, {"port": 8443}]))],
-            vec![],
-            "192.0.2.1:8443",
-        ),
-        (
-            vec![by_ip(json!([{"port": 9000}, {"port": 443}]))],
-            vec![],
-            "192.0.2.1:443",
-        ),
-        (
-            vec![by_ip(json!([{"port": 9000}, {"port": 9001}]))],
-            vec![],
-            "192.0.2.1:9000",
-        ),
-        (vec![by_ip(json!([]))], vec![], "192.0.2.1:443"),
-        // The first ready Node by name.
-        (
-            vec![principal("NodePort", &https(), &json!([]))],
-            vec![],
-            "192.0.2.2:30002",
-        ),
-        // argocd-agent's own Service wins over Red Hat's.
-        (vec![hat()], vec![], "hat:444"),
-        (vec![hat(), agent_service], vec![], "own:444"),
+    // A Route that passes TLS through wins over a load balancer, and a host name over an IP address.
+    for (route, expected) in [
+        (to_principal("passthrough", "hub.example.com"), "hub.example.com:443"),
+        (admitted, "admitted.example.com:443"),
+        (to_principal("edge", "hub.example.com"), "lb.example.com:444"),
+        (route("argocd-server", "passthrough", "hub"), "lb.example.com:444"),
+        (to_principal("passthrough", ""), "lb.example.com:444"),
     ] {
-        let Server { address, port } = discover(&hub(&services, &routes, &nodes)).expect("an address");
-        assert_eq!(format!("{address}:{port}"), expected);
+        assert_eq!(address(&[both()], &[route]), expected);
     }
+    for (service, expected) in [
+        (by_ip(https()), "192.0.2.1:444"),
+        // The port of agents: https, else 8443 or 443, else the first.
+        (by_ip(json!([{"port": 9000}, {"port": 8443}])), "192.0.2.1:8443"),
+        (by_ip(json!([{"port": 9000}, {"port": 443}])), "192.0.2.1:443"),
+        (by_ip(json!([{"port": 9000}, {"port": 9001}])), "192.0.2.1:9000"),
+        (by_ip(json!([])), "192.0.2.1:443"),
+        // The first ready Node by name.
+        (principal("NodePort", &https(), &json!([])), "192.0.2.2:30002"),
+    ] {
+        assert_eq!(address(&[service], &[]), expected);
+    }
+    // argocd-agent's own Service wins over Red Hat's.
+    let [own, hat] =
+        names::PRINCIPAL_SERVICES.map(|name| service(name, "LoadBalancer", &https(), &json!([{"hostname": name}])));
+    assert_eq!(address(&[hat.clone()], &[]), "openshift-gitops-agent-principal:444");
+    assert_eq!(address(&[hat, own], &[]), "argocd-agent-principal:444");
 }
 
 #[test]
 fn discovery_error_names_the_remediation() {
     let said =
         |services: &[Value], nodes: &[Value]| discover(&hub(services, &[], nodes)).expect_err("it is not exposed");
+    let exposed = |kind, ports, nodes: &[Value]| said(&[principal(kind, &ports, &Value::Null)], nodes);
+    let [unready, ready] = ["False", "True"].map(|ready| [node("a", ready, "192.0.2.1")]);
+    let mut broken = principal("ClusterIP", &https(), &Value::Null);
+    broken["spec"] = json!("broken");
     let all = [
         said(&[], &[]),
-        said(&[principal("ClusterIP", &https(), &json!([]))], &[]),
-        said(&[principal("LoadBalancer", &https(), &Value::Null)], &[]),
-        said(
-            &[principal("NodePort", &https(), &Value::Null)],
-            &[node("a", "False", "192.0.2.1")],
-        ),
-        said(
-            &[principal("NodePort", &json!([{"port": 443}]), &Value::Null)],
-            &[node("a", "True", "192.0.2.1")],
-        ),
-        said(
-            &[json!({"metadata": {"namespace": "argocd", "name": "argocd-agent-principal"}, "spec": "broken"})],
-            &[],
-        ),
+        exposed("ClusterIP", https(), &[]),
+        exposed("LoadBalancer", https(), &[]),
+        exposed("NodePort", https(), &unready),
+        exposed("NodePort", json!([{"port": 443}]), &ready),
+        said(&[broken], &[]),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
         Service argocd-agent-principal is missing in Argo CD's namespace: install argocd-agent's principal, or set the principal's address and port in the GitOpsCluster

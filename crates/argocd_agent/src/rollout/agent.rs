@@ -104,33 +104,26 @@ mod tests {
         assert_eq!(Agent::from_addon(Some(&addon1), true), well);
         let addon2 = addon("old", &good);
         assert_eq!(Agent::from_addon(Some(&addon2), true), Agent { applied: None, ..well });
-        for (conditions, since) in [
-            (
-                &[("Available", "False", 5), ("ManifestApplied", "False", 3)][..],
-                second(3),
-            ),
-            (
-                &[
-                    ("Available", "True", 5),
-                    ("ManifestApplied", "True", 3),
-                    ("Degraded", "True", 6),
-                ],
-                second(6),
-            ),
-            (
-                &[("Available", "Unknown", 5), ("ManifestApplied", "True", 3)],
-                second(5),
-            ),
-            (&[], None),
+        for (available, degraded, applied, since) in [
+            ("False", "False", "False", 3),
+            ("False", "False", "True", 5),
+            ("True", "True", "True", 6),
+            ("Unknown", "False", "True", 5),
         ] {
-            let addon = addon("new", conditions);
+            let conditions = [
+                ("Available", available, 5),
+                ("Degraded", degraded, 6),
+                ("ManifestApplied", applied, 3),
+            ];
+            let addon = addon("new", &conditions);
             let ill = Agent::from_addon(Some(&addon), true);
-            assert_eq!((ill.is_healthy, ill.since), (false, since), "{conditions:?}");
+            assert_eq!((ill.is_healthy, ill.since), (false, second(since)), "{conditions:?}");
         }
-        let none = Agent::from_addon(None, false);
-        assert_eq!(
-            (none.assigned, none.applied, none.is_healthy, none.since),
-            (None, None, false, None)
-        );
+        let unreported = addon("new", &[]);
+        for none in [Some(&unreported), None] {
+            let ill = Agent::from_addon(none, false);
+            assert_eq!((ill.is_healthy, ill.since, ill.changed), (false, None, None));
+        }
+        assert_eq!(Agent::from_addon(None, false).assigned, None);
     }
 }
