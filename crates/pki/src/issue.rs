@@ -194,7 +194,6 @@ pub(super) fn sign(body: &[u8], key: &Key) -> Result<Vec<u8>, Error> {
     signed.to_der().map_err(unwritten)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
 fn unwritten(_: der::Error) -> Error {
     Error::Crypto("encode or sign a certificate")
 }
