@@ -2,13 +2,11 @@
 //!
 //! The summary is always complete, and no unhealthy Application is dropped before a healthy one.
 
-use super::summary::summarize;
-use super::{is_healthy, is_progressing, is_synced};
+use super::summary::{is_healthy, is_progressing, is_synced, summarize};
 use hub_state::report::{Entry, Resource, ResourceEntry, Statuses};
 use manifest::text::shortened;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 
 /// The maximum size in bytes of entries and resources as the API server stores them. The API server limits an object to 1.5 MiB
 /// including metadata, and others may write to the object as well.
@@ -226,26 +224,14 @@ fn describe(candidates: &[Candidate<'_, '_>], resources: usize) -> Option<String
 /// Returns the size in bytes of a value as the API server stores it, with a comma. The API server writes some characters as
 /// `\u003c` that take one or three bytes here.
 fn size(value: &impl Serialize) -> usize {
-    struct Counter(usize);
-    impl Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let longer = bytes.iter().map(|byte| match byte {
-                b'<' | b'>' | b'&' => 6,
-                // The first byte of U+2028, among others.
-                0xe2 => 4,
-                _ => 1,
-            });
-            self.0 = self.0.saturating_add(longer.sum::<usize>());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(1);
-    serde_json::to_writer(&mut counter, value).expect("texts and lists of them are JSON");
-    counter.0
+    let text = serde_json::to_string(value).expect("texts and lists of them are JSON");
+    let stored = text.bytes().map(|byte| match byte {
+        b'<' | b'>' | b'&' => 6,
+        // The first byte of U+2028, among others.
+        0xe2 => 4,
+        _ => 1,
+    });
+    stored.sum::<usize>().saturating_add(1)
 }
 
 #[cfg(test)]

@@ -44,18 +44,6 @@ pub struct Line<'a> {
     pub resources: Vec<&'a [Resource]>,
 }
 
-fn is_healthy(entry: &Entry<'_>) -> bool {
-    entry.health_status == "Healthy"
-}
-
-fn is_progressing(entry: &Entry<'_>) -> bool {
-    entry.health_status == "Progressing"
-}
-
-fn is_synced(entry: &Entry<'_>) -> bool {
-    entry.sync_status == "Synced"
-}
-
 /// The desired report.
 #[derive(Debug)]
 pub struct Report<'a> {

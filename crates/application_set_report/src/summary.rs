@@ -4,8 +4,19 @@
 //! Applications counts as its worst one: `clusters` is the number of clusters, and equals both `synced` plus `notSynced` and
 //! `healthy` plus `notHealthy`; `inProgress` counts those of `notHealthy` whose Applications are all healthy or progressing.
 
-use super::{is_healthy, is_progressing, is_synced};
 use hub_state::report::{Entry, Summary};
+
+pub(super) fn is_healthy(entry: &Entry<'_>) -> bool {
+    entry.health_status == "Healthy"
+}
+
+pub(super) fn is_progressing(entry: &Entry<'_>) -> bool {
+    entry.health_status == "Progressing"
+}
+
+pub(super) fn is_synced(entry: &Entry<'_>) -> bool {
+    entry.sync_status == "Synced"
+}
 
 /// Computes the summary of entries sorted by cluster. Applications that are on no cluster are ignored.
 pub(super) fn summarize(entries: &[&Entry<'_>]) -> Summary {

@@ -197,10 +197,9 @@ impl<'c> RegisteredCluster<'c> {
         self.manager.name(self.name)
     }
 
-    /// Returns the labels that the Secret copies from the cluster.
-    fn copied(&self) -> impl Iterator<Item = (&'c str, &'c str)> {
-        let tracking_label = self.tracking_label;
-        let is_free = move |key: &str| {
+    /// Returns the labels of the Secret and the value of [`COPIED`].
+    fn labels_and_copied(&self) -> (BTreeMap<&'c str, String>, String) {
+        let is_copied = |key: &str| {
             let domain = key.split_once('/').map_or("", |(domain, _)| domain);
             let is_somebodys = [
                 "argocd.argoproj.io",
@@ -208,16 +207,15 @@ impl<'c> RegisteredCluster<'c> {
                 "argocd-ocm-cmp.github.io",
             ]
             .contains(&domain);
-            !is_somebodys && !IDENTITY_LABELS.contains(&key) && key != MANAGED_BY && key != tracking_label
+            !is_somebodys && !IDENTITY_LABELS.contains(&key) && key != MANAGED_BY && key != self.tracking_label
         };
-        self.labels.iter().filter(move |(key, _)| is_free(key))
-    }
-
-    /// Returns the labels of the Secret and the value of [`COPIED`].
-    fn labels_and_copied(&self) -> (BTreeMap<&'c str, String>, String) {
+        let copied: Vec<_> = self.labels.iter().filter(|(key, _)| is_copied(key)).collect();
+        let keys: Vec<_> = copied.iter().map(|(key, _)| *key).collect();
         let marks = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
-        let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
-        let labels = self.copied().chain(marks).map(|(key, value)| (key, value.to_owned()));
+        let labels = copied
+            .into_iter()
+            .chain(marks)
+            .map(|(key, value)| (key, value.to_owned()));
         let labels = labels.chain(self.manager.labels(self.name));
         (labels.collect(), keys.join(","))
     }

@@ -92,12 +92,13 @@ fn is_renewed(signer: &Certificate) -> bool {
     signer.common_name.starts_with(CA_NAME_PREFIX)
 }
 
-/// Returns the certificate of a Secret if its owner has to renew it: that of a CA which is not ours, or one on the hub which that CA
-/// has not issued.
-pub fn renewed_by_its_owner<'t>(ca: Option<&TlsSecret>, secret: &'t TlsSecret) -> Option<&'t Certificate> {
+/// Returns the certificate in a Secret of Argo CD's namespace if its owner has to renew it: that of a CA which is not ours, or one on
+/// the hub which that CA has not issued.
+pub fn renewed_by_its_owner<'c>(cache: &'c Cache, name: &str) -> Option<&'c Certificate> {
+    let secret = cache.certificate(name)?;
     let certificate = secret.leaf()?;
-    let is_ours = match ca {
-        Some(ca) if ca.uid == secret.uid => is_renewed(certificate),
+    let is_ours = match cache.certificate(names::CA_SECRET) {
+        Some(_) if name == names::CA_SECRET => is_renewed(certificate),
         Some(ca) => is_of(ca, secret),
         None => secret.is_ours,
     };

@@ -1,7 +1,7 @@
 //! The argocd-agent part of the status of a GitOpsCluster: the readiness of the hub, and the health of the clusters' agents.
 
 use super::condition::{ConditionStatus, Outcome, StatusCondition, first_few, worst};
-use argocd_agent::reconcile::AddonStatus;
+use argocd_agent::reconcile::{AddonStatus, renewed_by_its_owner};
 use argocd_agent::rollout;
 use argocd_agent::rollout::Progress;
 use argocd_agent::state;
@@ -11,7 +11,7 @@ use assignment::GitOpsClusterRef;
 use assignment::certificates::record;
 use hub_state::cache::Cache;
 use hub_state::model::{Availability, DesiredAgent, Kind, Object, have_same_version};
-use hub_state::reconcile::{Context, Settings};
+use hub_state::reconcile::Context;
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
 use ocm::argocd_agent as names;
@@ -199,7 +199,9 @@ fn prerequisites(
     let token_key = exists_or_missing(cache.objects(Kind::TokenKey).next().is_some(), "the token key");
     let authority = late(cache, names::CA_SECRET, now).unwrap_or_else(|| authority(cache));
     let [principal, proxy] = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| leaf(cache, name, now));
-    let template = if is_unattended(desired, context.settings) {
+    // Without an image of this program, agents are not restarted when their certificates are renewed.
+    let has_supervisor = desired.images.or(&context.settings.images).ours.is_some();
+    let template = if desired.brings_argocd() && !has_supervisor {
         failed(if desired.operator {
             WITHOUT_OURS_BESIDE_AN_OPERATOR
         } else {
@@ -251,22 +253,12 @@ fn prerequisites(
     ]
 }
 
-/// Returns true if no image of this program is set, so that agents are not restarted when their certificates are renewed.
-fn is_unattended(desired: &DesiredAgent, settings: &Settings) -> bool {
-    desired.brings_argocd() && desired.images.or(&settings.images).ours.is_none()
-}
-
 /// Returns the first outcome with the worst status, or the joined messages if all are ready.
 fn joined<const N: usize>(outcomes: [Outcome; N]) -> Outcome {
     worst(outcomes.iter()).cloned().unwrap_or_else(|| {
         let all = outcomes.map(|outcome| outcome.message);
         Outcome::success(all.join("; "))
     })
-}
-
-/// Returns the certificate in a Secret of Argo CD's namespace if its owner has to renew it.
-fn renewed_by_its_owner<'i>(cache: &'i Cache, name: &str) -> Option<&'i Certificate> {
-    argocd_agent::reconcile::renewed_by_its_owner(cache.certificate(names::CA_SECRET), cache.certificate(name)?)
 }
 
 /// Returns the outcome of a certificate that this controller does not renew, if little of its lifetime is left.
