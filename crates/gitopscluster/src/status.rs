@@ -16,6 +16,7 @@ use manifest::text;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
+use runtime::action::Event;
 use serde_json::{Map, Value, json};
 
 /// The message for requests to create push credentials, as Red Hat ACM does.
@@ -60,13 +61,12 @@ pub(super) fn is_status_of(gitops_cluster: &GitOpsCluster, other: &str) -> bool 
     }
 }
 
-/// Returns the desired status if it differs from the current one, and the messages of the Events to record with it: conflicts,
-/// and refused fields.
+/// Returns the desired status if it differs from the current one, with Events about new conflicts and refused fields.
 pub(super) fn desired(
     gitops: GitOpsClusterRef<'_>,
     serving_state: &ServingState,
     context: &Context<'_>,
-) -> Option<(Value, Option<String>, Option<String>)> {
+) -> Option<(Value, Vec<Event>)> {
     let (gitops_cluster, argocd) = (gitops.object, &**gitops.cache.argocd());
     let count = count(gitops, serving_state);
     let dialect = usize::from(gitops_cluster.spec.is_pull_integration);
@@ -154,7 +154,9 @@ pub(super) fn desired(
     let reported_before =
         condition(gitops_cluster, REGISTERED[dialect]).and_then(|condition| condition["message"].as_str());
     let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
-    Some((status, conflict, new_refusal))
+    let warnings = [("ClusterSecretConflict", conflict), ("FieldRefused", new_refusal)].into_iter();
+    let events = warnings.filter_map(|(reason, message)| Some(Event::warning(reason, message?)));
+    Some((status, events.collect()))
 }
 
 fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
@@ -376,7 +378,11 @@ pub(super) fn names_refusals(gitops: GitOpsClusterRef<'_>, context: &Context<'_>
 }
 
 /// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
-pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &Context<'_>) -> Option<Value> {
+pub(super) fn deleting(
+    gitops: GitOpsClusterRef<'_>,
+    left: &[String],
+    context: &Context<'_>,
+) -> Option<(Value, Vec<Event>)> {
     let gitops_cluster = gitops.object;
     let waits = if left.is_empty() {
         "the removal of its finalizer".to_owned()
@@ -402,7 +408,8 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
         .status
         .get("conditions")
         .is_some_and(|existing| *existing == json!(conditions));
-    (!is_unchanged).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
+    let status = json!({"conditions": conditions, "phase": "failed", "message": ready["message"]});
+    (!is_unchanged).then(|| (status, Vec::new()))
 }
 
 /// Returns the outcome of Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
