@@ -3,10 +3,9 @@
 use super::{Hub, WorkReader, describe_error, no_api};
 use crate::diagnosis::unreachable;
 use crate::status::gitopscluster::{AgentInputs, FleetState, has_agents};
-use argocd_agent::state;
 use hub::{explain, status};
 use hub_state::annotations::OWNER;
-use hub_state::model::PlacementDecision;
+use hub_state::model::{Kind, Object, PlacementDecision};
 use kube::Error;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
@@ -159,7 +158,8 @@ impl Hub {
             let issued = ListParams::default().fields(&format!("type={}", names::ISSUED_TYPE));
             let keep = |secret: Value| {
                 let cluster = secret["metadata"]["name"].as_str().and_then(names::cluster_of_issued);
-                if let (Some(cluster), Some(until)) = (cluster, state::certificate_until(&secret["data"])) {
+                let record = Object::from_json(Kind::IssuedCertificates, &secret.to_string()).ok();
+                if let (Some(cluster), Some(until)) = (cluster, record.and_then(|record| record.last_expiry())) {
                     certificates.insert(cluster.to_owned(), format_time(until));
                 }
             };

@@ -107,8 +107,9 @@ pub(crate) struct AgentMember {
 
 impl AgentMember {
     /// Returns the state as text for people.
-    pub(crate) fn state(&self) -> &'static str {
-        self.state.map_or("Unknown", State::name)
+    pub(crate) fn state(&self) -> String {
+        self.state
+            .map_or_else(|| "Unknown".to_owned(), |state| format!("{state:?}"))
     }
 }
 
@@ -253,7 +254,7 @@ fn live(
 /// Returns the agents that the status lists.
 fn listed(status: &Value) -> Vec<AgentMember> {
     let member = |value: &Value| AgentMember {
-        state: value["state"].as_str().and_then(State::named),
+        state: State::deserialize(&value["state"]).ok(),
         name: format_scalar(&value["name"]),
         certificate_expiry: value["certificateNotAfter"].as_str().map(str::to_owned),
         message: format_scalar(&value["message"]),

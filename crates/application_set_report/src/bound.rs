@@ -2,12 +2,11 @@
 //!
 //! The summary is always complete, and no unhealthy Application is dropped before a healthy one.
 
-use super::line::{Condition, Line};
-use hub_state::report::{ConditionEntry, Entry, Resource, ResourceEntry};
+use super::summary::{is_healthy, is_progressing, is_synced, summarize};
+use hub_state::report::{Entry, Resource, ResourceEntry, Statuses};
 use manifest::text::shortened;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 
 /// The maximum size in bytes of entries and resources as the API server stores them. The API server limits an object to 1.5 MiB
 /// including metadata, and others may write to the object as well.
@@ -16,34 +15,26 @@ const MAX_SIZE: usize = 1_000_000;
 /// The maximum size in bytes of the resources, out of the space for entries and resources.
 const MAX_RESOURCES_SIZE: usize = 200_000;
 
-/// The content of a report after dropping what does not fit.
-pub(super) struct Bounded<'a> {
-    pub(super) entries: Vec<Entry<'a>>,
-    pub(super) resources: Vec<ResourceEntry<'a>>,
-    /// The description of what was dropped.
-    pub(super) cut: Option<String>,
-}
-
-/// The priority of a line; the first in this order get space first.
+/// The priority of an entry; the first in this order get space first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Priority {
-    /// An unhealthy line, or one of unknown health.
+    /// An unhealthy entry, or one of unknown health.
     Unhealthy,
-    /// A progressing line.
+    /// A progressing entry.
     Progressing,
-    /// A healthy line with conditions.
+    /// A healthy entry with conditions.
     Warning,
-    /// A healthy line without conditions.
+    /// A healthy entry without conditions.
     Healthy,
 }
 
 impl Priority {
-    fn of(line: &Line<'_>) -> Self {
-        if line.is_progressing() {
+    fn of(entry: &Entry<'_>) -> Self {
+        if is_progressing(entry) {
             Self::Progressing
-        } else if !line.is_healthy() {
+        } else if !is_healthy(entry) {
             Self::Unhealthy
-        } else if line.is_synced() && line.conditions.is_empty() {
+        } else if is_synced(entry) && entry.conditions.is_empty() {
             Self::Healthy
         } else {
             Self::Warning
@@ -51,67 +42,53 @@ impl Priority {
     }
 }
 
-/// The level of detail of a line.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The level of detail of an entry.
+#[derive(Clone, Copy)]
 enum Detail {
-    /// The whole line, with each message cut to this number of bytes.
+    /// The whole entry, with each message cut to this number of bytes.
     Full(usize),
-    /// The line without operation and revision, with each message cut to this number of bytes.
+    /// The entry without operation and revision, with each message cut to this number of bytes.
     Short(usize),
     /// The Application with its health and sync status only.
     Minimal,
 }
 
 impl Detail {
-    fn entry<'a>(self, line: &'a Line<'a>) -> Entry<'a> {
-        let detail = |text: &'a str| match self {
-            Self::Full(_) => text.into(),
-            Self::Short(_) | Self::Minimal => "".into(),
-        };
-        let conditions: &[_] = if self == Self::Minimal { &[] } else { &line.conditions };
-        let conditions = conditions.iter().map(|condition| ConditionEntry {
-            message: shortened(condition.message, self.message_max()),
-            kind: condition.kind.into(),
-        });
+    fn reduce<'a>(self, whole: &Entry<'a>) -> Entry<'a> {
+        let mut entry = whole.clone();
+        match self {
+            Self::Minimal => entry.conditions.clear(),
+            Self::Full(max) | Self::Short(max) => {
+                let longer = entry
+                    .conditions
+                    .iter_mut()
+                    .filter(|condition| condition.message.len() > max);
+                longer.for_each(|condition| condition.message = shortened(&condition.message, max).into_owned().into());
+            }
+        }
+        if matches!(self, Self::Full(_)) {
+            return entry;
+        }
+        let Entry {
+            app,
+            cluster,
+            conditions,
+            health_status,
+            sync_status,
+            ..
+        } = entry;
         Entry {
-            app: line.app.as_str().into(),
-            cluster: line.cluster.into(),
-            conditions: conditions.collect(),
-            health_status: known(line.health).into(),
-            operation_state_phase: detail(line.phase),
-            operation_state_started_at: detail(line.started_at),
-            sync_revision: detail(line.revision),
-            sync_status: known(line.sync).into(),
-        }
-    }
-
-    fn message_max(self) -> usize {
-        match self {
-            Self::Full(max) | Self::Short(max) => max,
-            Self::Minimal => 0,
-        }
-    }
-
-    /// Returns the number of truncated messages of a line.
-    fn cuts(self, line: &Line<'_>) -> usize {
-        let is_cut = |condition: &&Condition<'_>| self != Self::Minimal && condition.message.len() > self.message_max();
-        line.conditions.iter().filter(is_cut).count()
-    }
-
-    /// Returns true if the line lacks more than parts of messages.
-    fn hides(self, line: &Line<'_>) -> bool {
-        let has_details = [line.phase, line.started_at, line.revision]
-            .iter()
-            .any(|text| !text.is_empty());
-        match self {
-            Self::Full(_) => false,
-            Self::Short(_) => has_details,
-            Self::Minimal => has_details || !line.conditions.is_empty(),
+            app,
+            cluster,
+            conditions,
+            health_status,
+            sync_status,
+            ..Entry::default()
         }
     }
 }
 
-/// The order in which lines get space: ranges of priorities, each with a level of detail. Later steps use the space that is left.
+/// The order in which entries get space: ranges of priorities, each with a level of detail. Later steps use the space that is left.
 const DETAIL_STEPS: [(Priority, Priority, Detail); 9] = [
     (Priority::Unhealthy, Priority::Progressing, Detail::Minimal),
     (Priority::Unhealthy, Priority::Progressing, Detail::Short(128)),
@@ -124,71 +101,61 @@ const DETAIL_STEPS: [(Priority, Priority, Detail); 9] = [
     (Priority::Unhealthy, Priority::Healthy, FULL),
 ];
 
-/// The whole line.
+/// The whole entry.
 const FULL: Detail = Detail::Full(usize::MAX);
 
-/// A line with its level of detail; `None` if it is dropped.
-struct Shown<'a> {
-    priority: Priority,
-    line: &'a Line<'a>,
-    detail: Option<Detail>,
+/// An entry and what the report shows of it; `None` if it is dropped.
+struct Candidate<'e, 'a> {
+    whole: &'e Entry<'a>,
+    shown: Option<Entry<'a>>,
     size: usize,
 }
 
 /// Returns the entries and resources that fit, in their order, and a description of what was dropped.
-pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, lines: &[&'a Line<'a>]) -> Bounded<'a> {
+pub(super) fn fit<'a>(resources: &BTreeSet<&'a Resource>, entries: &[&Entry<'a>]) -> (Statuses<'a>, Option<String>) {
     let (shown_resources, used) = fitting_resources(resources);
-    let lines = assign_detail(lines, MAX_SIZE.saturating_sub(used));
-    let shown = || {
-        lines
-            .iter()
-            .filter_map(|candidate| Some((candidate.detail?, candidate.line)))
-    };
-    let left_out = || lines.iter().filter(|candidate| candidate.detail.is_none());
-    Bounded {
-        cut: describe(&Cut {
-            messages: shown().map(|(detail, line)| detail.cuts(line)).sum(),
-            hidden: shown().filter(|(detail, line)| detail.hides(line)).count(),
-            left_out: left_out().count(),
-            left_out_unhealthy: left_out().filter(|candidate| !candidate.line.is_healthy()).count(),
-            resources: resources.len().saturating_sub(shown_resources.len()),
-        }),
-        entries: shown().map(|(detail, line)| detail.entry(line)).collect(),
+    let candidates = assign_detail(entries, MAX_SIZE.saturating_sub(used));
+    let cut = describe(&candidates, resources.len().saturating_sub(shown_resources.len()));
+    let statuses = Statuses {
+        cluster_conditions: candidates.into_iter().filter_map(|candidate| candidate.shown).collect(),
         resources: shown_resources,
-    }
+        summary: summarize(entries),
+    };
+    (statuses, cut)
 }
 
-/// Assigns each line a level of detail within the given space.
-fn assign_detail<'a>(lines: &[&'a Line<'a>], mut room: usize) -> Vec<Shown<'a>> {
-    let whole = |line: &&'a Line<'a>| Shown {
-        priority: Priority::of(line),
-        line,
-        detail: Some(FULL),
-        size: size(&FULL.entry(line)),
+/// Assigns each entry a level of detail within the given space.
+fn assign_detail<'e, 'a>(entries: &[&'e Entry<'a>], mut room: usize) -> Vec<Candidate<'e, 'a>> {
+    let is_all_shown = entries.iter().map(size).sum::<usize>() <= room;
+    let candidate = |whole: &&'e Entry<'a>| Candidate {
+        whole,
+        shown: is_all_shown.then(|| (*whole).clone()),
+        size: 0,
     };
-    let mut lines: Vec<_> = lines.iter().map(whole).collect();
-    if lines.iter().map(|candidate| candidate.size).sum::<usize>() <= room {
-        return lines;
+    let mut candidates: Vec<_> = entries.iter().map(candidate).collect();
+    if is_all_shown {
+        return candidates;
     }
-    for candidate in &mut lines {
-        (candidate.detail, candidate.size) = (None, 0);
-    }
-    let mut by_priority: Vec<_> = lines.iter_mut().collect();
-    by_priority.sort_by_key(|candidate| candidate.priority);
+    let mut by_priority: Vec<_> = candidates
+        .iter_mut()
+        .map(|candidate| (Priority::of(candidate.whole), candidate))
+        .collect();
+    by_priority.sort_by_key(|(priority, _)| *priority);
     for (from, to, detail) in DETAIL_STEPS {
-        for candidate in by_priority
+        for (_, candidate) in by_priority
             .iter_mut()
-            .filter(|candidate| (from..=to).contains(&candidate.priority))
+            .filter(|(priority, _)| (from..=to).contains(priority))
         {
-            let size = size(&detail.entry(candidate.line));
+            let entry = detail.reduce(candidate.whole);
+            let size = size(&entry);
             let Some(left) = room.saturating_add(candidate.size).checked_sub(size) else {
-                return lines;
+                return candidates;
             };
             room = left;
-            (candidate.detail, candidate.size) = (Some(detail), size);
+            (candidate.shown, candidate.size) = (Some(entry), size);
         }
     }
-    lines
+    candidates
 }
 
 /// Returns as many of the first resources as fit, and their size.
@@ -212,31 +179,38 @@ fn fitting_resources<'a>(all: &BTreeSet<&'a Resource>) -> (Vec<ResourceEntry<'a>
     (fitting, used)
 }
 
-/// The counts of what was dropped.
-struct Cut {
-    messages: usize,
-    /// The number of lines of which only a part is shown.
-    hidden: usize,
-    left_out: usize,
-    left_out_unhealthy: usize,
-    resources: usize,
-}
-
 /// Describes what was dropped, in one sentence.
-fn describe(cut: &Cut) -> Option<String> {
+fn describe(candidates: &[Candidate<'_, '_>], resources: usize) -> Option<String> {
+    let shown = || {
+        candidates
+            .iter()
+            .filter_map(|candidate| Some((candidate.shown.as_ref()?, candidate.whole)))
+    };
+    let is_hidden = |(shown, whole): &(&Entry<'_>, &Entry<'_>)| {
+        shown.conditions.len() != whole.conditions.len()
+            || shown.operation_state_phase != whole.operation_state_phase
+            || shown.operation_state_started_at != whole.operation_state_started_at
+            || shown.sync_revision != whole.sync_revision
+    };
+    let messages = shown().flat_map(|(shown, whole)| shown.conditions.iter().zip(&whole.conditions));
+    let messages = messages.filter(|(shown, whole)| shown.message != whole.message).count();
+    let left_out: Vec<_> = candidates
+        .iter()
+        .filter(|candidate| candidate.shown.is_none())
+        .collect();
     let counted = |count: usize, one: &str, more: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
         count => Some(format!("{count} {more}")),
     };
-    let messages = counted(cut.messages, "message", "messages");
-    let hidden = counted(cut.hidden, "entry", "entries");
-    let left_out = counted(cut.left_out, "entry", "entries");
-    let unhealthy = match cut.left_out_unhealthy {
+    let messages = counted(messages, "message", "messages");
+    let hidden = counted(shown().filter(is_hidden).count(), "entry", "entries");
+    let unhealthy = match left_out.iter().filter(|candidate| !is_healthy(candidate.whole)).count() {
         0 => String::new(),
         count => format!(", {count} of them not healthy"),
     };
-    let resources = counted(cut.resources, "resource", "resources");
+    let left_out = counted(left_out.len(), "entry", "entries");
+    let resources = counted(resources, "resource", "resources");
     let parts = [
         messages.map(|what| format!("{what} shortened")),
         hidden.map(|what| format!("{what} without details")),
@@ -247,45 +221,30 @@ fn describe(cut: &Cut) -> Option<String> {
     (!parts.is_empty()).then(|| format!("report truncated: {}; the summary counts all", parts.join("; ")))
 }
 
-/// Returns the text, or `Unknown` if it is empty.
-fn known(text: &str) -> &str {
-    if text.is_empty() { "Unknown" } else { text }
-}
-
 /// Returns the size in bytes of a value as the API server stores it, with a comma. The API server writes some characters as
 /// `\u003c` that take one or three bytes here.
 fn size(value: &impl Serialize) -> usize {
-    struct Counter(usize);
-    impl Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let longer = bytes.iter().map(|byte| match byte {
-                b'<' | b'>' | b'&' => 6,
-                // The first byte of U+2028, among others.
-                0xe2 => 4,
-                _ => 1,
-            });
-            self.0 = self.0.saturating_add(longer.sum::<usize>());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(1);
-    serde_json::to_writer(&mut counter, value).expect("texts and lists of them are JSON");
-    counter.0
+    let text = serde_json::to_string(value).expect("texts and lists of them are JSON");
+    let stored = text.bytes().map(|byte| match byte {
+        b'<' | b'>' | b'&' => 6,
+        // The first byte of U+2028, among others.
+        0xe2 => 4,
+        _ => 1,
+    });
+    stored.sum::<usize>().saturating_add(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Report, app};
+    use crate::{Line, Report, app};
+    use hub_state::report::{ConditionEntry, TRUNCATED};
     use primitives::object_ref::ObjectRef;
     use serde_json::Value;
     use std::sync::LazyLock;
 
     const MIB: usize = 1 << 20;
+    const REVISION: &str = "53e28ff20cc530b9ada2173fbbd64d48338583ba";
 
     static CLUSTERS: LazyLock<Vec<String>> =
         LazyLock::new(|| (0..20_000).map(|number| format!("cluster-{number:05}")).collect());
@@ -294,19 +253,22 @@ mod tests {
     fn line<'a>(number: usize, health: &'a str, messages: &[&'a str]) -> Line<'a> {
         let cluster = CLUSTERS[number].as_str();
         let name = format!("shop-{cluster}");
-        let condition = |message: &&'a str| Condition {
-            kind: "ManifestWorkDegradedWarning",
-            message,
+        let condition = |message: &&'a str| ConditionEntry {
+            message: (*message).into(),
+            kind: "ManifestWorkDegradedWarning".into(),
+        };
+        let entry = Entry {
+            app: app("argocd", &name, Some((cluster, &format!("{name}-1a2b3")))).into(),
+            cluster: cluster.into(),
+            conditions: messages.iter().map(condition).collect(),
+            health_status: health.into(),
+            operation_state_phase: "Succeeded".into(),
+            operation_state_started_at: "2026-06-01T12:00:00Z".into(),
+            sync_revision: REVISION.into(),
+            sync_status: "Synced".into(),
         };
         Line {
-            app: app("argocd", &name, Some((cluster, &format!("{name}-1a2b3")))),
-            cluster,
-            sync: "Synced",
-            health,
-            started_at: "2026-06-01T12:00:00Z",
-            phase: "Succeeded",
-            revision: "53e28ff20cc530b9ada2173fbbd64d48338583ba",
-            conditions: messages.iter().map(condition).collect(),
+            entry,
             resources: Vec::new(),
         }
     }
@@ -314,15 +276,10 @@ mod tests {
     /// Returns the report as stored, and the description of what was dropped.
     fn report(lines: &[Line<'_>]) -> (Value, String) {
         let set = ObjectRef::new("argocd", "shop");
-        let report = Report::new(&set, "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b", lines);
-        let (object, cut) = (report.object(), report.cut().unwrap_or_default().to_owned());
+        let object = Report::new(&set, "9b1c8a3e-0d5f-4a51-9b5e-6d0c1f1f2a3b", lines).object();
         assert!(object.to_string().len() < MIB, "{}", object.to_string().len());
-        assert_eq!(
-            object["metadata"]["annotations"][super::super::TRUNCATED]
-                .as_str()
-                .unwrap_or_default(),
-            cut
-        );
+        let cut = object["metadata"]["annotations"][TRUNCATED].as_str();
+        let cut = cut.unwrap_or_default().to_owned();
         (object, cut)
     }
 
@@ -354,7 +311,7 @@ mod tests {
         let (report, cut) = report(&lines);
         assert_eq!((entries(&report).len(), cut.as_str()), (1_001, ""));
         assert_eq!(entries(&report)[1_000]["conditions"][0]["message"], long);
-        assert_eq!(entries(&report)[0]["syncRevision"], lines[0].revision);
+        assert_eq!(entries(&report)[0]["syncRevision"], REVISION);
     }
 
     #[test]
@@ -375,28 +332,23 @@ mod tests {
             "report truncated: 500 messages shortened; 3862 entries without details; the summary counts all"
         );
         assert_eq!((entries(&report).len(), count(&report, is_healthy)), (5_000, 4_500));
-        let ill = &entries(&report)[10];
-        assert_eq!(ill["syncRevision"], lines[10].revision);
-        let message = ill["conditions"][0]["message"].as_str().expect("a message");
+        let first = &entries(&report)[10];
+        assert_eq!(first["syncRevision"], REVISION);
+        let message = first["conditions"][0]["message"].as_str().expect("a message");
         assert!(
             message.len() <= 128 && message.starts_with("no space") && message.ends_with('…'),
             "{message}"
         );
-        let details = |entry: &Value| entry["syncRevision"] == lines[0].revision;
+        let details = |entry: &Value| entry["syncRevision"] == REVISION;
         assert_eq!(count(&report, details), 500 + (4_500 - 3_862));
-    }
-
-    #[test]
-    fn report_of_5000_degraded_clusters_lists_every_cluster() {
-        let long = "no space left on device ".repeat(20);
-        let ill = [&*long];
-        let lines = lines(5_000, |_| ("Degraded", &ill));
-        let (report, cut) = report(&lines);
+        let (all_ill, cut) = self::report(&self::lines(5_000, |_| ("Degraded", &ill)));
         assert_eq!(
-            cut,
-            "report truncated: 1287 messages shortened; 5000 entries without details; the summary counts all"
+            (entries(&all_ill).len(), &*cut),
+            (
+                5_000,
+                "report truncated: 1287 messages shortened; 5000 entries without details; the summary counts all"
+            )
         );
-        assert_eq!(entries(&report).len(), 5_000);
     }
 
     #[test]
@@ -404,7 +356,7 @@ mod tests {
         let health = |n: usize| match n % 100 {
             0 => "Degraded",
             1 => "Progressing",
-            2 => "",
+            2 => "Unknown",
             _ => "Healthy",
         };
         let message = ["no space left on device"];

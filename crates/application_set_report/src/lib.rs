@@ -10,19 +10,15 @@
 //! names imply.
 //!
 //! etcd limits an object to 1.5 MiB, so `bound` drops what does not fit and records that in an annotation. Nothing is written if
-//! nothing changed: a [`Fingerprint`] compares the existing report without memory of earlier writes.
+//! nothing changed: a fingerprint compares the existing report without memory of earlier writes.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod bound;
-mod line;
 pub mod reconcile;
 mod summary;
 
-pub use line::{Condition, Line};
-
-use hub_state::report;
-use hub_state::report::{ExistingReport, Fingerprint, HOSTING, Resource, Statuses, TRUNCATED};
+use hub_state::report::{Entry, ExistingReport, HOSTING, Resource, Statuses, TRUNCATED, fingerprint};
 use ocm::application_set_report::{GROUP, KIND, VERSION};
 use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};
@@ -39,12 +35,22 @@ pub fn app(namespace: &str, name: &str, work: Option<(&str, &str)>) -> String {
     }
 }
 
+/// An Application on a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Line<'a> {
+    /// The entry of a complete report. The cluster is empty if the Application is on none yet.
+    pub entry: Entry<'a>,
+    /// The resources of the Application on the cluster, in one or more lists.
+    pub resources: Vec<&'a [Resource]>,
+}
+
 /// The desired report.
 #[derive(Debug)]
 pub struct Report<'a> {
     set: &'a ObjectRef,
     /// The UID of the ApplicationSet.
     uid: &'a str,
+    /// The description of what the report leaves out, or `None` if it is complete.
     cut: Option<String>,
     statuses: Statuses<'a>,
 }
@@ -52,29 +58,15 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     /// Builds the report of a set; the result does not depend on the order of the lines.
     pub fn new(set: &'a ObjectRef, uid: &'a str, lines: &'a [Line<'a>]) -> Self {
-        let mut ordered: Vec<&Line<'_>> = lines.iter().collect();
-        ordered.sort_unstable_by_key(|line| (line.cluster, &line.app));
-        let bounded = bound::fit(&all_resources(&ordered), &ordered);
+        let mut entries: Vec<_> = lines.iter().map(|line| &line.entry).collect();
+        entries.sort_unstable_by_key(|entry| (&entry.cluster, &entry.app));
+        let (statuses, cut) = bound::fit(&all_resources(lines), &entries);
         Self {
             set,
             uid,
-            cut: bounded.cut,
-            statuses: Statuses {
-                cluster_conditions: bounded.entries,
-                resources: bounded.resources,
-                summary: summary::summarize(&ordered),
-            },
+            cut,
+            statuses,
         }
-    }
-
-    /// Returns the fingerprint of the report's content.
-    pub fn fingerprint(&self) -> Fingerprint {
-        report::fingerprint(Some(&hosting(self.set)), self.cut.as_deref(), &self.statuses)
-    }
-
-    /// Returns the description of what the report leaves out, or `None` if it is complete.
-    pub fn cut(&self) -> Option<&str> {
-        self.cut.as_deref()
     }
 
     /// Returns the object to create if there is no report.
@@ -99,7 +91,8 @@ impl<'a> Report<'a> {
     /// Returns the merge patch from the existing report to this one, or `None` if they are equal.
     pub fn patch(&self, existing: &ExistingReport) -> Option<Value> {
         let is_owned = existing.is_owned_by(self.uid);
-        if is_owned && existing.fingerprint == Some(self.fingerprint()) {
+        let fingerprint = fingerprint(Some(&hosting(self.set)), self.cut.as_deref(), &self.statuses);
+        if is_owned && existing.fingerprint == Some(fingerprint) {
             return None;
         }
         let mut metadata = json!({
@@ -137,7 +130,7 @@ impl<'a> Report<'a> {
 }
 
 /// Returns each object that is on some cluster, once. Many Applications of a set share the same list, which is read only once.
-fn all_resources<'a>(lines: &[&'a Line<'a>]) -> BTreeSet<&'a Resource> {
+fn all_resources<'a>(lines: &[Line<'a>]) -> BTreeSet<&'a Resource> {
     let mut known = HashSet::new();
     let lists = lines.iter().flat_map(|line| line.resources.iter().copied());
     let new = lists.filter(|list| known.insert((list.as_ptr(), list.len())));
@@ -158,7 +151,6 @@ fn hosting(set: &ObjectRef) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use serde_json::Map;
     use std::sync::LazyLock;
     use testing::merge;
 
@@ -173,43 +165,41 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns lines of three Applications on two clusters, and of one that is on no cluster.
+    /// The entries of three Applications on two clusters and of one that is on no cluster, in the order of a report.
+    const ENTRIES: &str = r#"[
+        {"app": "argocd/shop-eu3", "healthStatus": "Unknown", "syncStatus": "Unknown"},
+        {"cluster": "eu1", "app": "argocd/admin-eu1", "healthStatus": "Progressing", "syncStatus": "Synced"},
+        {
+            "cluster": "eu1",
+            "app": "argocd/shop-eu1",
+            "healthStatus": "Unknown",
+            "syncStatus": "Unknown",
+            "conditions": [{"type": "ManifestWorkApplyError", "message": "forbidden"}]
+        },
+        {
+            "cluster": "eu2",
+            "app": "argocd/shop-eu2/eu2/shop-eu2-1a2b3",
+            "healthStatus": "Healthy",
+            "syncStatus": "Synced",
+            "operationStateStartedAt": "2026-06-01T12:00:00Z",
+            "operationStatePhase": "Succeeded",
+            "syncRevision": "abc"
+        }
+    ]"#;
+
     fn lines(resources: &[Resource]) -> Vec<Line<'_>> {
-        vec![
-            Line {
-                cluster: "eu2",
-                app: app("argocd", "shop-eu2", Some(("eu2", "shop-eu2-1a2b3"))),
-                sync: "Synced",
-                health: "Healthy",
-                started_at: "2026-06-01T12:00:00Z",
-                phase: "Succeeded",
-                revision: "abc",
-                conditions: Vec::new(),
-                resources: vec![&resources[..1], &resources[1..]],
-            },
-            Line {
-                cluster: "eu1",
-                app: app("argocd", "shop-eu1", None),
-                conditions: vec![Condition {
-                    kind: "ManifestWorkApplyError",
-                    message: "forbidden",
-                }],
-                resources: vec![resources],
-                ..Line::default()
-            },
-            Line {
-                app: app("argocd", "shop-eu3", None),
-                ..Line::default()
-            },
-            Line {
-                cluster: "eu1",
-                app: app("argocd", "admin-eu1", None),
-                health: "Progressing",
-                sync: "Synced",
-                resources: vec![&resources[..1]],
-                ..Line::default()
-            },
-        ]
+        let entries: Vec<Entry<'_>> = serde_json::from_str(ENTRIES).expect("entries");
+        let lists = [
+            vec![],
+            vec![&resources[..1]],
+            vec![resources],
+            vec![&resources[..1], &resources[1..]],
+        ];
+        let lines = entries.into_iter().zip(lists);
+        lines
+            .map(|(entry, resources)| Line { entry, resources })
+            .rev()
+            .collect()
     }
 
     fn resources() -> [Resource; 3] {
@@ -255,26 +245,7 @@ pub(crate) mod tests {
                 "ownerReferences": [{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "shop", "uid": "u"}],
             },
             "statuses": {
-                "clusterConditions": [
-                    {"app": "argocd/shop-eu3", "healthStatus": "Unknown", "syncStatus": "Unknown"},
-                    {"cluster": "eu1", "app": "argocd/admin-eu1", "healthStatus": "Progressing", "syncStatus": "Synced"},
-                    {
-                        "cluster": "eu1",
-                        "app": "argocd/shop-eu1",
-                        "healthStatus": "Unknown",
-                        "syncStatus": "Unknown",
-                        "conditions": [{"type": "ManifestWorkApplyError", "message": "forbidden"}],
-                    },
-                    {
-                        "cluster": "eu2",
-                        "app": "argocd/shop-eu2/eu2/shop-eu2-1a2b3",
-                        "healthStatus": "Healthy",
-                        "syncStatus": "Synced",
-                        "operationStateStartedAt": "2026-06-01T12:00:00Z",
-                        "operationStatePhase": "Succeeded",
-                        "syncRevision": "abc",
-                    },
-                ],
+                "clusterConditions": serde_json::from_str::<Value>(ENTRIES).expect("entries"),
                 "resources": [
                     {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "namespace": "shop"},
                     {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"},
@@ -286,15 +257,6 @@ pub(crate) mod tests {
             },
         });
         assert_eq!(report.object(), desired);
-        assert_eq!(report.cut(), None);
-    }
-
-    #[test]
-    fn report_of_a_set_without_applications_counts_zero() {
-        let object = Report::new(&SET, "u", &[]).object();
-        let summary = object["statuses"]["summary"].as_object().expect("a summary");
-        assert_eq!((summary.len(), summary.values().all(|count| count == "0")), (6, true));
-        assert_eq!(object["statuses"].as_object().map(Map::len), Some(1));
     }
 
     #[test]

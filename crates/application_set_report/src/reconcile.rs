@@ -8,12 +8,12 @@
 
 mod mappers;
 
-use crate::{Condition, Line, Report};
+use crate::{Line, Report};
 use hub_state::cache::Cache;
 use hub_state::condition_types::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
 use hub_state::model::{Application, Kind};
 use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
-use hub_state::report::Resource;
+use hub_state::report::{ConditionEntry, Entry, Resource};
 use ocm::health::HealthStatus;
 use ocm::resources::{APPLICATION_SETS, REPORTS};
 use primitives::object_ref::ObjectRef;
@@ -69,18 +69,21 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
     let Some(generated) = application.generated.as_deref() else {
         return Vec::new();
     };
-    let on = clusters(cache, object_ref);
-    let line = |cluster, health, conditions: Vec<_>, resources| Line {
-        cluster,
-        app: crate::app(&object_ref.namespace, &object_ref.name, None),
-        sync: &generated.sync,
-        health,
-        started_at: &generated.started_at,
-        phase: &generated.phase,
-        revision: &generated.revision,
-        conditions,
+    let known = |text: &'i str| if text.is_empty() { "Unknown" } else { text }.into();
+    let line = |cluster: &'i str, carrier, health: &'i str, conditions, resources| Line {
+        entry: Entry {
+            app: crate::app(&object_ref.namespace, &object_ref.name, carrier).into(),
+            cluster: cluster.into(),
+            conditions,
+            health_status: known(health),
+            operation_state_phase: (&*generated.phase).into(),
+            operation_state_started_at: (&*generated.started_at).into(),
+            sync_revision: (&*generated.revision).into(),
+            sync_status: known(&generated.sync),
+        },
         resources,
     };
+    let on = clusters(cache, object_ref);
     if on.is_empty() {
         let cluster = named(cache, object_ref, application).unwrap_or_default();
         let mut conditions: Vec<_> = of_all(application).collect();
@@ -88,22 +91,24 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
         let unreached =
             unreached(cache, cluster).filter(|condition| conditions.iter().all(|other| other.kind != condition.kind));
         conditions.extend(unreached);
-        let resources = vec![&*generated.resources];
         let carriers = cache.pull_works(object_ref);
         let mut works = carriers
             .iter()
             .filter(|carrier| *carrier.object_ref.namespace == *cluster);
         let carrier = works.next().map(|carrier| (cluster, &*carrier.object_ref.name));
-        return vec![Line {
-            app: crate::app(&object_ref.namespace, &object_ref.name, carrier),
-            ..line(cluster, &generated.health, conditions, resources)
-        }];
+        return vec![line(
+            cluster,
+            carrier,
+            &generated.health,
+            conditions,
+            vec![&*generated.resources],
+        )];
     }
     let line = |(cluster, mut on): (_, ClusterStatus<'i>)| {
         // Our conditions on an Application describe its clusters, which report them separately.
-        let of_all = of_all(application).filter(|condition| !is_own_type(condition.kind));
+        let of_all = of_all(application).filter(|condition| !is_own_type(&condition.kind));
         on.conditions.extend(of_all);
-        line(cluster, on.health.in_argo_cd(), on.conditions, on.resources)
+        line(cluster, None, on.health.in_argo_cd(), on.conditions, on.resources)
     };
     on.into_iter().map(line).collect()
 }
@@ -111,7 +116,7 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
 /// The health of an Application's works on a cluster.
 struct ClusterStatus<'i> {
     health: HealthStatus,
-    conditions: Vec<Condition<'i>>,
+    conditions: Vec<ConditionEntry<'i>>,
     resources: Vec<&'i [Resource]>,
 }
 
@@ -133,7 +138,7 @@ fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, 
         ] {
             cluster
                 .conditions
-                .extend(message.map(|message| Condition { kind, message }));
+                .extend(message.map(|message| condition(kind, message)));
         }
         cluster.resources.push(&work.resources);
     }
@@ -147,25 +152,20 @@ fn named<'i>(cache: &Cache, object_ref: &'i ObjectRef, application: &'i Applicat
     application.cluster().or_else(namespace)
 }
 
-fn unreached(cache: &Cache, cluster: &str) -> Option<Condition<'static>> {
-    let message = unreachable(cache.availability(cluster))?;
-    Some(Condition {
-        kind: UNREACHABLE,
-        message,
-    })
+fn condition<'i>(kind: &'i str, message: &'i str) -> ConditionEntry<'i> {
+    let (kind, message) = (kind.into(), message.into());
+    ConditionEntry { message, kind }
+}
+
+fn unreached(cache: &Cache, cluster: &str) -> Option<ConditionEntry<'static>> {
+    Some(condition(UNREACHABLE, unreachable(cache.availability(cluster))?))
 }
 
 /// Returns the conditions that apply to an Application on all clusters.
-fn of_all(application: &Application) -> impl Iterator<Item = Condition<'_>> {
-    let is_bad = |kind: &str| kind.ends_with("Error") || kind.ends_with("Warning");
-    let bad = application
-        .conditions
-        .iter()
-        .filter(move |condition| is_bad(&condition.kind));
-    bad.map(|condition| Condition {
-        kind: &condition.kind,
-        message: &condition.message,
-    })
+fn of_all(application: &Application) -> impl Iterator<Item = ConditionEntry<'_>> {
+    let all = application.conditions.iter();
+    let bad = all.filter(|condition| condition.kind.ends_with("Error") || condition.kind.ends_with("Warning"));
+    bad.map(|bad| condition(&bad.kind, &bad.message))
 }
 
 #[cfg(test)]

@@ -4,31 +4,41 @@
 //! Applications counts as its worst one: `clusters` is the number of clusters, and equals both `synced` plus `notSynced` and
 //! `healthy` plus `notHealthy`; `inProgress` counts those of `notHealthy` whose Applications are all healthy or progressing.
 
-use super::line::Line;
-use hub_state::report::Summary;
+use hub_state::report::{Entry, Summary};
 
-/// Computes the summary of lines sorted by cluster. Applications that are on no cluster are ignored.
-pub(super) fn summarize(lines: &[&Line<'_>]) -> Summary {
-    let known = lines.iter().position(|line| !line.cluster.is_empty());
-    let known = &lines[known.unwrap_or(lines.len())..];
-    let all: Vec<_> = known.chunk_by(|one, other| one.cluster == other.cluster).collect();
-    let (clusters, synced, healthy) = (all.len(), count(&all, Line::is_synced), count(&all, Line::is_healthy));
-    let no_worse_than_progressing = count(&all, |line| line.is_healthy() || line.is_progressing());
-    let text = |count: usize| count.to_string();
-    Summary {
-        clusters: text(clusters),
-        healthy: text(healthy),
-        in_progress: text(no_worse_than_progressing.saturating_sub(healthy)),
-        not_healthy: text(clusters.saturating_sub(healthy)),
-        not_synced: text(clusters.saturating_sub(synced)),
-        synced: text(synced),
-    }
+pub(super) fn is_healthy(entry: &Entry<'_>) -> bool {
+    entry.health_status == "Healthy"
 }
 
-/// Returns the number of clusters for all of whose Applications this is true.
-fn count<'l>(clusters: &[&[&Line<'l>]], check: fn(&Line<'l>) -> bool) -> usize {
-    let with_all = clusters.iter().filter(|cluster| cluster.iter().all(|line| check(line)));
-    with_all.count()
+pub(super) fn is_progressing(entry: &Entry<'_>) -> bool {
+    entry.health_status == "Progressing"
+}
+
+pub(super) fn is_synced(entry: &Entry<'_>) -> bool {
+    entry.sync_status == "Synced"
+}
+
+/// Computes the summary of entries sorted by cluster. Applications that are on no cluster are ignored.
+pub(super) fn summarize(entries: &[&Entry<'_>]) -> Summary {
+    let known = entries.iter().position(|entry| !entry.cluster.is_empty());
+    let known = &entries[known.unwrap_or(entries.len())..];
+    let clusters: Vec<_> = known.chunk_by(|one, other| one.cluster == other.cluster).collect();
+    let count = |check: &dyn Fn(&Entry<'_>) -> bool| {
+        let with_all = clusters
+            .iter()
+            .filter(|cluster| cluster.iter().all(|entry| check(entry)));
+        with_all.count()
+    };
+    let (all, synced, healthy) = (clusters.len(), count(&is_synced), count(&is_healthy));
+    let no_worse_than_progressing = count(&|entry| is_healthy(entry) || is_progressing(entry));
+    Summary {
+        clusters: all.to_string(),
+        healthy: healthy.to_string(),
+        in_progress: no_worse_than_progressing.saturating_sub(healthy).to_string(),
+        not_healthy: all.saturating_sub(healthy).to_string(),
+        not_synced: all.saturating_sub(synced).to_string(),
+        synced: synced.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -37,15 +47,15 @@ mod tests {
 
     /// Returns the summary of Applications on these clusters, with their sync and health: `clusters`, `synced`, `notSynced`,
     /// `healthy`, `notHealthy` and `inProgress`.
-    fn summary(lines: &[(&str, &str, &str)]) -> [String; 6] {
-        let line = |&(cluster, sync, health)| Line {
-            cluster,
-            sync,
-            health,
-            ..Line::default()
+    fn summary(lines: &[(&'static str, &'static str, &'static str)]) -> [String; 6] {
+        let entry = |&(cluster, sync, health): &(&'static str, &'static str, &'static str)| Entry {
+            cluster: cluster.into(),
+            sync_status: sync.into(),
+            health_status: health.into(),
+            ..Entry::default()
         };
-        let lines: Vec<Line<'_>> = lines.iter().map(line).collect();
-        let counts = summarize(&lines.iter().collect::<Vec<_>>());
+        let entries: Vec<_> = lines.iter().map(entry).collect();
+        let counts = summarize(&entries.iter().collect::<Vec<_>>());
         [
             counts.clusters,
             counts.synced,
@@ -57,39 +67,30 @@ mod tests {
     }
 
     #[test]
-    fn counts_clusters_by_argo_cds_health_and_sync_status() {
-        assert_eq!(summary(&[]), ["0"; 6]);
-        let lines = [
+    fn counts_a_cluster_once_by_its_worst_application() {
+        let [healthy, other] = ["eu1", "eu2"].map(|cluster| (cluster, "Synced", "Healthy"));
+        let progressing = ("eu1", "Synced", "Progressing");
+        let degraded = ("eu1", "OutOfSync", "Degraded");
+        let on_none = ("", "OutOfSync", "Missing");
+        let states = [
             ("eu1", "Synced", "Healthy"),
             ("eu2", "OutOfSync", "Healthy"),
             ("eu3", "Synced", "Progressing"),
             ("eu4", "Synced", "Degraded"),
             ("eu5", "Unknown", "Unknown"),
-            ("eu6", "", ""),
             ("eu7", "Synced", "Suspended"),
         ];
-        assert_eq!(summary(&lines), ["7", "4", "3", "2", "5", "1"]);
-    }
-
-    #[test]
-    fn counts_a_cluster_once_by_its_worst_application() {
-        let healthy = ("eu1", "Synced", "Healthy");
-        let progressing = ("eu1", "Synced", "Progressing");
-        let degraded = ("eu1", "OutOfSync", "Degraded");
-        assert_eq!(summary(&[healthy, healthy]), ["1", "1", "0", "1", "0", "0"]);
-        assert_eq!(summary(&[healthy, progressing]), ["1", "1", "0", "0", "1", "1"]);
-        assert_eq!(
-            summary(&[healthy, progressing, degraded]),
-            ["1", "0", "1", "0", "1", "0"]
-        );
-        let other = ("eu2", "Synced", "Healthy");
-        assert_eq!(summary(&[degraded, other]), ["2", "1", "1", "1", "1", "0"]);
-    }
-
-    #[test]
-    fn ignores_applications_without_a_cluster() {
-        assert_eq!(summary(&[("", "Unknown", "Missing")]), ["0"; 6]);
-        let lines = [("", "OutOfSync", "Missing"), ("eu1", "Synced", "Healthy")];
-        assert_eq!(summary(&lines), ["1", "1", "0", "1", "0", "0"]);
+        for (lines, expected) in [
+            (&[][..], ["0"; 6]),
+            (&states, ["6", "4", "2", "2", "4", "1"]),
+            (&[healthy, healthy], ["1", "1", "0", "1", "0", "0"]),
+            (&[healthy, progressing], ["1", "1", "0", "0", "1", "1"]),
+            (&[healthy, progressing, degraded], ["1", "0", "1", "0", "1", "0"]),
+            (&[degraded, other], ["2", "1", "1", "1", "1", "0"]),
+            (&[on_none], ["0"; 6]),
+            (&[on_none, healthy], ["1", "1", "0", "1", "0", "0"]),
+        ] {
+            assert_eq!(summary(lines), expected, "{lines:?}");
+        }
     }
 }

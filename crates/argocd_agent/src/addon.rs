@@ -149,39 +149,28 @@ mod tests {
     use super::*;
     use crate::difference;
 
-    fn entry(name: &str, template: &str, next: Option<&str>) -> Entry {
+    /// Returns the entry of a GitOpsCluster with these numbers of its templates.
+    fn entry(name: &str, template: u8, next: Option<u8>) -> Entry {
+        let template_of = |number| format!("argocd-agent-addon-argocd-{name}-{number}");
         Entry {
             gitops_cluster: ObjectRef::new("argocd", name),
-            template: template.to_owned(),
-            next: next.map(str::to_owned),
+            template: template_of(template),
+            next: next.map(template_of),
         }
     }
 
     #[test]
     fn patches_the_add_on_only_for_changes() {
-        let entries = [
-            entry("a", "argocd-agent-addon-argocd-a-1", None),
-            entry(
-                "b",
-                "argocd-agent-addon-argocd-b-1",
-                Some("argocd-agent-addon-argocd-b-2"),
-            ),
-        ];
+        let entries = [entry("a", 1, None), entry("b", 1, Some(2))];
         let written = management(&entries, None);
         assert_eq!(difference(&management(&entries, Some(&written)), &written), None);
         let strategies = written.pointer("/spec/installStrategy/placements");
         let strategies = strategies.and_then(Value::as_array).expect("they are there");
         let names: Vec<_> = strategies.iter().map(|strategy| &strategy["name"]).collect();
-        assert_eq!(
-            names,
-            ["a-argocd-agent", "b-argocd-agent", "b-argocd-agent-next"],
-            "the later counts"
-        );
-        assert!(
-            strategies
-                .iter()
-                .all(|strategy| strategy["rolloutStrategy"] == json!({"type": "All"}))
-        );
+        // The later counts.
+        assert_eq!(names, ["a-argocd-agent", "b-argocd-agent", "b-argocd-agent-next"]);
+        let all = json!({"type": "All"});
+        assert!(strategies.iter().all(|strategy| strategy["rolloutStrategy"] == all));
         for (namespace, name, first, next) in [
             ("argocd", "a", Some("argocd-agent-addon-argocd-a-1"), None),
             (
@@ -196,24 +185,17 @@ mod tests {
                 .map(|placement| template_at(&ObjectRef::new(namespace, name), placement, &written));
             assert_eq!(templates, [first, next]);
         }
-        let newer = [entry("a", "argocd-agent-addon-argocd-a-2", None)];
-        let patch = difference(&management(&newer, Some(&written)), &written).expect("a template and a place less");
-        assert_eq!(
-            patch
-                .pointer("/spec/installStrategy/placements")
-                .and_then(Value::as_array)
-                .map(Vec::len),
-            Some(1)
-        );
-        assert_eq!(
-            patch.pointer("/spec/supportedConfigs/0/defaultConfig/name"),
-            Some(&json!("argocd-agent-addon-argocd-a-2"))
-        );
+        let newer = management(&[entry("a", 2, None)], Some(&written));
+        let patch = difference(&newer, &written).expect("a template and a place less");
+        let placements = patch.pointer("/spec/installStrategy/placements");
+        assert_eq!(placements.and_then(Value::as_array).map(Vec::len), Some(1));
+        let template = patch.pointer("/spec/supportedConfigs/0/defaultConfig/name");
+        assert_eq!(template, Some(&json!("argocd-agent-addon-argocd-a-2")));
     }
 
     #[test]
     fn every_type_of_configuration_has_a_default() {
-        let written = management(&[entry("a", "argocd-agent-addon-argocd-a-1", None)], None);
+        let written = management(&[entry("a", 1, None)], None);
         let expected = json!([
             {"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": "argocd-agent-addon-argocd-a-1"}},
             {"group": GROUP, "resource": CONFIGS, "defaultConfig": {"namespace": "argocd", "name": names::deployment_config("a")}},
@@ -237,7 +219,7 @@ mod tests {
                 "installStrategy": {"type": "Placements", "placements": [elsewhere]},
             },
         });
-        let management = management(&[entry("a", "argocd-agent-addon-argocd-a-1", None)], Some(&existing));
+        let management = management(&[entry("a", 1, None)], Some(&existing));
         assert_eq!(management.pointer("/spec/addOnMeta"), None);
         assert_eq!(
             management.pointer("/spec/installStrategy/placements/0"),

@@ -1,8 +1,10 @@
 //! The discovery of the address where managed clusters reach the principal, from the way its Service is exposed: a Route, a load
 //! balancer, or a node port.
 
-use hub_state::model::DesiredAgent;
+use hub_state::cache::Cache;
+use hub_state::model::{DesiredAgent, Kind};
 use ocm::argocd_agent as names;
+use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -31,40 +33,31 @@ const REMEDIATION: &str = "or set the principal's address and port in the GitOps
 /// default port of a configured address is 443.
 ///
 /// # Errors
-/// Returns the errors of [`discover`] if the address is discovered.
-pub fn configured_server(
-    desired: &DesiredAgent,
-    discovered: impl FnOnce() -> Result<Server, String>,
-) -> Result<Server, String> {
+/// Returns the reason why there is no such address.
+pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
     let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
-    let port = configured(&desired.port);
-    if let Some(address) = configured(&desired.address) {
-        let port = port.unwrap_or_else(|| "443".into());
-        return Ok(Server { address, port });
-    }
-    let Server {
-        address,
-        port: discovered_port,
-    } = discovered()?;
-    let port = port.unwrap_or(discovered_port);
-    Ok(Server { address, port })
+    let server = match configured(&desired.address) {
+        Some(address) => Server {
+            address,
+            port: "443".into(),
+        },
+        None => discover(cache)?,
+    };
+    let port = configured(&desired.port).unwrap_or(server.port);
+    Ok(Server { port, ..server })
 }
 
 /// Returns the address where managed clusters reach the principal, from the Services and Routes of Argo CD's namespace and the
 /// Nodes. A Route wins over a load balancer, and that over a node port, as with Red Hat ACM; a host name wins over an IP address,
 /// as with Red Hat ACM and argocd-pull-integration.
-///
-/// # Errors
-/// Returns the reason why the principal has no such address.
-pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Result<Server, String> {
-    let Some(service) = find(services, names::PRINCIPAL_SERVICES) else {
+fn discover(cache: &Cache) -> Result<Server, String> {
+    let Some((name, service)) = find(cache, names::PRINCIPAL_SERVICES) else {
         let [name, _] = names::PRINCIPAL_SERVICES;
         return Err(format!(
             "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {REMEDIATION}"
         ));
     };
-    let name = name_of(service);
-    if let Some(host) = hosts(routes, name).next() {
+    if let Some(host) = hosts(cache, name).next() {
         return Ok(Server::new(host, 443));
     }
     let port = port(service, "https", &[443, 8443]);
@@ -78,7 +71,11 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
         }
         "NodePort" => {
             let port = port.map(|port| number_at(port, "/nodePort")).filter(|port| *port > 0);
-            let address = ready(nodes).find_map(|node| internal_addresses(node).next());
+            let mut ready = nodes(cache).filter(|node| {
+                let is_true = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+                list_at(node, "/status/conditions").iter().any(is_true)
+            });
+            let address = ready.find_map(|node| internal_addresses(node).next());
             match (address, port) {
                 (Some(address), Some(port)) => Ok(Server::new(address, port)),
                 (None, _) => Err(format!(
@@ -99,41 +96,37 @@ pub fn discover(services: &[&Value], routes: &[&Value], nodes: &[&Value]) -> Res
 
 /// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, and those of its Service inside the
 /// hub.
-pub fn principal_names(
-    services: &[&Value],
-    routes: &[&Value],
-    nodes: &[&Value],
-    namespace: &str,
-) -> BTreeSet<Box<str>> {
+pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
     let [default, _] = names::PRINCIPAL_SERVICES;
-    let service = find(services, names::PRINCIPAL_SERVICES);
-    let mut all = inside(service.map_or(default, name_of), namespace);
-    let Some(service) = service else { return all };
-    let exposed = hosts(routes, name_of(service))
+    let Some((name, service)) = find(cache, names::PRINCIPAL_SERVICES) else {
+        return inside(default, cache.argocd());
+    };
+    let mut all = inside(name, cache.argocd());
+    let exposed = hosts(cache, name)
         .chain(ingresses(service, "hostname"))
         .chain(ingresses(service, "ip"));
     all.extend(exposed.map(Into::into));
     if text_at(service, "/spec/type") == "NodePort" {
         // Includes Nodes that are not ready, because they may become ready.
-        all.extend(nodes.iter().copied().flat_map(internal_addresses).map(Into::into));
+        all.extend(nodes(cache).flat_map(internal_addresses).map(Into::into));
     }
     all
 }
 
 /// Returns the URL where the hub's Argo CD reaches the principal's resource proxy, and the names for its certificate.
-pub fn resource_proxy(services: &[&Value], namespace: &str) -> (String, BTreeSet<Box<str>>) {
+pub fn resource_proxy(cache: &Cache) -> (String, BTreeSet<Box<str>>) {
     const PORT: u64 = 9090;
     let [default, _] = names::RESOURCE_PROXY_SERVICES;
-    let service = find(services, names::RESOURCE_PROXY_SERVICES);
-    let name = service.map_or(default, name_of);
-    let port = service.and_then(|service| port(service, "resource-proxy", &[PORT]));
+    let service = find(cache, names::RESOURCE_PROXY_SERVICES);
+    let name = service.map_or(default, |(name, _)| name);
+    let port = service.and_then(|(_, service)| port(service, "resource-proxy", &[PORT]));
     let port = port.map_or(PORT, |port| number_at(port, "/port"));
-    let names = inside(name, namespace);
+    let names = inside(name, cache.argocd());
     // `argocd-agentctl` writes the short name of its own Service; Red Hat's uses the full name.
     let host = if name == default {
         name.to_owned()
     } else {
-        format!("{name}.{namespace}.svc")
+        format!("{name}.{}.svc", cache.argocd())
     };
     (format!("https://{host}:{port}"), names)
 }
@@ -145,9 +138,22 @@ fn inside(service: &str, namespace: &str) -> BTreeSet<Box<str>> {
     names.into_iter().chain(local).collect()
 }
 
-fn find<'v>(services: &[&'v Value], names: [&str; 2]) -> Option<&'v Value> {
-    let with = |name| services.iter().copied().find(|service| name_of(service) == name);
+/// Returns the first existing one of these Services, with its name.
+fn find<'c>(cache: &'c Cache, names: [&'static str; 2]) -> Option<(&'static str, &'c Value)> {
+    let with = |name| {
+        Some((
+            name,
+            &cache
+                .object(Kind::Services, &ObjectRef::new(cache.argocd(), name))?
+                .object,
+        ))
+    };
     names.into_iter().find_map(with)
+}
+
+/// Returns the Nodes, sorted by name.
+fn nodes(cache: &Cache) -> impl Iterator<Item = &Value> {
+    cache.objects(Kind::Nodes).map(|(_, node)| &node.object)
 }
 
 /// Returns the port of this name, else of one of the usual numbers, else the first.
@@ -159,24 +165,19 @@ fn port<'v>(service: &'v Value, name: &str, usual: &[u64]) -> Option<&'v Value> 
 }
 
 /// Returns the hosts of Routes to a Service that pass TLS through, because TLS is between the agent and the principal.
-fn hosts<'v>(routes: &[&'v Value], service: &str) -> impl Iterator<Item = &'v str> {
+fn hosts<'c>(cache: &'c Cache, service: &str) -> impl Iterator<Item = &'c str> {
     let leads_there = move |route: &&Value| {
         text_at(route, "/spec/to/name") == service && text_at(route, "/spec/tls/termination") == "passthrough"
     };
-    let host = |route: &'v Value| {
-        let admitted = text_at(route, "/status/ingress/0/host");
-        if admitted.is_empty() {
-            text_at(route, "/spec/host")
-        } else {
-            admitted
-        }
+    let all = cache.objects(Kind::Routes).map(|(_, route)| &route.object);
+    // The admitted host, else the requested one.
+    let host = |route: &'c Value| {
+        let mut hosts = ["/status/ingress/0/host", "/spec/host"]
+            .map(|path| text_at(route, path))
+            .into_iter();
+        hosts.find(|host| !host.is_empty())
     };
-    routes
-        .iter()
-        .copied()
-        .filter(leads_there)
-        .map(host)
-        .filter(|host| !host.is_empty())
+    all.filter(leads_there).filter_map(host)
 }
 
 /// Returns the host names or IP addresses that a load balancer has assigned.
@@ -185,26 +186,11 @@ fn ingresses<'v>(service: &'v Value, field: &str) -> impl Iterator<Item = &'v st
     given.filter_map(move |ingress| ingress[field].as_str().filter(|address| !address.is_empty()))
 }
 
-/// Returns the ready Nodes sorted by name, so that the result does not depend on their order in a list.
-fn ready<'v>(nodes: &[&'v Value]) -> impl Iterator<Item = &'v Value> {
-    let is_ready = |node: &&Value| {
-        let is_true = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-        list_at(node, "/status/conditions").iter().any(is_true)
-    };
-    let mut ready: Vec<&Value> = nodes.iter().copied().filter(is_ready).collect();
-    ready.sort_by_key(|node| name_of(node));
-    ready.into_iter()
-}
-
 fn internal_addresses(node: &Value) -> impl Iterator<Item = &str> {
     let addresses = list_at(node, "/status/addresses").iter();
     addresses
         .filter(|address| address["type"] == "InternalIP")
         .filter_map(|address| address["address"].as_str())
-}
-
-fn name_of(object: &Value) -> &str {
-    text_at(object, "/metadata/name")
 }
 
 fn text_at<'v>(object: &'v Value, path: &str) -> &'v str {

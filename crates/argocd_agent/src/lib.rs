@@ -7,7 +7,6 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-pub mod discovery;
 pub mod rollout;
 pub mod state;
 pub mod works;
@@ -15,6 +14,7 @@ pub mod works;
 mod addon;
 mod decisions;
 mod difference;
+mod discovery;
 mod manifests;
 pub mod reconcile;
 mod template;
@@ -22,8 +22,8 @@ mod template;
 pub use addon::{Entry, deployment_config, management, placement, template_at};
 pub use decisions::decision;
 pub use difference::difference;
-pub use discovery::{Server, configured_server, discover, principal_names, resource_proxy};
-pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, template};
+pub use discovery::{Server, resource_proxy, server};
+pub use template::{WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR, agent_image, principal_image, template};
 pub use works::{argocd_work, ca_work};
 
 use primitives::object_ref::ObjectRef;

@@ -3,7 +3,7 @@
 //! A comment `# only CASE` at the end of a line keeps this line and the lines below it that are indented more for that case; after
 //! `---`, the document. A text `${NAME}` is a value.
 
-use hub_state::model::{Images, Mode};
+use hub_state::model::Mode;
 use manifest::{json, yaml};
 use serde_json::Value;
 
@@ -24,44 +24,16 @@ pub(super) const WITHOUT_AN_OPERATOR: &str = "without an operator";
 
 /// The cases that hold, and the values, for the manifests of one GitOpsCluster.
 pub(super) struct Parameters<'a> {
-    cases: Vec<&'static str>,
-    values: Vec<(&'static str, &'a str)>,
+    pub(super) cases: Vec<&'static str>,
+    pub(super) values: Vec<(&'static str, &'a str)>,
 }
 
-impl<'a> Parameters<'a> {
+impl Parameters<'_> {
     pub(super) fn new(mode: Mode) -> Self {
         Self {
             cases: vec![mode.name()],
             values: vec![("MODE", mode.name())],
         }
-    }
-
-    pub(super) fn case(mut self, case: &'static str) -> Self {
-        self.cases.push(case);
-        self
-    }
-
-    pub(super) fn value(mut self, name: &'static str, value: &'a str) -> Self {
-        self.values.push((name, value));
-        self
-    }
-
-    /// Adds the images. Without an image of this program, nothing restarts the agent for new certificates.
-    pub(super) fn images(self, images: &'a Images) -> Self {
-        let with = [
-            ("ARGOCD_IMAGE", &images.argocd),
-            ("REDIS_IMAGE", &images.redis),
-            ("AGENT_IMAGE", &images.agent),
-            ("OPERATOR_IMAGE", &images.operator),
-            ("PROGRAM_IMAGE", &images.ours),
-        ]
-        .into_iter()
-        .filter_map(|(name, image)| Some((name, image.as_deref()?)))
-        .fold(self, |parameters, (name, image)| parameters.value(name, image));
-        with.case(match images.ours {
-            Some(_) => "with a supervisor",
-            None => "without a supervisor",
-        })
     }
 
     pub(super) fn manifests(&self, file: &str) -> Vec<Value> {
@@ -151,7 +123,8 @@ mod tests {
 
     #[test]
     fn values_replace_only_whole_texts() {
-        let parameters = Parameters::new(Mode::Managed).value("A", "${B}").value("B", "2");
+        let mut parameters = Parameters::new(Mode::Managed);
+        parameters.values.extend([("A", "${B}"), ("B", "2")]);
         let manifests = parameters.manifests("\n---\na: \"${A}\"\nb: [\"${B}\", \"x ${B}\", \"${C}\"]\n");
         assert_eq!(
             manifests,

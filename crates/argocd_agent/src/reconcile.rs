@@ -14,7 +14,6 @@ mod mappers;
 mod requests;
 mod rollout;
 pub(crate) mod shared;
-mod templates;
 mod works;
 
 pub use addon::{CONTROLLER as ADDON, unserved_successors};
@@ -23,11 +22,11 @@ pub use hub::CONTROLLER as HUB;
 pub use issued::{MAX_CERTIFICATES, revoked_but_run_by_others};
 pub use requests::CONTROLLER as REQUESTS;
 pub use rollout::requeue_after as rollout_requeue_after;
-pub use shared::{ABOUT, NAME, WATCHES, of_argocd, server};
-pub use templates::{agent_image, principal_image};
+pub use shared::CONTROLLER;
 pub use works::{CONTROLLER as WORKS, is_registered_by};
 
 use crate::rollout::Progress;
+use crate::template::template_name;
 use assignment::GitOpsClusterRef;
 use hub_state::model::{DesiredAgent, Kind};
 use hub_state::reconcile::Context;
@@ -64,7 +63,7 @@ pub struct AddonStatus {
 /// Returns the progress of the add-on of a GitOpsCluster.
 pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
     let cache = gitops.cache;
-    let name = templates::template_name(gitops, desired, context);
+    let name = template_name(gitops, desired, context);
     let config = ObjectRef::new(
         &gitops.object_ref.namespace,
         &names::deployment_config(&gitops.object_ref.name),
@@ -78,7 +77,7 @@ pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, contex
         management: if is_named {
             Ok(placements.any(|placement| installed_template(gitops, placement) == Some(&name)))
         } else {
-            let unselected_clusters = hub::unselected_clusters(cache, context);
+            let unselected_clusters = hub::left_out(cache, &hub::entries(cache, context));
             if unselected_clusters.is_empty() {
                 Ok(false)
             } else {

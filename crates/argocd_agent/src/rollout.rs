@@ -13,8 +13,8 @@
 mod agent;
 mod strategy;
 
-pub use agent::{Agent, Health};
-pub use strategy::{IntOrPercent, Limits, Strategy};
+pub(crate) use agent::{Agent, template_reference};
+pub(crate) use strategy::Limits;
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -30,43 +30,37 @@ const DEFAULT_PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(2);
 /// The maximum number of clusters that a message names.
 const MAX_NAMED: usize = 3;
 
-/// The clusters that the second entry names, and the time of their addition, if known.
-pub type UpdatedClusters<'a> = BTreeMap<&'a str, Option<Timestamp>>;
+/// The clusters that the PlacementDecisions of the second entry name, and the time of their addition, if known.
+pub(crate) type UpdatedClusters<'a> = BTreeMap<&'a str, Option<Timestamp>>;
 
 /// The clusters of a GitOpsCluster, and the current OCM configuration for them.
 #[derive(Clone, Debug)]
-pub struct RolloutInput<'a> {
-    /// The desired template of all clusters.
-    pub desired: &'a str,
-    /// The pace of the rollout.
-    pub strategy: Strategy,
-    /// The template of the first entry, if it exists.
-    pub first: Option<&'a str>,
+pub(crate) struct RolloutInput<'a> {
+    /// The desired template.
+    pub(crate) desired: &'a str,
+    /// The pace of the rollout, unless it is to all clusters at once.
+    pub(crate) limits: Option<Limits>,
+    /// The template of the first entry.
+    pub(crate) first: Option<&'a str>,
     /// The template of the first entry that OCM has processed: OCM reads the entries first, and their templates some time later.
-    pub read: Option<&'a str>,
-    /// The template of the second entry, if it exists.
-    pub next: Option<&'a str>,
-    /// All clusters.
-    pub clusters: BTreeMap<&'a str, Agent<'a>>,
-    /// The clusters that the PlacementDecisions of the second entry name.
-    pub updated: UpdatedClusters<'a>,
-    /// The current time.
-    pub now: Timestamp,
+    pub(crate) read: Option<&'a str>,
+    /// The template of the second entry.
+    pub(crate) next: Option<&'a str>,
+    pub(crate) clusters: BTreeMap<&'a str, Agent<'a>>,
+    pub(crate) updated: UpdatedClusters<'a>,
+    pub(crate) now: Timestamp,
 }
 
 /// The desired OCM configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan<'a> {
-    /// The template of the first entry.
-    pub first: &'a str,
-    /// The desired template of the second entry, if it is needed.
-    pub next: Option<&'a str>,
-    /// The clusters that the PlacementDecisions of the second entry must name.
-    pub updated: UpdatedClusters<'a>,
+pub(crate) struct Plan<'a> {
+    pub(crate) first: &'a str,
+    /// The template of the second entry, if it is needed.
+    pub(crate) next: Option<&'a str>,
+    pub(crate) updated: UpdatedClusters<'a>,
     /// The time of the next reconciliation, if no watch event triggers one earlier.
-    pub requeue_after: Option<Timestamp>,
-    /// The progress of the rollout.
-    pub progress: Progress,
+    pub(crate) requeue_after: Option<Timestamp>,
+    pub(crate) progress: Progress,
 }
 
 /// The state of a rollout.
@@ -89,11 +83,10 @@ pub struct Progress {
     pub message: String,
 }
 
-/// Returns the desired OCM configuration.
-pub fn plan<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
-    match (fleet.strategy, fleet.first) {
+pub(crate) fn plan<'a>(fleet: &RolloutInput<'a>) -> Plan<'a> {
+    match (fleet.limits, fleet.first) {
         // On a first installation no cluster has a working version.
-        (Strategy::Progressive(limits), Some(first)) if first != fleet.desired => paced(fleet, first, limits),
+        (Some(limits), Some(first)) if first != fleet.desired => paced(fleet, first, limits),
         _ => at_once(fleet),
     }
 }
@@ -147,7 +140,7 @@ fn paced<'a>(fleet: &RolloutInput<'a>, first: &'a str, limits: Limits) -> Plan<'
     // A cluster that is already unhealthy says least about the new version, so it is updated last and does not block the others.
     let waiting = fleet.clusters.iter().filter(|(_, agent)| agent.is_available);
     let mut waiting: Vec<_> = waiting.filter(|(cluster, _)| !updated.contains_key(*cluster)).collect();
-    waiting.sort_by_key(|(_, agent)| !matches!(agent.health, Health::Healthy(_)));
+    waiting.sort_by_key(|(_, agent)| !agent.is_healthy);
     let is_tried = healthy > 0 || fleet.clusters.is_empty();
     if !is_stopped && waiting.is_empty() && under_way == 0 && is_tried {
         return at_once(fleet);
@@ -239,21 +232,15 @@ impl Agent<'_> {
         let start = since.max(self.changed);
         let end = |from: Option<Timestamp>, duration| Some(from?.saturating_add(duration).unwrap_or(Timestamp::MAX));
         let is_applied = self.applied == Some(template);
-        let (until, result) = match self.health {
-            Health::Healthy(well) if is_applied => {
-                let settled = end(start.max(well), MIN_HEALTHY_TIME.max(limits.min_success_time));
-                (Some(settled.unwrap_or(now)), ClusterHealth::Healthy)
-            }
-            Health::Healthy(_) => {
-                let progress_deadline = limits
-                    .progress_deadline
-                    .and_then(|progress_deadline| end(start, progress_deadline));
-                (progress_deadline, ClusterHealth::Failed)
-            }
-            Health::Unhealthy(ill) => {
-                let patience = limits.progress_deadline.unwrap_or(DEFAULT_PROGRESS_DEADLINE);
-                (end(start.max(ill), patience), ClusterHealth::Failed)
-            }
+        let (until, result) = if self.is_healthy && is_applied {
+            let settled = end(start.max(self.since), MIN_HEALTHY_TIME.max(limits.min_success_time));
+            (Some(settled.unwrap_or(now)), ClusterHealth::Healthy)
+        } else if self.is_healthy {
+            let deadline = limits.progress_deadline.and_then(|deadline| end(start, deadline));
+            (deadline, ClusterHealth::Failed)
+        } else {
+            let patience = limits.progress_deadline.unwrap_or(DEFAULT_PROGRESS_DEADLINE);
+            (end(start.max(self.since), patience), ClusterHealth::Failed)
         };
         match until {
             Some(until) if until <= now => result,

@@ -2,14 +2,11 @@
 //!
 //! Both the status of a GitOpsCluster and the command line use these rules.
 
-use jiff::Timestamp;
-use k8s_openapi::ByteString;
-use pki::Certificate;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The state of the agent of a cluster, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The state of the agent of a cluster, worst first. Users see the names of the variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum State {
     /// A part of the add-on is broken.
     Degraded,
@@ -23,35 +20,6 @@ pub enum State {
     Unreachable,
     /// The agent is connected to the principal.
     Connected,
-}
-
-impl State {
-    /// All states.
-    pub const ALL: [Self; 6] = [
-        Self::Degraded,
-        Self::Disconnected,
-        Self::Installing,
-        Self::Pending,
-        Self::Unreachable,
-        Self::Connected,
-    ];
-
-    /// Returns the name that users see.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Degraded => "Degraded",
-            Self::Disconnected => "Disconnected",
-            Self::Installing => "Installing",
-            Self::Pending => "Pending",
-            Self::Unreachable => "Unreachable",
-            Self::Connected => "Connected",
-        }
-    }
-
-    /// Returns the state with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
 }
 
 /// The state of the agent of a cluster, as its ManagedClusterAddOn reports it.
@@ -109,63 +77,33 @@ pub fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
         .unwrap_or(&Value::Null)
 }
 
-/// Returns the time when the last certificate of a cluster's agent expires, from the data of the Secret that lists its
-/// certificates.
-pub fn certificate_until(data: &Value) -> Option<Timestamp> {
-    let all = data.as_object()?.values().filter_map(|value| {
-        let text = ByteString::deserialize(value).ok()?;
-        Certificate::read_all(&text.0)
-            .ok()?
-            .into_iter()
-            .map(|certificate| certificate.not_after)
-            .max()
-    });
-    all.max()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::State::{Connected, Degraded, Disconnected, Installing};
     use super::*;
     use serde_json::json;
 
     #[test]
     fn derives_the_agents_state_from_the_add_on() {
-        for (state, is_installed, reason, conditions) in [
-            (State::Installing, false, "", ""),
-            (State::Installing, false, "", "Available=True"),
-            (State::Installing, false, "ManifestApplied", "ManifestApplied=False"),
-            (State::Disconnected, true, "", "ManifestApplied=True"),
+        for (state, reason, conditions) in [
+            (Installing, "", ""),
+            (Installing, "", "Available=True"),
+            (Installing, "ManifestApplied", "ManifestApplied=False"),
+            (Disconnected, "", "ManifestApplied=True"),
+            (Disconnected, "Available", "ManifestApplied=True Available=False"),
+            (Disconnected, "Available", "ManifestApplied=True Available=Unknown"),
+            (Connected, "", "ManifestApplied=True Available=True"),
+            (Connected, "", "Degraded=False ManifestApplied=True Available=True"),
             (
-                State::Disconnected,
-                true,
-                "Available",
-                "ManifestApplied=True Available=False",
-            ),
-            (
-                State::Disconnected,
-                true,
-                "Available",
-                "ManifestApplied=True Available=Unknown",
-            ),
-            (State::Connected, true, "", "ManifestApplied=True Available=True"),
-            (
-                State::Connected,
-                true,
-                "",
-                "ManifestApplied=True Available=True Degraded=False",
-            ),
-            (
-                State::Degraded,
-                true,
+                Degraded,
                 "Degraded",
-                "ManifestApplied=True Available=True Degraded=True",
+                "Degraded=True ManifestApplied=True Available=True",
             ),
-            (State::Degraded, false, "Degraded", "Degraded=True"),
+            (Degraded, "Degraded", "Degraded=True"),
             (
-                State::Degraded,
-                true,
+                Degraded,
                 "Degraded",
-                "ManifestApplied=True Available=True Degraded=Unknown",
+                "Degraded=Unknown ManifestApplied=True Available=True",
             ),
         ] {
             let all = conditions.split_terminator(' ').filter_map(|pair| pair.split_once('='));
@@ -173,7 +111,7 @@ mod tests {
             let addon = json!({"status": {"conditions": all.collect::<Vec<_>>()}});
             let desired = AgentStatus {
                 state,
-                is_installed,
+                is_installed: conditions.contains("ManifestApplied=True"),
                 message: reason,
             };
             assert_eq!(agent_status(Some(&addon), false), desired, "{conditions}");
@@ -193,22 +131,6 @@ mod tests {
     fn malformed_add_on_counts_as_installing() {
         for odd in [json!(null), json!([]), json!({"status": {"conditions": [1, {}, null]}})] {
             assert_eq!(agent_status(Some(&odd), false).state, State::Installing, "{odd}");
-        }
-    }
-
-    #[test]
-    fn finds_a_state_by_its_name() {
-        for state in State::ALL {
-            assert_eq!(State::named(state.name()), Some(state));
-        }
-        assert_eq!(State::named("Well"), None);
-        assert!(State::ALL.is_sorted());
-    }
-
-    #[test]
-    fn finds_no_expiry_without_a_certificate() {
-        for none in [json!(null), json!({}), json!({"a": 1}), json!({"a": "bm9uZQ=="})] {
-            assert_eq!(certificate_until(&none), None, "{none}");
         }
     }
 }

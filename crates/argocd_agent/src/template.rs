@@ -13,8 +13,11 @@
 
 use super::manifests::{self, Parameters, WITHOUT_AN_OPERATOR};
 use super::{labels, owner, works};
+use assignment::GitOpsClusterRef;
 use hub_state::annotations::AGENT_IMAGE;
-use hub_state::model::{DesiredAgent, Images};
+use hub_state::cache::Cache;
+use hub_state::model::{DesiredAgent, Images, Kind};
+use hub_state::reconcile::Context;
 use ocm::argocd_agent as names;
 use ocm::pull_model::DEFAULT_PROJECT;
 use primitives::object_ref::ObjectRef;
@@ -64,43 +67,53 @@ pub fn template(gitops_cluster: &ObjectRef, desired: &DesiredAgent, defaults: &I
 /// Returns the manifests for the managed cluster. OCM 1.3 and later apply them in an order of their own, older versions in this
 /// order.
 fn manifests(desired: &DesiredAgent, images: &Images) -> Vec<Value> {
-    let parameters = Parameters::new(desired.mode)
-        .value("NAMESPACE", &desired.namespace)
-        .images(images);
-    let argocd = works::argocd_name(desired);
-    // The names that argocd-operator gives to the ServiceAccounts.
-    let [controller, agent] = ["argocd-application-controller", "agent-agent"].map(|name| format!("{argocd}-{name}"));
-    let (parameters, files): (_, &[&str]) = if desired.operator {
-        (
-            parameters
-                .value("ARGOCD_ACCOUNT", &controller)
-                .value("AGENT_ACCOUNT", &agent),
-            &[
-                manifests::CRDS,
-                manifests::OPERATOR_CRDS,
-                manifests::OPERATOR_RIGHTS,
-                manifests::RIGHTS,
-                manifests::ARGOCD_RESOURCE_RIGHTS,
-                manifests::OPERATOR,
-                manifests::DEFAULT_PROJECT,
-            ],
-        )
-    } else if desired.brings_argocd() {
-        (
-            parameters
-                .case(WITHOUT_AN_OPERATOR)
-                .value("ARGOCD_ACCOUNT", "argocd-application-controller")
-                .value("AGENT_ACCOUNT", "argocd-agent-agent"),
-            &[
-                manifests::CRDS,
-                manifests::RIGHTS,
-                manifests::ARGOCD,
-                manifests::AGENT,
-                manifests::DEFAULT_PROJECT,
-            ],
-        )
+    let [controller, agent] = if desired.operator {
+        // The names that argocd-operator gives to the ServiceAccounts.
+        let argocd = works::argocd_name(desired);
+        ["argocd-application-controller", "agent-agent"].map(|name| format!("{argocd}-{name}"))
     } else {
-        (parameters, &[manifests::CRDS])
+        ["argocd-application-controller", "argocd-agent-agent"].map(str::to_owned)
+    };
+    let mut parameters = Parameters::new(desired.mode);
+    let accounts = [("ARGOCD_ACCOUNT", &*controller), ("AGENT_ACCOUNT", &*agent)];
+    let images_by_name = [
+        ("ARGOCD_IMAGE", &images.argocd),
+        ("REDIS_IMAGE", &images.redis),
+        ("AGENT_IMAGE", &images.agent),
+        ("OPERATOR_IMAGE", &images.operator),
+        ("PROGRAM_IMAGE", &images.ours),
+    ];
+    let given = images_by_name
+        .into_iter()
+        .filter_map(|(name, image)| Some((name, image.as_deref()?)));
+    parameters.values.push(("NAMESPACE", &*desired.namespace));
+    parameters.values.extend(accounts.into_iter().chain(given));
+    // Without an image of this program, nothing restarts the agent for new certificates.
+    parameters.cases.push(match images.ours {
+        Some(_) => "with a supervisor",
+        None => "without a supervisor",
+    });
+    let files: &[&str] = if desired.operator {
+        &[
+            manifests::CRDS,
+            manifests::OPERATOR_CRDS,
+            manifests::OPERATOR_RIGHTS,
+            manifests::RIGHTS,
+            manifests::ARGOCD_RESOURCE_RIGHTS,
+            manifests::OPERATOR,
+            manifests::DEFAULT_PROJECT,
+        ]
+    } else if desired.brings_argocd() {
+        parameters.cases.push(WITHOUT_AN_OPERATOR);
+        &[
+            manifests::CRDS,
+            manifests::RIGHTS,
+            manifests::ARGOCD,
+            manifests::AGENT,
+            manifests::DEFAULT_PROJECT,
+        ]
+    } else {
+        &[manifests::CRDS]
     };
     files.iter().flat_map(|file| parameters.manifests(file)).collect()
 }
@@ -135,6 +148,51 @@ fn configs(desired: &DesiredAgent) -> Vec<Value> {
         configs.extend(crds(manifests::OPERATOR_CRDS));
     }
     configs
+}
+
+/// Returns the AddOnTemplate that a GitOpsCluster wants now.
+pub(crate) fn desired_template(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Value {
+    let defaults = default_images(gitops.cache, desired, context);
+    template(gitops.object_ref, desired, &defaults, gitops.cache.argocd())
+}
+
+/// Returns the name of that AddOnTemplate. It contains the hash of the content, which has some tens of kilobytes, and every
+/// reconciliation needs the name, so the cache keeps it.
+pub(crate) fn template_name(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Box<str> {
+    let name = gitops.cache.template_name(gitops.object_ref, || {
+        let template = desired_template(gitops, desired, context);
+        template["metadata"]["name"].as_str().unwrap_or_default().into()
+    });
+    (*name).clone()
+}
+
+/// Returns the image of argocd-agent that a GitOpsCluster asks for.
+pub fn agent_image(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Box<str>> {
+    given_agent_image(cache, desired, context).or_else(|| Images::shipped().agent)
+}
+
+/// Returns the image of argocd-agent that a GitOpsCluster, the settings or the principal give; `None` if only [`Images::shipped`]
+/// does.
+pub(crate) fn given_agent_image(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Option<Box<str>> {
+    desired.images.or(&default_images(cache, desired, context)).agent
+}
+
+/// Returns the images of a GitOpsCluster that sets none: those of the controller's settings, and the principal's for the agent.
+fn default_images(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) -> Images {
+    let principal = principal_image(cache).filter(|_| desired.follows_principal);
+    context.settings.images.or(&Images {
+        agent: principal.map(Into::into),
+        ..Images::default()
+    })
+}
+
+/// Returns the image of the principal of the hub.
+pub fn principal_image(cache: &Cache) -> Option<&str> {
+    names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
+        let deployment = cache.object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))?;
+        let container = deployment.object.pointer("/spec/template/spec/containers/0")?;
+        container["image"].as_str().filter(|image| !image.is_empty())
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use hub_state::model::DesiredAgent;
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Returns the ManifestWork with the CA certificates and their Namespace.
 ///
@@ -99,49 +99,45 @@ const COPIED_SECRET: &str = "argocd-agent-open-cluster-management.io-argocd-agen
 
 /// Adds the required settings that an ArgoCD resource does not have.
 fn complete(argocd: &mut Value, desired: &DesiredAgent, server: &Server, image: Option<&str>) {
-    if let Some(metadata) = child(argocd, "metadata") {
-        fill(metadata, "namespace", &desired.namespace);
-    }
-    let Some(spec) = child(argocd, "spec") else { return };
+    let mut defaults = json!({"metadata": {"namespace": desired.namespace}, "spec": {}});
     if desired.operator {
         // Our operator may not grant all permissions, which the default cluster-scoped roles do.
-        spec.entry("defaultClusterScopedRoleDisabled")
-            .or_insert(Value::Bool(true));
+        defaults["spec"]["defaultClusterScopedRoleDisabled"] = true.into();
     }
-    let agent = spec.get_mut("argoCDAgent").and_then(|agent| agent.get_mut("agent"));
-    if let Some(agent @ Value::Object(_)) = agent {
-        let image = image.filter(|_| !desired.operator);
-        if let (Some(image), Some(agent)) = (image, agent.as_object_mut()) {
-            fill(agent, "image", image);
+    if let Some(agent @ Value::Object(_)) = argocd.pointer_mut("/spec/argoCDAgent/agent") {
+        if let Some(name) = agent
+            .pointer_mut("/tls/secretName")
+            .filter(|name| **name == COPIED_SECRET)
+        {
+            *name = Value::Null;
         }
-        if let Some(client) = child(agent, "client") {
-            fill(client, "principalServerAddress", &server.address);
-            fill(client, "principalServerPort", &server.port);
+        let mut settings = json!({
+            "client": {"principalServerAddress": server.address, "principalServerPort": server.port},
+            "tls": {"secretName": names::CLIENT_SECRET, "rootCASecretName": names::CA_SECRET},
+        });
+        if let Some(image) = image.filter(|_| !desired.operator) {
+            settings["image"] = image.into();
         }
-        if let Some(tls) = child(agent, "tls") {
-            if tls.get("secretName").is_some_and(|name| name == COPIED_SECRET) {
-                tls.remove("secretName");
+        defaults["spec"]["argoCDAgent"] = json!({"agent": settings});
+    } else {
+        defaults["spec"]["extraConfig"] = json!({
+            "agent.principal.server.address": server.address,
+            "agent.principal.server.port": server.port,
+        });
+    }
+    fill(argocd, &defaults);
+}
+
+/// Sets fields that are missing, null or empty. Leaves fields of another type.
+fn fill(value: &mut Value, defaults: &Value) {
+    match (value, defaults) {
+        (Value::Object(fields), Value::Object(defaults)) => {
+            for (key, default) in defaults {
+                fill(fields.entry(key.clone()).or_insert(Value::Null), default);
             }
-            fill(tls, "secretName", names::CLIENT_SECRET);
-            fill(tls, "rootCASecretName", names::CA_SECRET);
         }
-    } else if let Some(Value::Object(extra)) = Some(spec.entry("extraConfig").or_insert_with(|| json!({}))) {
-        fill(extra, "agent.principal.server.address", &server.address);
-        fill(extra, "agent.principal.server.port", &server.port);
-    }
-}
-
-/// Returns the object in a field, created if missing; `None` if the field holds another type.
-fn child<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Map<String, Value>> {
-    let fields = value.as_object_mut()?;
-    fields.entry(field).or_insert_with(|| json!({})).as_object_mut()
-}
-
-/// Sets a field that is missing, null or empty.
-fn fill(fields: &mut Map<String, Value>, field: &str, value: &str) {
-    let is_set = fields.get(field).is_some_and(|value| !value.is_null() && value != "");
-    if !is_set {
-        fields.insert(field.to_owned(), value.into());
+        (value, default) if value.is_null() || *value == "" => *value = default.clone(),
+        _ => {}
     }
 }
 

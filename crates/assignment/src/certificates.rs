@@ -41,15 +41,6 @@ pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &Issue
         .filter(move |certificate| !is_expired(certificate, now))
 }
 
-/// Returns the time when the last certificate of a cluster's agent expires.
-pub fn last_expiry(cache: &Cache, cluster: &str) -> Option<Timestamp> {
-    record(cache, cluster)?
-        .certificates()
-        .iter()
-        .map(|certificate| certificate.not_after)
-        .max()
-}
-
 /// Returns the GitOpsCluster that last ran the agent, if it revokes it. A GitOpsCluster in deletion still revokes the agent.
 pub fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option<ObjectRef> {
     let owner = record.owner()?;

@@ -9,7 +9,6 @@
 pub mod certificates;
 mod gitops;
 pub mod mappers;
-pub mod secret_mappers;
 
 pub use gitops::{GitOpsClusterRef, ServingState, has_released_agent, owned_secret};
 

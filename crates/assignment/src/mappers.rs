@@ -1,10 +1,8 @@
-//! The objects to reconcile after a change that concerns GitOpsClusters. The requests for managed clusters are for their cluster
-//! Secrets and the ManifestWorks of their agents.
+//! The objects to reconcile after a change that concerns GitOpsClusters or cluster Secrets. The requests for managed clusters are for
+//! their cluster Secrets and the ManifestWorks of their agents.
 
 use super::certificates::records;
-use crate::secret_mappers;
-use crate::secret_mappers::{both, clusters_of};
-use hub_state::cache::{Cache, Changed, ReconcileRequest};
+use hub_state::cache::{Cache, Changed, ReconcileRequest, TrackingBefore};
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
 use ocm::argocd_agent as names;
@@ -32,11 +30,50 @@ pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     affected
 }
 
+/// Maps a change of a managed cluster to itself alone.
+pub fn cluster_alone(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    vec![ReconcileRequest::cluster(&changed.object_ref.name)]
+}
+
+/// Maps a change of Argo CD's resource tracking to all managed clusters, if its label changed, which no Secret may have.
+pub fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    match changed.before::<TrackingBefore>() {
+        Some(before) if before.label != cache.tracking().label() => {
+            cache.clusters().map(ReconcileRequest::cluster).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Maps a change of a cluster Secret to the managed clusters that it concerns, whatever GitOpsClusters say.
+pub fn secret_alone(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    clusters_of(cache, changed)
+        .iter()
+        .map(ReconcileRequest::cluster)
+        .collect()
+}
+
+/// Returns the managed clusters that a changed cluster Secret concerns or has concerned.
+fn clusters_of(cache: &Cache, changed: &Changed<'_>) -> BTreeSet<Arc<str>> {
+    let name = &changed.object_ref.name;
+    let all = both(cache, changed).flat_map(|secret| {
+        let hub = cache.hub_cluster().filter(|_| secret.is_in_cluster());
+        secret.concerns(name).into_iter().chain(hub)
+    });
+    all.map(Into::into).collect()
+}
+
+/// Returns a changed cluster Secret before and after the change.
+fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator<Item = &'c ClusterSecret> {
+    let before = changed.before::<ClusterSecret>();
+    before.into_iter().chain(cache.secret(&changed.object_ref.name))
+}
+
 /// Maps a change of a managed cluster to itself, and to the GitOpsClusters that it concerns. A cluster that is reachable again may
 /// have left a Placement meanwhile, which GitOpsClusters without an entry in the add-on may wait for.
 pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
-    let mut affected = secret_mappers::cluster(cache, changed);
+    let mut affected = vec![ReconcileRequest::cluster(name)];
     let can_have_agent = |cluster: &Cluster| !cluster.deleting && !cluster.has_hub_mark(name);
     let (before, after) = (changed.before::<Cluster>(), cache.cluster(name));
     let has_changed = after.is_some_and(can_have_agent) != before.is_some_and(can_have_agent);
@@ -85,11 +122,7 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
 
 /// Maps a change of Argo CD's namespace, which can allow GitOpsClusters of other namespaces.
 pub fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut clusters = BTreeSet::new();
-    for (object_ref, gitops) in cache.gitops_clusters() {
-        clusters.extend(held(cache, object_ref));
-        clusters.extend(cache.selected_by(&gitops.placement(object_ref)).cloned());
-    }
+    let clusters = clusters(cache);
     let clusters = clusters.iter().map(ReconcileRequest::cluster);
     let gitops = cache.gitops_clusters().map(|(object_ref, _)| object_ref.clone());
     let all = clusters.chain(gitops.map(ReconcileRequest::gitops));
@@ -126,7 +159,7 @@ fn of_placement(cache: &Cache, placement: &ObjectRef) -> Vec<ReconcileRequest> {
 
 /// Returns the clusters that a GitOpsCluster has registered, or whose agent it has installed or may revoke. Its Placement may no
 /// longer select them.
-pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
+fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
     let is_owner = |object: &Object| object.owner().as_ref() == Some(object_ref);
     let owner = object_ref.to_string();
     let registered = cache.secrets_owned_by(&owner).map(ClusterSecret::cluster);
@@ -136,6 +169,16 @@ pub fn held(cache: &Cache, object_ref: &ObjectRef) -> BTreeSet<Arc<str>> {
     let records = records(cache).filter(|(_, _, record)| is_owner(record));
     let recorded = records.map(|(cluster, _, _)| cluster);
     registered.chain(decided).chain(recorded).map(Into::into).collect()
+}
+
+/// Returns the managed clusters that a GitOpsCluster selects, has registered or has an agent on.
+pub fn clusters(cache: &Cache) -> BTreeSet<Arc<str>> {
+    let mut clusters = BTreeSet::new();
+    for (object_ref, gitops) in cache.gitops_clusters() {
+        clusters.extend(held(cache, object_ref));
+        clusters.extend(cache.selected_by(&gitops.placement(object_ref)).cloned());
+    }
+    clusters
 }
 
 /// Returns Argo CD, and every GitOpsCluster that installs agents for it, or that did and waits for their removal. What one of them

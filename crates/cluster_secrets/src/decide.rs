@@ -1,16 +1,19 @@
 //! Decides what to write for a cluster, and which conflict to report.
 
-use super::Issuer;
 use hub_state::annotations::{OWNER, SKIP_RECONCILE};
 use hub_state::cluster_secret::{
     CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, NAME, PLAIN, SECRET_TYPE, SERVER, SecretManager,
     WRITTEN_BY,
 };
-use hub_state::model::Labels;
+use hub_state::model::{Labels, TlsSecret};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
+use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;
 use ocm::work::{MANAGED_BY, OURS};
+use pki::{Authority, Certificate, Recipe};
 use primitives::object_ref::ObjectRef;
+use primitives::resource::Resource;
 use runtime::action::Write;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -20,6 +23,9 @@ const IN_CLUSTER: &str = "in-cluster";
 
 /// The value of [`WRITTEN_BY`] on Secrets of clusters with an agent.
 const AGENTS: &str = "argocd-agent";
+
+/// The lifetime of a client certificate for argocd-agent's resource proxy, the same as in argocd-pull-integration.
+const CERTIFICATE_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// A managed cluster that needs a cluster Secret.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +41,10 @@ pub struct RegisteredCluster<'c> {
     pub tracking_label: &'c str,
     /// The manager of the cluster's Secret.
     pub manager: SecretManager<'c>,
-    /// The issuer of the client certificate for a cluster with argocd-agent. Without an issuer, nothing is written for such a
+    /// The CA with which the principal verifies its agents. It issues the client certificate with which Argo CD authenticates to the
+    /// resource proxy of a cluster with argocd-agent; and the current time. While it cannot sign, nothing is written for such a
     /// cluster.
-    pub issuer: Option<Issuer<'c>>,
+    pub ca: Option<(&'c TlsSecret, Timestamp)>,
 }
 
 /// The result of a decision on a cluster.
@@ -93,7 +100,10 @@ pub fn decide<'s>(
                  other{way_out}"
             ))
         }
-        None if taken => SecretUpdate::conflict(cluster.name_taken_message()),
+        None if taken => SecretUpdate::conflict(format!(
+            "Secret {argocd}/{own_name} is not managed by the controller and stays unchanged, so Argo CD does not know \
+             this cluster: delete it, or hand it over by the label {MANAGED_BY}={OURS}"
+        )),
         None if cluster.name == IN_CLUSTER => SecretUpdate::conflict(format!(
             "Argo CD uses the name {IN_CLUSTER} for the hub: register this cluster with OCM under another name to get \
              a cluster Secret"
@@ -102,15 +112,15 @@ pub fn decide<'s>(
     }
 }
 
-/// Returns the Secret to delete after its cluster is deleted, if it belongs to this manager.
-pub fn obsolete<'s>(
-    manager: SecretManager<'_>,
-    cluster: &str,
-    mut secrets: impl Iterator<Item = (&'s str, &'s ClusterSecret)>,
-) -> Option<&'s ClusterSecret> {
-    let own_name = manager.name(cluster);
-    let (_, secret) = secrets.find(|(name, _)| *name == own_name)?;
-    (secret.is_managed_by(manager, cluster) && !secret.deleting).then_some(secret)
+/// Returns the write that deletes a cluster Secret of this name, unless the other object exists.
+pub fn deletion(
+    argocd: &str,
+    name: &str,
+    secret: &ClusterSecret,
+    unless_exists: Option<(&'static Resource, ObjectRef)>,
+) -> Write {
+    let version = (&*secret.uid, &*secret.version);
+    Write::delete(&SECRETS, ObjectRef::new(argocd, name), version, unless_exists)
 }
 
 impl SecretUpdate {
@@ -126,22 +136,41 @@ impl SecretUpdate {
 impl<'c> RegisteredCluster<'c> {
     /// Returns the decision to create the Secret, or to patch the given one.
     fn desired_write(&self, secret: Option<&ClusterSecret>) -> SecretUpdate {
-        let recipe = if self.manager.has_agent() {
-            let Some(issuer) = &self.issuer else {
+        let mut recipe = None;
+        if self.manager.has_agent() {
+            let Some((ca, now)) = self.ca.filter(|(ca, now)| can_sign(ca, *now)) else {
                 return SecretUpdate::default();
             };
-            let credential = secret.and_then(|secret| secret.credential.as_deref());
-            issuer.renews(credential, self.name, self.argocd)
-        } else {
-            None
-        };
-        let object_ref = ObjectRef::new(self.argocd, &self.secret_name());
+            recipe = (!secret.is_some_and(|secret| self.has_certificate(secret, ca, now))).then(|| Recipe::Client {
+                common_name: self.name.to_owned(),
+                validity: pki::validity(now, CERTIFICATE_LIFETIME),
+                authority: Authority {
+                    object_ref: ObjectRef::new(self.argocd, names::CA_SECRET),
+                    version: ca.version.clone(),
+                },
+            });
+        }
+        let name = self.secret_name();
+        let object_ref = ObjectRef::new(self.argocd, &name);
+        let [labels, annotations, mut data] = self.missing(secret.unwrap_or(&ClusterSecret::default()));
         let write = match secret {
+            Some(_) if labels.is_empty() && annotations.is_empty() && data.is_empty() && recipe.is_none() => None,
             Some(secret) => {
-                let patch = self.patch(secret, recipe.is_some());
-                patch.map(|body| Write::patch(&SECRETS, object_ref, body))
+                let metadata = json!({"resourceVersion": secret.version, "labels": labels, "annotations": annotations});
+                let body = json!({"metadata": metadata, "data": data});
+                Some(Write::patch(&SECRETS, object_ref, body))
             }
-            None => Some(Write::create(&SECRETS, object_ref, self.object())),
+            None => {
+                if !self.manager.skips() {
+                    data.insert(CONFIG.to_owned(), encoded(PLAIN));
+                }
+                let metadata =
+                    json!({"name": name, "namespace": self.argocd, "labels": labels, "annotations": annotations});
+                let object = json!({
+                    "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data,
+                });
+                Some(Write::create(&SECRETS, object_ref, object))
+            }
         };
         SecretUpdate {
             write: write.map(|write| Write { recipe, ..write }),
@@ -149,23 +178,28 @@ impl<'c> RegisteredCluster<'c> {
         }
     }
 
+    /// Returns true if Argo CD's client certificate is for this cluster, issued and trusted by this CA, and not due for renewal.
+    fn has_certificate(&self, secret: &ClusterSecret, ca: &TlsSecret, now: Timestamp) -> bool {
+        let certificate = secret
+            .credential
+            .as_ref()
+            .and_then(|credential| credential.certificate.as_ref());
+        let is_valid = |(certificate, signer): (&Certificate, &Certificate)| {
+            let renewal = certificate.renewal(signer, now);
+            renewal.is_none_or(|at| at > now)
+                && *certificate.common_name == *self.name
+                && certificate.is_issued_by(signer)
+        };
+        certificate.zip(ca.leaf()).is_some_and(is_valid) && secret.trusts(ca)
+    }
+
     fn secret_name(&self) -> String {
         self.manager.name(self.name)
     }
 
-    /// Returns the message for a Secret name that another object already uses.
-    pub fn name_taken_message(&self) -> String {
-        let (argocd, name) = (self.argocd, self.secret_name());
-        format!(
-            "Secret {argocd}/{name} is not managed by the controller and stays unchanged, so Argo CD does not know \
-             this cluster: delete it, or hand it over by the label {MANAGED_BY}={OURS}"
-        )
-    }
-
-    /// Returns the labels that the Secret copies from the cluster.
-    fn copied(&self) -> impl Iterator<Item = (&'c str, &'c str)> {
-        let tracking_label = self.tracking_label;
-        let is_free = move |key: &str| {
+    /// Returns the labels of the Secret and the value of [`COPIED`].
+    fn labels_and_copied(&self) -> (BTreeMap<&'c str, String>, String) {
+        let is_copied = |key: &str| {
             let domain = key.split_once('/').map_or("", |(domain, _)| domain);
             let is_somebodys = [
                 "argocd.argoproj.io",
@@ -173,58 +207,21 @@ impl<'c> RegisteredCluster<'c> {
                 "argocd-ocm-cmp.github.io",
             ]
             .contains(&domain);
-            !is_somebodys && !IDENTITY_LABELS.contains(&key) && key != MANAGED_BY && key != tracking_label
+            !is_somebodys && !IDENTITY_LABELS.contains(&key) && key != MANAGED_BY && key != self.tracking_label
         };
-        self.labels.iter().filter(move |(key, _)| is_free(key))
-    }
-
-    /// Returns the labels of the Secret and the value of [`COPIED`].
-    fn labels_and_copied(&self) -> (BTreeMap<&'c str, String>, String) {
+        let copied: Vec<_> = self.labels.iter().filter(|(key, _)| is_copied(key)).collect();
+        let keys: Vec<_> = copied.iter().map(|(key, _)| *key).collect();
         let marks = [(SECRET_TYPE, CLUSTER), (MANAGED_BY, OURS)];
-        let keys: Vec<_> = self.copied().map(|(key, _)| key).collect();
-        let labels = self.copied().chain(marks).map(|(key, value)| (key, value.to_owned()));
+        let labels = copied
+            .into_iter()
+            .chain(marks)
+            .map(|(key, value)| (key, value.to_owned()));
         let labels = labels.chain(self.manager.labels(self.name));
         (labels.collect(), keys.join(","))
     }
 
-    /// Returns the Secret.
-    fn object(&self) -> Value {
-        let (labels, copied) = self.labels_and_copied();
-        let mut annotations = Map::new();
-        let mut data = Map::from_iter([
-            (NAME.to_owned(), encoded(self.name)),
-            (SERVER.to_owned(), encoded(&self.manager.server(self.name))),
-        ]);
-        if self.manager.skips() {
-            annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
-        } else {
-            data.insert(CONFIG.to_owned(), encoded(PLAIN));
-        }
-        if self.manager.has_agent() {
-            annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
-        }
-        if !copied.is_empty() {
-            annotations.insert(COPIED.to_owned(), json!(copied));
-        }
-        if let Some(owner) = self.manager.owner() {
-            annotations.insert(OWNER.to_owned(), json!(owner));
-        }
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": self.secret_name(),
-                "namespace": self.argocd,
-                "labels": labels,
-                "annotations": annotations,
-            },
-            "type": "Opaque",
-            "data": data,
-        })
-    }
-
-    /// Returns the patch of the Secret besides the issued certificate; fields that others added stay.
-    fn patch(&self, secret: &ClusterSecret, has_new_certificate: bool) -> Option<Value> {
+    /// Returns the labels, annotations and data to set; fields that others added stay.
+    fn missing(&self, secret: &ClusterSecret) -> [Map<String, Value>; 3] {
         let (desired, copied) = self.labels_and_copied();
         let existing_labels: BTreeMap<_, _> = secret.labels.iter().collect();
         let mut labels = Map::new();
@@ -246,7 +243,6 @@ impl<'c> RegisteredCluster<'c> {
         if let Some(owner) = self.manager.owner().filter(|owner| **owner != *secret.owner_annotation) {
             annotations.insert(OWNER.to_owned(), json!(owner));
         }
-        let mut data = Map::new();
         if self.manager.skips() && !secret.skips {
             annotations.insert(SKIP_RECONCILE.to_owned(), json!("true"));
         }
@@ -254,6 +250,7 @@ impl<'c> RegisteredCluster<'c> {
         if self.manager.has_agent() && !secret.has_writer_annotation {
             annotations.insert(WRITTEN_BY.to_owned(), json!(AGENTS));
         }
+        let mut data = Map::new();
         for (key, existing, desired) in [
             (NAME, secret.cluster(), self.name),
             (SERVER, secret.server(), &self.manager.server(self.name)),
@@ -262,14 +259,14 @@ impl<'c> RegisteredCluster<'c> {
                 data.insert(key.to_owned(), encoded(desired));
             }
         }
-        if labels.is_empty() && annotations.is_empty() && data.is_empty() && !has_new_certificate {
-            return None;
-        }
-        Some(json!({
-            "metadata": {"resourceVersion": secret.version, "labels": labels, "annotations": annotations},
-            "data": data,
-        }))
+        [labels, annotations, data]
     }
+}
+
+/// Returns true if the first certificate of a Secret is a CA certificate, has not expired, and its key is in the Secret.
+fn can_sign(ca: &TlsSecret, now: Timestamp) -> bool {
+    let is_usable = |signer: &Certificate| signer.is_authority && signer.not_after > now;
+    !ca.deleting && ca.leaf().is_some_and(is_usable)
 }
 
 fn encoded(text: &str) -> Value {

@@ -9,10 +9,8 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod decide;
-mod issuer;
 pub mod reconcile;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{RegisteredCluster, SecretUpdate, decide, obsolete};
-pub use issuer::Issuer;
+pub use decide::{RegisteredCluster, SecretUpdate, decide, deletion};

@@ -2,15 +2,14 @@
 //! Secret holds no credentials and its server does not exist: in the pull model, Argo CD never connects to a cluster.
 
 use crate::RegisteredCluster;
-use assignment::is_registered;
-use assignment::secret_mappers as mappers;
+use assignment::{is_registered, mappers};
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::SecretManager;
 use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
-use ocm::resources::{CLUSTERS, SECRETS};
+use ocm::resources::CLUSTERS;
 use primitives::object_ref::ObjectRef;
-use runtime::action::{Action, Event, InvolvedObject, Verb, Write};
+use runtime::action::{Action, Event, InvolvedObject, Verb};
 use std::time::Duration;
 
 /// The controller of cluster Secrets.
@@ -19,8 +18,8 @@ pub const CONTROLLER: Controller = Controller {
     about: "an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators",
     kind: Kind::Clusters,
     watches: &[
-        Watch::new(Kind::Clusters, mappers::cluster),
-        Watch::new(Kind::Secrets, mappers::secret),
+        Watch::new(Kind::Clusters, mappers::cluster_alone),
+        Watch::new(Kind::Secrets, mappers::secret_alone),
         Watch::new(Kind::Config, mappers::tracking),
     ],
     min_write_interval: Duration::from_secs(1),
@@ -28,9 +27,10 @@ pub const CONTROLLER: Controller = Controller {
     requeue_after: no_requeue,
 };
 
+const MANAGER: SecretManager<'_> = SecretManager::Controller;
+
 fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Option<Action> {
     let argocd = &context.settings.argocd;
-    let secrets = cache.secrets_of(&cluster.name);
     let existing = cache.cluster(&cluster.name);
     let (write, conflict) = match existing.filter(|existing| !existing.deleting) {
         Some(existing) => {
@@ -39,10 +39,10 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
                 labels: &existing.labels,
                 argocd,
                 tracking_label: cache.tracking().label(),
-                manager: SecretManager::Controller,
-                issuer: None,
+                manager: MANAGER,
+                ca: None,
             };
-            let decision = crate::decide(&cluster, secrets);
+            let decision = crate::decide(&cluster, cache.secrets_of(cluster.name));
             let is_new = decision
                 .write
                 .as_ref()
@@ -54,13 +54,13 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
             (decision.write, decision.conflict)
         }
         None if existing.is_some() || cache.is_deleted(&cluster.name) => {
-            let obsolete = crate::obsolete(SecretManager::Controller, &cluster.name, secrets)?;
-            let delete = Write::delete(
-                &SECRETS,
-                ObjectRef::new(argocd, &SecretManager::Controller.name(&cluster.name)),
-                (&obsolete.uid, &obsolete.version),
-                existing.is_none().then(|| (&CLUSTERS, cluster.clone())),
-            );
+            let name = MANAGER.name(&cluster.name);
+            let (_, secret) = cache.secrets_of(&cluster.name).find(|(other, _)| *other == name)?;
+            if secret.deleting || !secret.is_managed_by(MANAGER, &cluster.name) {
+                return None;
+            }
+            let unless_exists = existing.is_none().then(|| (&CLUSTERS, cluster.clone()));
+            let delete = crate::deletion(argocd, &name, secret, unless_exists);
             (Some(delete), None)
         }
         None => return None,

@@ -45,7 +45,7 @@ fn read(secret: &Value) -> ClusterSecret {
 }
 
 /// Returns a cluster Secret with this name and server, and additional labels.
-fn secret(name: &str, server: &str, more: &Value) -> Value {
+pub(crate) fn secret(name: &str, server: &str, more: &Value) -> Value {
     let mut secret = json!({
         "metadata": {"uid": "u", "resourceVersion": "7", "labels": {SECRET_TYPE: CLUSTER}},
         "type": "Opaque",
@@ -55,13 +55,13 @@ fn secret(name: &str, server: &str, more: &Value) -> Value {
     secret
 }
 
-const SERVER: &str = "https://eu1-control-plane:6443";
+pub(crate) const SERVER: &str = "https://eu1-control-plane:6443";
 
 fn labelled(labels: &Value) -> Value {
     json!({"metadata": {"labels": labels}})
 }
 
-fn managed_by(manager: &str) -> Value {
+pub(crate) fn managed_by(manager: &str) -> Value {
     labelled(&json!({MANAGED_BY: manager}))
 }
 
@@ -86,9 +86,7 @@ impl Hub<'_> {
             argocd: "argocd",
             tracking_label: self.tracking_label,
             manager: self.manager,
-            issuer: authority
-                .as_ref()
-                .and_then(|secret| Issuer::from_secret(secret, self.now)),
+            ca: authority.as_ref().map(|ca| (ca, self.now)),
         };
         let secrets: Vec<_> = self
             .secrets
@@ -374,6 +372,7 @@ fn secret_of_another_cluster_with_the_same_name_is_not_handed_over() {
 fn creates_no_secret_beside_a_foreign_one() {
     for (name, foreign) in [
         (GITOPS_NAME, secret("eu1", "https://eu1-control-plane", &json!({}))),
+        (GITOPS_NAME, gitops("argocd/all", None).made()),
         (
             "cluster-eu1",
             secret("eu1", "https://principal:9090?agentName=eu1", &json!({})),
@@ -393,6 +392,9 @@ fn creates_no_secret_beside_a_foreign_one() {
         hub.secrets.remove(name);
         hub.made();
     }
+    let ours = secret("eu1", SERVER, &managed_by(OURS));
+    let conflict = gitops("argocd/all", None).with("eu1-secret", ours).conflict();
+    assert!(conflict.contains("argocd/eu1-secret, which stays"), "{conflict}");
 }
 
 #[test]
@@ -420,23 +422,6 @@ fn creates_no_secret_for_a_cluster_named_in_cluster() {
         "Argo CD uses the name in-cluster for the hub: register this cluster with OCM under another name to get a \
          cluster Secret"
     );
-}
-
-#[test]
-fn only_our_secret_becomes_obsolete() {
-    let ours = secret("eu1", SERVER, &managed_by(OURS));
-    let mut going = ours.clone();
-    going["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
-    for (name, secret, desired) in [
-        ("eu1-secret", &ours, true),
-        ("eu1-secret", &going, false),
-        ("copy", &ours, false),
-        ("eu1-secret", &secret("eu1", SERVER, &json!({})), false),
-    ] {
-        let secret = read(secret);
-        let obsolete = obsolete(SecretManager::Controller, "eu1", std::iter::once((name, &secret)));
-        assert_eq!(obsolete.is_some(), desired, "{name}");
-    }
 }
 
 #[test]
@@ -552,17 +537,4 @@ fn secret_changes_owner_only_when_the_old_owner_releases_it() {
     assert_eq!(gitops(other, None).with(GITOPS_NAME, made.clone()).decide().write, None);
     let patch = gitops(other, Some(one)).with(GITOPS_NAME, made).patched();
     assert_eq!(patch["metadata"]["annotations"], json!({OWNER: other}));
-}
-
-#[test]
-fn controller_and_gitopsclusters_leave_each_others_secrets_alone() {
-    let theirs = gitops("argocd/all", None).made();
-    let conflict = hub(&[]).with(GITOPS_NAME, theirs).conflict();
-    assert!(
-        conflict.contains(&format!("argocd/{GITOPS_NAME}, which stays")),
-        "{conflict}"
-    );
-    let ours = secret("eu1", SERVER, &managed_by(OURS));
-    let conflict = gitops("argocd/all", None).with("eu1-secret", ours).conflict();
-    assert!(conflict.contains("argocd/eu1-secret, which stays"), "{conflict}");
 }

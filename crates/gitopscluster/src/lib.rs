@@ -23,21 +23,18 @@ use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, Write};
-use secrets::{ABOUT, NAME, WATCHES};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The controller of GitOpsClusters, their finalizer and their status.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::GitOpsClusters,
-    watches: WATCHES,
     // The counts in the status change often while a fleet is registered.
     min_write_interval: Duration::from_secs(2),
     reconcile,
     requeue_after,
+    ..SECRETS
 };
 
 fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
@@ -94,8 +91,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         if left.is_empty() && names_refusals {
             return write_finalizers(gitops, &others_finalizers(gitops));
         }
-        let status = status::deleting(gitops, &left, context)?;
-        return write_status(gitops, &status, Vec::new());
+        return write_status(gitops, status::deleting(gitops, &left, context)?);
     }
     if let ServingState::Elsewhere(other) = &serving_state {
         if gitops.has_finalizer() && left(gitops, context).is_empty() {
@@ -105,7 +101,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         if gitops.has_finalizer_of(other) || status::is_status_of(gitops_cluster, other) {
             return None;
         }
-        return write_desired_status(gitops, &serving_state, context);
+        return write_status(gitops, status::desired(gitops, &serving_state, context)?);
     }
     let selects = !matches!(
         cache.selection(&gitops.placement()),
@@ -120,24 +116,10 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         finalizers.push(finalizer(cache.argocd()));
         return write_finalizers(gitops, &finalizers);
     }
-    write_desired_status(gitops, &serving_state, context)
+    write_status(gitops, status::desired(gitops, &serving_state, context)?)
 }
 
-/// Returns the write of the status, with Events about new problems, if the status differs from the desired one.
-fn write_desired_status(
-    gitops: GitOpsClusterRef<'_>,
-    serving_state: &ServingState,
-    context: &Context<'_>,
-) -> Option<Action> {
-    let (status, conflicts, refused) = status::desired(gitops, serving_state, context)?;
-    let warnings = [("ClusterSecretConflict", conflicts), ("FieldRefused", refused)];
-    let events = warnings
-        .into_iter()
-        .filter_map(|(reason, message)| Some(Event::warning(reason, message?)));
-    write_status(gitops, &status, events.collect())
-}
-
-fn write_status(gitops: GitOpsClusterRef<'_>, status: &Value, events: Vec<Event>) -> Option<Action> {
+fn write_status(gitops: GitOpsClusterRef<'_>, (status, events): (Value, Vec<Event>)) -> Option<Action> {
     let write = Write::patch(
         &GITOPS_CLUSTER_STATUSES,
         gitops.object_ref.clone(),

@@ -3,41 +3,35 @@
 
 use assignment::{
     GitOpsClusterRef, HubRole, SecretOwner, has_released_secret, hub_role, in_cluster_secret, mappers, owned_secret,
-    secret_mappers, secret_owner,
+    secret_owner,
 };
-use cluster_secrets::{Issuer, RegisteredCluster, SecretUpdate};
+use cluster_secrets::{RegisteredCluster, SecretUpdate, deletion};
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
-use hub_state::model::{Kind, SecretKind};
+use hub_state::model::{Kind, SecretKind, TlsSecret};
 use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, SECRETS};
+use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
-use primitives::resource::Resource;
-use runtime::action::{Action, InvolvedObject, Write};
+use runtime::action::{Action, InvolvedObject};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub(super) const NAME: &str = "gitopscluster";
-pub(super) const ABOUT: &str =
-    "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status";
-pub(super) const WATCHES: &[Watch] = &[
-    Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
-    Watch::new(Kind::Placements, mappers::placement),
-    Watch::new(Kind::Decisions, mappers::decision),
-    Watch::new(Kind::Clusters, mappers::cluster),
-    Watch::new(Kind::Secrets, mappers::secret),
-    Watch::new(Kind::Namespace, mappers::namespace),
-    Watch::new(Kind::Config, secret_mappers::tracking),
-];
-
 /// The controller of Secrets without a credential.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
+    name: "gitopscluster",
+    about: "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status",
     kind: Kind::Clusters,
-    watches: WATCHES,
+    watches: &[
+        Watch::new(Kind::GitOpsClusters, mappers::gitops_cluster),
+        Watch::new(Kind::Placements, mappers::placement),
+        Watch::new(Kind::Decisions, mappers::decision),
+        Watch::new(Kind::Clusters, mappers::cluster),
+        Watch::new(Kind::Secrets, mappers::secret),
+        Watch::new(Kind::Namespace, mappers::namespace),
+        Watch::new(Kind::Config, mappers::tracking),
+    ],
     min_write_interval: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(SecretKind::Blank, cache, cluster, context),
     requeue_after: no_requeue,
@@ -45,31 +39,27 @@ pub const CONTROLLER: Controller = Controller {
 
 /// The controller of Secrets for clusters with argocd-agent.
 pub const AGENTS: Controller = Controller {
-    name: argocd_agent::reconcile::NAME,
-    about: argocd_agent::reconcile::ABOUT,
-    kind: Kind::Clusters,
-    watches: argocd_agent::reconcile::WATCHES,
     min_write_interval: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(SecretKind::Agent, cache, cluster, context),
     requeue_after: renews,
+    ..argocd_agent::reconcile::CONTROLLER
 };
 
 /// The setting that names the hub.
 const HUB_CLUSTER: &str = "ARGOCD_OCM_CMP_HUB_CLUSTER";
 
 /// Returns the decision about the Secret of a managed cluster that `owner` registers with this kind (`before` is the previous
-/// owner), and the Secret of the other kind that it replaces, with its name. Without an issuer, writes nothing for clusters with
+/// owner), and the Secret of the other kind that it replaces, with its name. Without a CA, writes nothing for clusters with
 /// argocd-agent.
 pub(super) fn decide<'i>(
     secret_kind: SecretKind,
     cache: &'i Cache,
     cluster: &str,
     (owner, before): (&str, Option<&str>),
-    issuer: Option<Issuer<'_>>,
+    ca: Option<(&TlsSecret, Timestamp)>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
     let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
-    let services = argocd_agent::reconcile::of_argocd(cache, Kind::Services);
-    let (proxy, _) = argocd_agent::resource_proxy(&services, cache.argocd());
+    let (proxy, _) = argocd_agent::resource_proxy(cache);
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {
         SecretKind::Blank => SecretManager::GitOps { owner, before },
@@ -86,7 +76,7 @@ pub(super) fn decide<'i>(
         argocd: cache.argocd(),
         tracking_label: cache.tracking().label(),
         manager,
-        issuer,
+        ca,
     };
     let mut secrets: BTreeMap<_, _> = cache.secrets_of(cluster).collect();
     if matches!(manager, SecretManager::Hub { .. }) {
@@ -136,16 +126,16 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     let argocd = cache.argocd();
     let secret = owned_secret(secret_kind, cache, &cluster.name);
     let owner = secret.and_then(ClusterSecret::owner);
-    let deletion = |unless_exists| {
+    let delete = |unless_exists| {
         let secret = secret.filter(|secret| !secret.deleting)?;
-        let write = delete(&secret_kind.secret_name(&cluster.name), secret, argocd, unless_exists);
+        let write = deletion(argocd, &secret_kind.secret_name(&cluster.name), secret, unless_exists);
         let involved_object = InvolvedObject::new(&GITOPS_CLUSTERS, ObjectRef::parse(owner?)?, Box::default());
         Some(Action::new(involved_object, vec![write], None))
     };
     let existing = cache.cluster(&cluster.name);
     let is_deleting = existing.is_some_and(|existing| existing.deleting);
     if is_deleting || existing.is_none() && cache.is_deleted(&cluster.name) {
-        return deletion(existing.is_none().then(|| (&CLUSTERS, cluster.clone())));
+        return delete(existing.is_none().then(|| (&CLUSTERS, cluster.clone())));
     }
     match secret_owner(secret_kind, cache, &cluster.name, owner) {
         SecretOwner::Unchanged => None,
@@ -156,22 +146,17 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
                 is_replaced(secret_kind, gitops, &cluster.name)
                     || secret_kind == SecretKind::Agent && has_agent_to_uninstall(gitops, &cluster.name)
             };
-            if gitops.is_some_and(stays) {
-                None
-            } else {
-                deletion(None)
-            }
+            if gitops.is_some_and(stays) { None } else { delete(None) }
         }
         SecretOwner::GitOpsCluster(gitops, before) => {
             let owner = gitops.object_ref.to_string();
-            let authority = cache.certificate(names::CA_SECRET);
-            let issuer = authority.and_then(|secret| Issuer::from_secret(secret, context.now));
-            let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), issuer)?;
+            let ca = cache.certificate(names::CA_SECRET).map(|ca| (ca, context.now));
+            let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), ca)?;
             let new = decision.write;
             // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The old
             // Secret stays as long as the new one cannot be written.
             let old = replaced.filter(|_| new.is_some() || secret.is_some());
-            let old = old.map(|(name, secret)| delete(&name, secret, argocd, None));
+            let old = old.map(|(name, secret)| deletion(argocd, &name, secret, None));
             gitops.action(old.into_iter().chain(new).collect())
         }
     }
@@ -197,20 +182,6 @@ fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
         && !gitops.revokes(cluster)
         && (cache.object(Kind::AddOns, &addon).is_some()
             || works.any(|(_, work)| work.owner().as_ref() == Some(gitops.object_ref)))
-}
-
-fn delete(
-    name: &str,
-    secret: &ClusterSecret,
-    argocd: &str,
-    unless_exists: Option<(&'static Resource, ObjectRef)>,
-) -> Write {
-    Write::delete(
-        &SECRETS,
-        ObjectRef::new(argocd, name),
-        (&secret.uid, &secret.version),
-        unless_exists,
-    )
 }
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.

@@ -5,7 +5,6 @@ mod agent;
 mod condition;
 
 use super::secrets;
-use agent::Agents;
 use assignment::{GitOpsClusterRef, ServingState, owned_secret};
 use condition::{ConditionStatus, Outcome, StatusCondition, condition, first_few, worst};
 use hub_state::cache::Selection;
@@ -17,6 +16,7 @@ use manifest::text;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
+use runtime::action::Event;
 use serde_json::{Map, Value, json};
 
 /// The message for requests to create push credentials, as Red Hat ACM does.
@@ -61,32 +61,37 @@ pub(super) fn is_status_of(gitops_cluster: &GitOpsCluster, other: &str) -> bool 
     }
 }
 
-/// Returns the desired status if it differs from the current one, and the messages of the Events to record with it: conflicts,
-/// and refused fields.
+/// Returns the desired status if it differs from the current one, with Events about new conflicts and refused fields.
 pub(super) fn desired(
     gitops: GitOpsClusterRef<'_>,
     serving_state: &ServingState,
     context: &Context<'_>,
-) -> Option<(Value, Option<String>, Option<String>)> {
+) -> Option<(Value, Vec<Event>)> {
     let (gitops_cluster, argocd) = (gitops.object, &**gitops.cache.argocd());
     let count = count(gitops, serving_state);
     let dialect = usize::from(gitops_cluster.spec.is_pull_integration);
     let mut conditions = vec![
-        placement(gitops, serving_state).named(["PlacementResolved", "PlacementEvaluated"][dialect]),
-        served(gitops, serving_state).named(SERVED),
-        registered(gitops_cluster, serving_state, &count, context.settings.agents).named(REGISTERED[dialect]),
-        implemented(gitops_cluster).named("SpecImplemented"),
+        (
+            ["PlacementResolved", "PlacementEvaluated"][dialect],
+            placement(gitops, serving_state),
+        ),
+        (SERVED, served(gitops, serving_state)),
+        (
+            REGISTERED[dialect],
+            registered(gitops_cluster, serving_state, &count, context.settings.agents),
+        ),
+        ("SpecImplemented", implemented(gitops_cluster)),
     ];
-    let agents = match &gitops_cluster.spec.agent {
+    let (agent_conditions, mut fields) = match &gitops_cluster.spec.agent {
         Some(desired) if *serving_state == ServingState::Served && context.settings.agents => {
             agent::status(gitops, desired, context)
         }
-        _ => Agents::default(),
+        _ => (Vec::new(), json!({})),
     };
-    conditions.extend(agents.conditions);
+    conditions.extend(agent_conditions);
     let refused = permitted(gitops, serving_state);
     let refused_before = condition(gitops_cluster, PERMITTED).and_then(|condition| condition["message"].as_str());
-    let new_refusal = refused.as_ref().map(|condition| condition.outcome.message.clone());
+    let new_refusal = refused.as_ref().map(|(_, outcome)| outcome.message.clone());
     let new_refusal = new_refusal.filter(|message| refused_before != Some(message));
     conditions.extend(refused);
     // Each controller has its own refused writes: in a GitOpsCluster that none of several controllers serves, the condition would
@@ -96,13 +101,13 @@ pub(super) fn desired(
     }
     let ready = ready(&conditions);
     let (message, is_ready) = (ready.message.clone(), ready.is == ConditionStatus::True);
-    conditions.push(ready.named("Ready"));
+    conditions.push(("Ready", ready));
     let now = format_time(context.now);
     let conditions: Vec<_> = conditions
         .iter()
-        .map(|condition| condition.to_json(gitops_cluster, dialect, &now))
+        .map(|(kind, outcome)| outcome.to_json(kind, gitops_cluster, &now))
         .collect();
-    let mut clusters = agents.counts;
+    let mut clusters = fields["clusters"].take();
     clusters["selected"] = json!(count.selected);
     clusters["registered"] = json!(count.registered);
     // A merge patch removes only the keys that it names.
@@ -125,9 +130,9 @@ pub(super) fn desired(
     });
     // Remove fields that no longer have a value.
     for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
-        let value = &agents.fields[key];
+        let value = fields[key].take();
         if !value.is_null() || gitops_cluster.status.contains_key(key) {
-            status[key] = value.clone();
+            status[key] = value;
         }
     }
     let answering = match serving_state {
@@ -149,7 +154,9 @@ pub(super) fn desired(
     let reported_before =
         condition(gitops_cluster, REGISTERED[dialect]).and_then(|condition| condition["message"].as_str());
     let conflict = conflicts.filter(|conflict| reported_before.is_none_or(|before| !before.contains(conflict)));
-    Some((status, conflict, new_refusal))
+    let warnings = [("ClusterSecretConflict", conflict), ("FieldRefused", new_refusal)].into_iter();
+    let events = warnings.filter_map(|(reason, message)| Some(Event::warning(reason, message?)));
+    Some((status, events.collect()))
 }
 
 fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
@@ -299,18 +306,11 @@ fn registered(gitops_cluster: &GitOpsCluster, serving_state: &ServingState, coun
 }
 
 fn implemented(gitops_cluster: &GitOpsCluster) -> Outcome {
-    let fields = gitops_cluster
-        .spec
-        .not_implemented
-        .iter()
-        .filter(|field| **field != PUSH);
-    let fields: Vec<_> = fields.map(|field| format!("spec.{field}")).collect();
+    let all = gitops_cluster.spec.not_implemented.iter();
+    let (push, fields): (Vec<&str>, Vec<&str>) = all.copied().partition(|field| *field == PUSH);
+    let fields: Vec<_> = fields.iter().map(|field| format!("spec.{field}")).collect();
     let ignored = (!fields.is_empty()).then(|| format!("not implemented: {}", fields.join(", ")));
-    let push = gitops_cluster
-        .spec
-        .not_implemented
-        .contains(&PUSH)
-        .then(|| NO_PUSH.to_owned());
+    let push = push.first().map(|_| NO_PUSH.to_owned());
     let all: Vec<_> = ignored.into_iter().chain(push).collect();
     if all.is_empty() {
         return Outcome::success("all fields of the spec are implemented");
@@ -339,7 +339,7 @@ fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Opti
         ));
     }
     let outcome = Outcome::new(ConditionStatus::False, "NotPermitted", all.join("; "));
-    (!all.is_empty()).then(|| outcome.named(PERMITTED))
+    (!all.is_empty()).then_some((PERMITTED, outcome))
 }
 
 /// Returns the condition that names the writes for this GitOpsCluster that the API server refuses. A new leader keeps what its
@@ -349,7 +349,7 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Status
     let mut all = cache.refused_of_gitops(gitops.object_ref);
     if gitops.object.spec.agent.is_some() && context.settings.agents {
         let argocd = ObjectRef::new("", cache.argocd());
-        all.extend(cache.refusal(argocd_agent::reconcile::NAME, Kind::Namespace, &argocd));
+        all.extend(cache.refusal(argocd_agent::reconcile::CONTROLLER.name, Kind::Namespace, &argocd));
     }
     let known = condition(gitops.object, WRITTEN).and_then(|known| known["message"].as_str());
     let known = known.filter(|known| context.new_leader_for.is_some() && all.iter().all(|why| known.contains(why)));
@@ -357,7 +357,7 @@ fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<Status
     let message = known
         .map(str::to_owned)
         .or_else(|| (!all.is_empty()).then(|| first_few(&all)))?;
-    Some(Outcome::new(ConditionStatus::False, "WriteRefused", message).named(WRITTEN))
+    Some((WRITTEN, Outcome::new(ConditionStatus::False, "WriteRefused", message)))
 }
 
 /// Returns when the status changes by time alone: a leader is no longer new, or a certificate that its owner renews is late.
@@ -373,12 +373,16 @@ pub(super) fn requeue_after(gitops: GitOpsClusterRef<'_>, context: &Context<'_>)
 
 /// Returns true if the status names exactly the writes that the API server refuses.
 pub(super) fn names_refusals(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> bool {
-    let desired = written(gitops, context).map(|desired| json!(desired.outcome.message));
+    let desired = written(gitops, context).map(|(_, desired)| json!(desired.message));
     condition(gitops.object, WRITTEN).map(|condition| &condition["message"]) == desired.as_ref()
 }
 
 /// Returns the status of a GitOpsCluster that is being deleted, if it differs from the current one.
-pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &Context<'_>) -> Option<Value> {
+pub(super) fn deleting(
+    gitops: GitOpsClusterRef<'_>,
+    left: &[String],
+    context: &Context<'_>,
+) -> Option<(Value, Vec<Event>)> {
     let gitops_cluster = gitops.object;
     let waits = if left.is_empty() {
         "the removal of its finalizer".to_owned()
@@ -388,15 +392,12 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
     let written = written(gitops, context);
     let why = written
         .as_ref()
-        .map(|condition| format!("; {}: {}", condition.kind, condition.outcome.message));
-    let message = format!("being deleted, waiting for {waits}{}", why.unwrap_or_default());
-    let ready = Outcome::new(ConditionStatus::False, "Deleting", message).named("Ready");
-    let (dialect, now) = (
-        usize::from(gitops_cluster.spec.is_pull_integration),
-        format_time(context.now),
-    );
-    let ready = ready.to_json(gitops_cluster, dialect, &now);
-    let written = written.map(|written| written.to_json(gitops_cluster, dialect, &now));
+        .map_or_else(String::new, |(kind, outcome)| format!("; {kind}: {}", outcome.message));
+    let message = format!("being deleted, waiting for {waits}{why}");
+    let now = format_time(context.now);
+    let to_json = |(kind, outcome): StatusCondition| outcome.to_json(kind, gitops_cluster, &now);
+    let ready = to_json(("Ready", Outcome::new(ConditionStatus::False, "Deleting", message)));
+    let written = written.map(to_json);
     let conditions = gitops_cluster.status.get("conditions").and_then(Value::as_array);
     let others = conditions
         .into_iter()
@@ -407,16 +408,17 @@ pub(super) fn deleting(gitops: GitOpsClusterRef<'_>, left: &[String], context: &
         .status
         .get("conditions")
         .is_some_and(|existing| *existing == json!(conditions));
-    (!is_unchanged).then(|| json!({"conditions": conditions, "phase": "failed", "message": ready["message"]}))
+    let status = json!({"conditions": conditions, "phase": "failed", "message": ready["message"]});
+    (!is_unchanged).then(|| (status, Vec::new()))
 }
 
 /// Returns the outcome of Ready: True if all conditions are True, otherwise the worst status and the conditions that have it.
 fn ready(conditions: &[StatusCondition]) -> Outcome {
-    let Some(Outcome { is: status, reason, .. }) = worst(conditions.iter().map(|condition| &condition.outcome)) else {
+    let Some(Outcome { is: status, reason, .. }) = worst(conditions.iter().map(|(_, outcome)| outcome)) else {
         return Outcome::success("all conditions are True");
     };
-    let bad = conditions.iter().filter(|condition| condition.outcome.is == *status);
-    let bad = bad.map(|condition| format!("{}: {}", condition.kind, condition.outcome.message));
+    let bad = conditions.iter().filter(|(_, outcome)| outcome.is == *status);
+    let bad = bad.map(|(kind, outcome)| format!("{kind}: {}", outcome.message));
     Outcome {
         is: *status,
         reason: *reason,

@@ -46,7 +46,7 @@ pub const SERVER: &str = "server";
 pub const CONFIG: &str = "config";
 
 /// A cluster Secret of Argo CD, by any writer, reduced to the needed fields; it holds no credentials.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSecret {
     /// The UID of the Secret.
     pub uid: Box<str>,
@@ -75,8 +75,9 @@ pub struct ClusterSecret {
 }
 
 /// The content of a cluster Secret besides the cluster's name and server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ConfigContent {
+    #[default]
     Absent,
     /// An empty connection configuration and nothing else.
     Empty,

@@ -40,7 +40,7 @@ pub struct Authority {
 
 /// The content of a CA's Secret while a recipe is carried out. It is never shown.
 pub struct AuthorityData {
-    bundle: Vec<u8>,
+    pub(super) bundle: Vec<u8>,
     key: Vec<u8>,
     next: Option<Vec<u8>>,
 }
@@ -62,15 +62,12 @@ impl AuthorityData {
         })
     }
 
-    pub(super) fn bundle(&self) -> &[u8] {
-        &self.bundle
-    }
-
     fn certificates(&self) -> Result<Vec<Certificate>, Error> {
         Certificate::read_all(&self.bundle).map_err(|error| error.within(TLS_CERTIFICATE))
     }
 
-    pub(super) fn signer(&self) -> Result<Signer, Error> {
+    /// Returns the certificate that signs, and its key.
+    pub(super) fn signer(&self) -> Result<(Certificate, Key), Error> {
         let certificate = self.certificates()?.swap_remove(0);
         if !certificate.is_authority {
             return Err(Error::NotAnAuthority.within(TLS_CERTIFICATE));
@@ -79,18 +76,7 @@ impl AuthorityData {
         if !certificate.has_key(&key.id()) {
             return Err(Error::OtherKey.within(TLS_KEY));
         }
-        Ok(Signer { certificate, key })
-    }
-}
-
-pub(super) struct Signer {
-    certificate: Certificate,
-    key: Key,
-}
-
-impl Signer {
-    pub(super) fn sign(&self, draft: &Draft<'_>, public: &[u8]) -> Result<Vec<u8>, Error> {
-        draft.issue(public, Some(&self.certificate), &self.key)
+        Ok((certificate, key))
     }
 }
 
@@ -129,7 +115,7 @@ pub(super) fn promote(authority: &AuthorityData) -> Result<Made, Error> {
 pub(super) fn drop_others(authority: &AuthorityData) -> Result<Made, Error> {
     let certificates = authority.certificates()?;
     // Without a valid signer, the other CAs stay trusted.
-    let mut trusted = vec![authority.signer()?.certificate];
+    let mut trusted = vec![authority.signer()?.0];
     if let Some(next) = &authority.next {
         trusted.push(certificates[position(&certificates, next)?].clone());
     }

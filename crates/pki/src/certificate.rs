@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use x509_cert::Version;
 use x509_cert::ext::Extensions;
-use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectKeyIdentifier};
+use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage};
 use x509_cert::serial_number::SerialNumber;
 use x509_cert::time::{Time, Validity};
 
@@ -130,13 +130,7 @@ impl Certificate {
     /// Returns true if that CA has signed it with the key of that certificate. Validity dates are ignored. If the names match,
     /// the signature is verified, which takes about 0.1 ms.
     pub fn is_issued_by(&self, authority: &Self) -> bool {
-        let (Ok(signed), Ok(theirs)) = (self.signed(), authority.signed()) else {
-            return false;
-        };
-        let (Ok(body), Ok(theirs)) = (
-            signed.body.decode_as::<TbsCertificate>(),
-            theirs.body.decode_as::<TbsCertificate>(),
-        ) else {
+        let (Ok((signed, body)), Ok((_, theirs))) = (self.signed(), authority.signed()) else {
             return false;
         };
         authority.is_authority && body.issuer == theirs.subject && signed.is_signed_by(theirs.key)
@@ -168,14 +162,10 @@ impl Certificate {
         &self.fingerprint
     }
 
-    pub(super) fn signed(&self) -> der::Result<Signed<'_>> {
-        Signed::from_der(&self.der)
-    }
-
-    /// Returns the identifier of its key (SubjectKeyIdentifier), if present.
-    pub(super) fn key_identifier(&self) -> der::Result<Option<SubjectKeyIdentifier>> {
-        let body: TbsCertificate = self.signed()?.body.decode_as()?;
-        signed::extension(body.extensions.as_deref().unwrap_or_default())
+    /// Returns the signed structure, and its body.
+    pub(super) fn signed(&self) -> der::Result<(Signed<'_>, TbsCertificate<'_>)> {
+        let signed = Signed::from_der(&self.der)?;
+        Ok((signed, signed.body.decode_as()?))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Error;
 use super::certificate::{Certificate, TbsCertificate};
 use super::key::{Key, NewKey, pem_text};
-use super::signed::{PublicKey, Signed};
+use super::signed::{self, PublicKey, Signed};
 use der::asn1::{Any, AnyRef, BitStringRef, Ia5String, ObjectIdentifier, OctetString, SetOfVec};
 use der::oid::AssociatedOid;
 use der::oid::db::rfc4519::{COMMON_NAME, ORGANIZATION_NAME};
@@ -72,18 +72,14 @@ impl<'a> Draft<'a> {
             .iter()
             .map(|name| general_name(name))
             .collect::<Result<Vec<_>, _>>()?;
-        let algorithm = key.algorithm()?;
         let mut serial = [0; 16];
         aws_lc_rs::rand::fill(&mut serial).map_err(|_| Error::Crypto("generate a serial number"))?;
         // Verifiers reject a serial number of zero.
         serial[15] |= 1;
-        let unwritten = |_| Error::Crypto("encode or sign a certificate");
         let body = self
-            .body(public, issuer, &serial, algorithm, validity, names)
+            .body(public, issuer, &serial, key.algorithm()?, validity, names)
             .map_err(unwritten)?;
-        let signature = key.sign(&body)?;
-        let certificate = signed(&body, algorithm, &signature).map_err(unwritten)?;
-        pem_text("CERTIFICATE", &certificate)
+        pem_text("CERTIFICATE", &sign(&body, key)?)
     }
 
     fn validity(&self, issuer: Option<&Certificate>) -> Result<Validity, Error> {
@@ -111,10 +107,7 @@ impl<'a> Draft<'a> {
         names: Vec<GeneralName>,
     ) -> der::Result<Vec<u8>> {
         let subject = self.subject()?;
-        let signed = issuer.map(Certificate::signed).transpose()?;
-        let authority = signed
-            .map(|signed| signed.body.decode_as::<TbsCertificate>())
-            .transpose()?;
+        let authority = issuer.map(Certificate::signed).transpose()?.map(|(_, body)| body);
         let body = TbsCertificate {
             version: Version::V3,
             serial: SerialNumber::new(serial)?,
@@ -128,7 +121,7 @@ impl<'a> Draft<'a> {
             key: AnyRef::from_der(public)?,
             issuer_id: None,
             subject_id: None,
-            extensions: Some(self.extensions(public, issuer, names)?),
+            extensions: Some(self.extensions(public, authority.as_ref(), names)?),
         };
         body.to_der()
     }
@@ -150,24 +143,23 @@ impl<'a> Draft<'a> {
     fn extensions(
         &self,
         public: &[u8],
-        issuer: Option<&Certificate>,
+        issuer: Option<&TbsCertificate<'_>>,
         names: Vec<GeneralName>,
     ) -> der::Result<Vec<Extension>> {
         let key_id = key_identifier(public)?;
         let authority = match issuer {
-            Some(certificate) => certificate.key_identifier()?.map(|identifier| identifier.0),
-            None => Some(key_id.0.clone()),
+            Some(issuer) => signed::extension(issuer.extensions.as_deref().unwrap_or_default())?,
+            None => Some(key_id.clone()),
         };
-        let is_authority = matches!(self.purpose, Purpose::Authority);
-        let usage = match self.purpose {
-            Purpose::Authority => KeyUsages::KeyCertSign | KeyUsages::CRLSign,
-            Purpose::Server | Purpose::Client => KeyUsages::DigitalSignature.into(),
+        let (usage, purposes): (_, &[ObjectIdentifier]) = match self.purpose {
+            Purpose::Authority => (KeyUsages::KeyCertSign | KeyUsages::CRLSign, &[]),
+            Purpose::Server => (
+                KeyUsages::DigitalSignature.into(),
+                &[ID_KP_SERVER_AUTH, ID_KP_CLIENT_AUTH],
+            ),
+            Purpose::Client => (KeyUsages::DigitalSignature.into(), &[ID_KP_CLIENT_AUTH]),
         };
-        let purposes: &[ObjectIdentifier] = match self.purpose {
-            Purpose::Authority => &[],
-            Purpose::Server => &[ID_KP_SERVER_AUTH, ID_KP_CLIENT_AUTH],
-            Purpose::Client => &[ID_KP_CLIENT_AUTH],
-        };
+        let is_authority = purposes.is_empty();
         let constraints = BasicConstraints {
             ca: is_authority,
             path_len_constraint: is_authority.then_some(0),
@@ -177,9 +169,9 @@ impl<'a> Draft<'a> {
             extensions.push(extension(false, &ExtendedKeyUsage(purposes.to_vec()))?);
         }
         extensions.push(extension(false, &key_id)?);
-        if authority.is_some() {
+        if let Some(SubjectKeyIdentifier(key_identifier)) = authority {
             let identifier = AuthorityKeyIdentifier {
-                key_identifier: authority,
+                key_identifier: Some(key_identifier),
                 ..AuthorityKeyIdentifier::default()
             };
             extensions.push(extension(false, &identifier)?);
@@ -191,13 +183,19 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn signed(body: &[u8], algorithm: &[u8], signature: &[u8]) -> der::Result<Vec<u8>> {
+/// Signs the body of a certificate or of a certificate request, and returns both in DER.
+pub(super) fn sign(body: &[u8], key: &Key) -> Result<Vec<u8>, Error> {
+    let signature = key.sign(body)?;
     let signed = Signed {
-        body: AnyRef::from_der(body)?,
-        algorithm: AnyRef::new(Tag::Sequence, algorithm)?,
-        signature: BitStringRef::from_bytes(signature)?,
+        body: AnyRef::from_der(body).map_err(unwritten)?,
+        algorithm: AnyRef::new(Tag::Sequence, key.algorithm()?).map_err(unwritten)?,
+        signature: BitStringRef::from_bytes(&signature).map_err(unwritten)?,
     };
-    signed.to_der()
+    signed.to_der().map_err(unwritten)
+}
+
+fn unwritten(_: der::Error) -> Error {
+    Error::Crypto("encode or sign a certificate")
 }
 
 fn extension<T: AssociatedOid + Encode>(critical: bool, value: &T) -> der::Result<Extension> {

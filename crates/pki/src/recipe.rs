@@ -136,7 +136,7 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
                 "insecure": false,
                 "certData": ByteString(certificate),
                 "keyData": ByteString(key),
-                "caData": ByteString(authority.bundle().to_vec()),
+                "caData": ByteString(authority.bundle.clone()),
             }});
             Ok(BTreeMap::from([("config", Some(config.to_string().into_bytes()))]))
         }
@@ -146,7 +146,8 @@ pub fn make(recipe: &Recipe, authority: Option<&AuthorityData>) -> Result<Made, 
                 organizations: &request.organizations,
                 ..Draft::new(Purpose::Client, &request.common_name, validity.clone())
             };
-            let certificate = given()?.signer()?.sign(&draft, &request.public)?;
+            let (issuer, key) = given()?.signer()?;
+            let certificate = draft.issue(&request.public, Some(&issuer), &key)?;
             Ok(BTreeMap::from([("certificate", Some(certificate))]))
         }
     }
@@ -171,7 +172,7 @@ pub fn self_signed(
 
 /// Issues a certificate for a new key, and returns both in PEM.
 fn new_leaf(draft: &Draft<'_>, authority: &AuthorityData) -> Result<(Vec<u8>, Vec<u8>), Error> {
-    let signer = authority.signer()?;
-    let key = NewKey::p256()?;
-    Ok((signer.sign(draft, key.key.public())?, key.pem))
+    let (issuer, issuer_key) = authority.signer()?;
+    let NewKey { key, pem } = NewKey::p256()?;
+    Ok((draft.issue(key.public(), Some(&issuer), &issuer_key)?, pem))
 }

@@ -49,7 +49,7 @@ pub(super) fn table(report: &GitOpsClusterReport, now: Timestamp, wide: bool, co
         let end = member.certificate_expiry.as_ref();
         let cells = vec![
             clean(&member.name),
-            member.state().to_owned(),
+            member.state(),
             end.map_or("-".to_owned(), |end| format_expiry(end, now)),
             clean(&member.message),
         ];

@@ -1,13 +1,21 @@
 use super::*;
+use hub_state::testing::stored;
 use serde_json::json;
 
-fn refs(all: &[Value]) -> Vec<&Value> {
-    all.iter().collect()
+/// Returns the cache of a hub with these Services, Routes and Nodes.
+fn hub(services: &[Value], routes: &[Value], nodes: &[Value]) -> Cache {
+    let mut cache = Cache::new("argocd");
+    for (kind, objects) in [(Kind::Services, services), (Kind::Routes, routes), (Kind::Nodes, nodes)] {
+        for object in objects {
+            cache.apply(stored(kind, object));
+        }
+    }
+    cache
 }
 
 fn service(name: &str, kind: &str, ports: &Value, ingress: &Value) -> Value {
     json!({
-        "metadata": {"name": name},
+        "metadata": {"namespace": "argocd", "name": name},
         "spec": {"type": kind, "ports": ports},
         "status": {"loadBalancer": {"ingress": ingress}},
     })
@@ -18,7 +26,7 @@ fn principal(kind: &str, ports: &Value, ingress: &Value) -> Value {
 }
 
 fn route(to: &str, termination: &str, host: &str) -> Value {
-    json!({"spec": {"to": {"name": to}, "tls": {"termination": termination}, "host": host}})
+    json!({"metadata": {"namespace": "argocd", "name": "route"}, "spec": {"to": {"name": to}, "tls": {"termination": termination}, "host": host}})
 }
 
 fn node(name: &str, ready: &str, address: &str) -> Value {
@@ -45,88 +53,54 @@ fn finds_the_address_of_the_principal() {
     admitted["status"] = json!({"ingress": [{"host": "admitted.example.com"}]});
     let nodes = [("c", "True", 3), ("b", "True", 2), ("a", "False", 1)]
         .map(|(name, ready, number)| node(name, ready, &format!("192.0.2.{number}")));
-    let hat = || {
-        let ingress = json!([{"hostname": "hat"}]);
-        service("openshift-gitops-agent-principal", "LoadBalancer", &https(), &ingress)
+    let address = |services: &[Value], routes: &[Value]| {
+        let Server { address, port } = discover(&hub(services, routes, &nodes)).expect("an address");
+        format!("{address}:{port}")
     };
-    let agent_service = balanced(&https(), json!([{"hostname": "own"}]));
-    for (services, routes, expected) in [
-        // A Route that passes TLS through wins over a load balancer, and a host name over an IP address.
-        (
-            vec![both()],
-            vec![to_principal("passthrough", "hub.example.com")],
-            "hub.example.com:443",
-        ),
-        (vec![both()], vec![admitted], "admitted.example.com:443"),
-        (
-            vec![both()],
-            vec![to_principal("edge", "hub.example.com")],
-            "lb.example.com:444",
-        ),
-        (
-            vec![both()],
-            vec![route("argocd-server", "passthrough", "hub.example.com")],
-            "lb.example.com:444",
-        ),
-        (
-            vec![both()],
-            vec![to_principal("passthrough", "")],
-            "lb.example.com:444",
-        ),
-        (vec![by_ip(https())], vec![], "192.0.2.1:444"),
-        // The port of agents: https, else 8443 or 443, else the first.
-        (
-            vec![by_ip(json!([{"port": 9000}, {"port": 8443}]))],
-            vec![],
-            "192.0.2.1:8443",
-        ),
-        (
-            vec![by_ip(json!([{"port": 9000}, {"port": 443}]))],
-            vec![],
-            "192.0.2.1:443",
-        ),
-        (
-            vec![by_ip(json!([{"port": 9000}, {"port": 9001}]))],
-            vec![],
-            "192.0.2.1:9000",
-        ),
-        (vec![by_ip(json!([]))], vec![], "192.0.2.1:443"),
-        // The first ready Node by name.
-        (
-            vec![principal("NodePort", &https(), &json!([]))],
-            vec![],
-            "192.0.2.2:30002",
-        ),
-        // argocd-agent's own Service wins over Red Hat's.
-        (vec![hat()], vec![], "hat:444"),
-        (vec![hat(), agent_service], vec![], "own:444"),
+    // A Route that passes TLS through wins over a load balancer, and a host name over an IP address.
+    for (route, expected) in [
+        (to_principal("passthrough", "hub.example.com"), "hub.example.com:443"),
+        (admitted, "admitted.example.com:443"),
+        (to_principal("edge", "hub.example.com"), "lb.example.com:444"),
+        (route("argocd-server", "passthrough", "hub"), "lb.example.com:444"),
+        (to_principal("passthrough", ""), "lb.example.com:444"),
     ] {
-        let Server { address, port } = discover(&refs(&services), &refs(&routes), &refs(&nodes)).expect("an address");
-        assert_eq!(format!("{address}:{port}"), expected);
+        assert_eq!(address(&[both()], &[route]), expected);
     }
+    for (service, expected) in [
+        (by_ip(https()), "192.0.2.1:444"),
+        // The port of agents: https, else 8443 or 443, else the first.
+        (by_ip(json!([{"port": 9000}, {"port": 8443}])), "192.0.2.1:8443"),
+        (by_ip(json!([{"port": 9000}, {"port": 443}])), "192.0.2.1:443"),
+        (by_ip(json!([{"port": 9000}, {"port": 9001}])), "192.0.2.1:9000"),
+        (by_ip(json!([])), "192.0.2.1:443"),
+        // The first ready Node by name.
+        (principal("NodePort", &https(), &json!([])), "192.0.2.2:30002"),
+    ] {
+        assert_eq!(address(&[service], &[]), expected);
+    }
+    // argocd-agent's own Service wins over Red Hat's.
+    let named = |name| service(name, "LoadBalancer", &https(), &json!([{"hostname": name}]));
+    let services = names::PRINCIPAL_SERVICES.map(named);
+    assert_eq!(address(&services[1..], &[]), "openshift-gitops-agent-principal:444");
+    assert_eq!(address(&services, &[]), "argocd-agent-principal:444");
 }
 
 #[test]
 fn discovery_error_names_the_remediation() {
-    let said = |services: &[Value], nodes: &[Value]| {
-        discover(&refs(services), &[], &refs(nodes)).expect_err("it is not exposed")
-    };
+    let said =
+        |services: &[Value], nodes: &[Value]| discover(&hub(services, &[], nodes)).expect_err("it is not exposed");
+    let exposed = |kind, ports, nodes: &[Value]| said(&[principal(kind, &ports, &Value::Null)], nodes);
+    let [unready, ready] = ["False", "True"].map(|ready| [node("a", ready, "192.0.2.1")]);
+    let mut broken = principal("ClusterIP", &https(), &Value::Null);
+    broken["spec"] = json!("broken");
     let all = [
         said(&[], &[]),
-        said(&[principal("ClusterIP", &https(), &json!([]))], &[]),
-        said(&[principal("LoadBalancer", &https(), &Value::Null)], &[]),
-        said(
-            &[principal("NodePort", &https(), &Value::Null)],
-            &[node("a", "False", "192.0.2.1")],
-        ),
-        said(
-            &[principal("NodePort", &json!([{"port": 443}]), &Value::Null)],
-            &[node("a", "True", "192.0.2.1")],
-        ),
-        said(
-            &[json!({"metadata": {"name": "argocd-agent-principal"}, "spec": "broken"})],
-            &[],
-        ),
+        exposed("ClusterIP", https(), &[]),
+        exposed("LoadBalancer", https(), &[]),
+        exposed("NodePort", https(), &unready),
+        exposed("NodePort", json!([{"port": 443}]), &ready),
+        said(&[broken], &[]),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
         Service argocd-agent-principal is missing in Argo CD's namespace: install argocd-agent's principal, or set the principal's address and port in the GitOpsCluster
@@ -142,7 +116,7 @@ fn discovery_error_names_the_remediation() {
 fn principal_certificate_covers_every_name_of_the_principal() {
     let names = |services: &[Value], routes: &[Value]| {
         let nodes = [node("a", "False", "192.0.2.1"), node("b", "True", "192.0.2.2")];
-        let names = principal_names(&refs(services), &refs(routes), &refs(&nodes), "argocd");
+        let names = principal_names(&hub(services, routes, &nodes));
         names.into_iter().collect::<Vec<_>>().join(" ")
     };
     let balanced = principal(
@@ -162,35 +136,25 @@ fn principal_certificate_covers_every_name_of_the_principal() {
 
 #[test]
 fn resource_proxy_has_an_address_inside_the_hub() {
-    let server = |services: &[Value]| resource_proxy(&refs(services), "argocd").0;
-    assert_eq!(server(&[]), "https://argocd-agent-resource-proxy:9090");
+    let server = |services: &[Value]| resource_proxy(&hub(services, &[], &[]));
+    assert_eq!(server(&[]).0, "https://argocd-agent-resource-proxy:9090");
     let ports = json!([{"port": 1}, {"name": "resource-proxy", "port": 9191}]);
-    assert_eq!(
-        server(&[service(
-            "argocd-agent-resource-proxy",
-            "ClusterIP",
-            &ports,
-            &Value::Null
-        )]),
-        "https://argocd-agent-resource-proxy:9191"
-    );
-    let hat = service(names::RESOURCE_PROXY_SERVICES[1], "ClusterIP", &json!([]), &Value::Null);
-    let (server, names) = resource_proxy(&[&hat], "gitops");
-    assert_eq!(
-        server,
-        "https://openshift-gitops-agent-principal-resource-proxy.gitops.svc:9090"
-    );
-    assert!(names.contains("openshift-gitops-agent-principal-resource-proxy.gitops.svc"));
+    let services = names::RESOURCE_PROXY_SERVICES.map(|name| service(name, "ClusterIP", &ports, &Value::Null));
+    assert_eq!(server(&services).0, "https://argocd-agent-resource-proxy:9191");
+    let (server, names) = server(&services[1..]);
+    let host = "openshift-gitops-agent-principal-resource-proxy.argocd.svc";
+    assert_eq!(server, format!("https://{host}:9191"));
+    assert!(names.contains(host));
 }
 
 #[test]
 fn configured_server_overrides_the_discovered_one() {
-    let discovered = || {
-        Ok(Server {
-            address: "found".into(),
-            port: "8443".into(),
-        })
-    };
+    let found = principal(
+        "LoadBalancer",
+        &json!([{"port": 8443}]),
+        &json!([{"hostname": "found"}]),
+    );
+    let cache = hub(&[found], &[], &[]);
     for (address, port, expected) in [
         (Some("said"), Some("1"), ("said", "1")),
         (Some("said"), None, ("said", "443")),
@@ -202,9 +166,7 @@ fn configured_server_overrides_the_discovered_one() {
             port: port.map(Into::into),
             ..DesiredAgent::default()
         };
-        let server = configured_server(&desired, discovered).expect("one or the other");
+        let server = server(&cache, &desired).expect("one or the other");
         assert_eq!((&*server.address, &*server.port), expected);
     }
-    let missing = || Err("missing".to_owned());
-    assert_eq!(configured_server(&DesiredAgent::default(), missing), missing());
 }

@@ -6,12 +6,14 @@
 //! this controller writes: empty, incomplete or contradictory input of the user changes nothing, and an unreachable cluster keeps
 //! its add-on.
 
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, installed_template, management, server};
-use super::templates::{template, template_name};
+use super::shared;
+use super::shared::{ensure, ensure_absent, installed_template, management};
 use super::{rollout, works};
 use crate as agent;
 use crate::Entry;
 use crate::decisions;
+use crate::server;
+use crate::template::{desired_template, template_name};
 use assignment::{GitOpsClusterRef, has_released_agent};
 use hub_state::cache::Cache;
 use hub_state::model::{DesiredAgent, Kind};
@@ -21,19 +23,15 @@ use ocm::argocd_agent::AddonPlacement;
 use ocm::management_addon::is_named;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// The controller of the add-on of each GitOpsCluster.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::GitOpsClusters,
-    watches: WATCHES,
-    min_write_interval: Duration::from_millis(500),
     reconcile,
     requeue_after: rollout::requeue_after,
+    ..shared::CONTROLLER
 };
 
 /// The kinds of objects created for a GitOpsCluster, in the order of their deletion.
@@ -62,7 +60,11 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
     // Templates are never changed: OCM would apply the change to all clusters at once.
     let name = template_name(gitops, desired, context);
     if cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_none() {
-        writes.extend(ensure(cache, Kind::Templates, template(gitops, desired, context)));
+        writes.extend(ensure(
+            cache,
+            Kind::Templates,
+            desired_template(gitops, desired, context),
+        ));
     }
     if let Ok(server) = server(cache, desired) {
         let config = agent::deployment_config(object_ref, desired, &server);
@@ -124,31 +126,20 @@ pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> 
 /// Returns the writes that delete templates that no cluster has or gets.
 fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
     let (cache, all) = (gitops.cache, gitops.owned_objects(Kind::Templates));
-    let mut old = all.filter(|(_, template)| !template.deleting).peekable();
-    if old.peek().is_none() {
+    let old: Vec<_> = all.filter(|(at, _)| *at.name != *current).collect();
+    if old.is_empty() {
         return Vec::new();
     }
-    let texts = cache
+    let addons = cache
         .objects(Kind::AddOns)
         .map(|(_, addon)| &addon.object["status"]["configReferences"]);
-    let texts = texts.chain(management(cache).map(|existing| &existing.object["spec"]));
-    let used: BTreeSet<&str> = texts.flat_map(names_in).collect();
-    let unused = old.filter(|(at, _)| *at.name != *current && !used.contains(&*at.name));
+    let texts = addons.chain(management(cache).map(|existing| &existing.object["spec"]));
+    let texts: Vec<_> = texts.map(Value::to_string).collect();
+    let is_used = |name: &str| texts.iter().any(|text| text.contains(&json!(name).to_string()));
+    let unused = old.into_iter().filter(|(at, _)| !is_used(&at.name));
     unused
         .filter_map(|(at, template)| ensure_absent(Kind::Templates, at, template))
         .collect()
-}
-
-/// Collects all fields `name` in a value.
-fn names_in(value: &Value) -> Vec<&str> {
-    match value {
-        Value::Array(all) => all.iter().flat_map(names_in).collect(),
-        Value::Object(fields) => {
-            let name = fields.get("name").and_then(Value::as_str);
-            name.into_iter().chain(fields.values().flat_map(names_in)).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Returns the writes that delete the objects of a GitOpsCluster that no longer wants the add-on, once OCM has uninstalled it.

@@ -46,7 +46,7 @@ pub(super) fn next_write(
     let common_name = authority_name(validity.start);
     let Some(ca) = ca else {
         let recipe = Recipe::Authority { common_name, validity };
-        return Some(create(names::CA_SECRET, argocd).with_recipe(recipe));
+        return Some(secret(names::CA_SECRET, argocd, None, recipe));
     };
     let signer = ca.leaf()?;
     if ca.deleting || !is_renewed(signer) {
@@ -60,11 +60,12 @@ pub(super) fn next_write(
     let is_forced = is_early || now >= before(signer.not_after, FORCE_ROTATION_BEFORE);
     let recipe = match next {
         Some(next) if is_forced || next.not_before <= now && is_distributed(ca) => {
-            let mut write = patch(ca, names::CA_SECRET, argocd);
+            let recipe = Recipe::Promote { authority };
+            let mut write = secret(names::CA_SECRET, argocd, Some(&ca.version), recipe);
             if let Some(body) = write.body_mut() {
                 body["metadata"]["annotations"] = json!({PROMOTED: format_time(now)});
             }
-            return Some(write.with_recipe(Recipe::Promote { authority }));
+            return Some(write);
         }
         None if is_early || now >= signer.renews_at() => Recipe::NextAuthority {
             common_name,
@@ -74,7 +75,7 @@ pub(super) fn next_write(
         None if ca.certificates.len() > 1 && is_previous_unused(ca, has_issued_all, now) => Recipe::Drop { authority },
         _ => return None,
     };
-    Some(patch(ca, names::CA_SECRET, argocd).with_recipe(recipe))
+    Some(secret(names::CA_SECRET, argocd, Some(&ca.version), recipe))
 }
 
 /// Returns the time when the CA must be reconciled without watch events.
@@ -91,12 +92,13 @@ fn is_renewed(signer: &Certificate) -> bool {
     signer.common_name.starts_with(CA_NAME_PREFIX)
 }
 
-/// Returns the certificate of a Secret if its owner has to renew it: that of a CA which is not ours, or one on the hub which that CA
-/// has not issued.
-pub fn renewed_by_its_owner<'t>(ca: Option<&TlsSecret>, secret: &'t TlsSecret) -> Option<&'t Certificate> {
+/// Returns the certificate in a Secret of Argo CD's namespace if its owner has to renew it: that of a CA which is not ours, or one on
+/// the hub which that CA has not issued.
+pub fn renewed_by_its_owner<'c>(cache: &'c Cache, name: &str) -> Option<&'c Certificate> {
+    let secret = cache.certificate(name)?;
     let certificate = secret.leaf()?;
-    let is_ours = match ca {
-        Some(ca) if ca.uid == secret.uid => is_renewed(certificate),
+    let is_ours = match cache.certificate(names::CA_SECRET) {
+        Some(_) if name == names::CA_SECRET => is_renewed(certificate),
         Some(ca) => is_of(ca, secret),
         None => secret.is_ours,
     };
@@ -115,31 +117,26 @@ fn is_previous_unused(ca: &TlsSecret, has_issued_all: impl Fn(&TlsSecret) -> boo
     is_over || now >= previous_expires_at(ca) && has_issued_all(ca)
 }
 
-/// Returns the time since when the first certificate signs.
-fn promoted_at(ca: &TlsSecret) -> Timestamp {
-    ca.promoted.unwrap_or(Timestamp::MAX)
-}
-
 /// Returns the time when the last agent certificate of the previous CA certificate has expired.
 fn previous_expires_at(ca: &TlsSecret) -> Timestamp {
-    after(after(promoted_at(ca), AGENT_LIFETIME), CLOCK_SKEW)
+    after(after(ca.promoted.unwrap_or(Timestamp::MAX), AGENT_LIFETIME), CLOCK_SKEW)
 }
 
 /// Returns the write that creates or renews a certificate of the hub for these DNS names and IP addresses, if needed.
 pub(super) fn leaf(
     ca: &TlsSecret,
     existing: Option<&TlsSecret>,
-    (secret, common_name): (&'static str, &str),
+    (name, common_name): (&'static str, &str),
     names: BTreeSet<Box<str>>,
     argocd: &str,
     now: Timestamp,
 ) -> Option<Write> {
-    let write = match existing {
-        None => create(secret, argocd),
+    let version = match existing {
+        None => None,
         Some(existing) if existing.deleting || is_up_to_date(ca, existing, &names, now) || !is_of(ca, existing) => {
             return None;
         }
-        Some(existing) => patch(existing, secret, argocd),
+        Some(existing) => Some(&*existing.version),
     };
     let recipe = Recipe::Server {
         common_name: common_name.to_owned(),
@@ -147,7 +144,7 @@ pub(super) fn leaf(
         validity: pki::validity(now, LEAF_LIFETIME),
         authority: reference(ca, argocd),
     };
-    Some(write.with_recipe(recipe))
+    Some(secret(name, argocd, version, recipe))
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
@@ -174,35 +171,26 @@ pub(crate) fn reference(ca: &TlsSecret, argocd: &str) -> Authority {
     }
 }
 
-fn create(name: &str, argocd: &str) -> Write {
-    secret(name, argocd, "kubernetes.io/tls")
-}
-
-pub(super) fn secret(name: &str, argocd: &str, kind: &str) -> Write {
-    Write::create(
-        &SECRETS,
-        ObjectRef::new(argocd, name),
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": argocd, "labels": labels()},
-            "type": kind,
-            "data": {},
-        }),
-    )
-}
-
-/// Returns the write that creates the key with which the principal signs tokens.
-pub(super) fn token_key(argocd: &str) -> Write {
-    secret(names::JWT_SECRET, argocd, "Opaque").with_recipe(Recipe::Jwt)
-}
-
-fn patch(existing: &TlsSecret, name: &str, argocd: &str) -> Write {
-    Write::patch(
-        &SECRETS,
-        ObjectRef::new(argocd, name),
-        json!({"metadata": {"resourceVersion": existing.version, "labels": labels()}, "data": {}}),
-    )
+/// Returns the write that puts the result of a recipe into a Secret of Argo CD's namespace: creates it, or patches this version of it.
+pub(super) fn secret(name: &str, argocd: &str, version: Option<&str>, recipe: Recipe) -> Write {
+    let object_ref = ObjectRef::new(argocd, name);
+    let kind = match recipe {
+        Recipe::Jwt => "Opaque",
+        Recipe::Sign { .. } => names::ISSUED_TYPE,
+        _ => "kubernetes.io/tls",
+    };
+    let write = match version {
+        None => {
+            let metadata = json!({"name": name, "namespace": argocd, "labels": labels()});
+            let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": {}});
+            Write::create(&SECRETS, object_ref, object)
+        }
+        Some(version) => {
+            let metadata = json!({"resourceVersion": version, "labels": labels()});
+            Write::patch(&SECRETS, object_ref, json!({"metadata": metadata, "data": {}}))
+        }
+    };
+    write.with_recipe(recipe)
 }
 
 /// Returns the labels of our Secrets; Argo CD's tools list objects by `part-of`.

@@ -3,17 +3,19 @@
 //! deleted with the last one.
 
 use super::addon;
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, may_have_agents, of_argocd, server};
+use super::shared;
+use super::shared::{ensure, ensure_absent, management, may_have_agents};
 use super::{authority, blocklist, issued, works};
 use crate as agent;
-use crate::Entry;
+use crate::{Entry, server};
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::model::{Kind, Object, TlsSecret};
 use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::{DEPLOYMENTS, NAMESPACES, SECRETS};
+use ocm::resources::{NAMESPACES, SECRETS};
+use pki::Recipe;
 use primitives::hash::hex;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject, Write};
@@ -24,13 +26,11 @@ use std::time::Duration;
 
 /// The controller of the objects on the hub that all agents share.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::Namespace,
-    watches: WATCHES,
     min_write_interval: Duration::from_millis(200),
     reconcile,
     requeue_after,
+    ..shared::CONTROLLER
 };
 
 /// The annotation of the principal's Pods with the hash of the certificates that they were started with. The principal reads
@@ -97,7 +97,7 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     }
     let ca = authority::signing(cache)?;
     if cache.objects(Kind::TokenKey).next().is_none() {
-        return Some(authority::token_key(argocd));
+        return Some(authority::secret(names::JWT_SECRET, argocd, None, Recipe::Jwt));
     }
     let bundle = json!({
         "apiVersion": "v1",
@@ -114,14 +114,10 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 /// Returns the write that issues the certificate of the principal or of the resource proxy, if one is due.
 fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
-    let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
-    let addresses = servers
-        .map(|server| server.address)
-        .filter(|address| !address.is_empty());
-    let mut principal = agent::principal_names(&services, &routes, &nodes, argocd);
-    principal.extend(addresses);
-    let (_, proxy) = agent::resource_proxy(&services, argocd);
+    let mut principal = agent::discovery::principal_names(cache);
+    principal.extend(servers.map(|server| server.address));
+    let (_, proxy) = agent::resource_proxy(cache);
     let all = [
         (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),
         (names::RESOURCE_PROXY_TLS, names::RESOURCE_PROXY_SERVICES[0], proxy),
@@ -140,19 +136,14 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
     }
     let digest = hex(&digest.finalize()[..16]);
     names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
-        let object_ref = ObjectRef::new(cache.argocd(), name);
-        let existing = cache.object(Kind::Deployments, &object_ref)?;
-        let annotations = &existing.object["spec"]["template"]["metadata"]["annotations"];
-        (annotations[STARTED_WITH] != *digest).then(|| {
-            Write::patch(
-                &DEPLOYMENTS,
-                object_ref,
-                json!({
-                    "metadata": {"resourceVersion": existing.version},
-                    "spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}},
-                }),
-            )
-        })
+        cache.object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))?;
+        let template = json!({"metadata": {"annotations": {STARTED_WITH: digest}}});
+        let metadata = json!({"namespace": **cache.argocd(), "name": name});
+        ensure(
+            cache,
+            Kind::Deployments,
+            json!({"metadata": metadata, "spec": {"template": template}}),
+        )
     })
 }
 
@@ -196,7 +187,7 @@ fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 }
 
 /// Returns the clusters with the add-on that these entries would lose, although no GitOpsCluster has released them.
-fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
+pub(super) fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
     let gitops = entries
         .iter()
         .filter_map(|entry| GitOpsClusterRef::get(cache, &entry.gitops_cluster));
@@ -211,14 +202,9 @@ fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
     all.map(|(addon, _)| addon.namespace.to_string()).collect()
 }
 
-/// Returns the clusters that have the add-on and that no GitOpsCluster selects, although none has released them.
-pub(super) fn unselected_clusters(cache: &Cache, context: &Context<'_>) -> Vec<String> {
-    left_out(cache, &entries(cache, context))
-}
-
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
 /// its previous entry.
-fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
+pub(super) fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
     let all = GitOpsClusterRef::all(cache).filter(|gitops| may_request_agents(*gitops));
     all.filter_map(|gitops| {
         let desired = gitops.served_agent();

@@ -1,6 +1,6 @@
 //! The writes of the Secrets that record the certificates issued to agents.
 
-use super::shared::ensure_absent;
+use super::shared::{ensure, ensure_absent};
 use super::{authority, blocklist};
 use assignment::GitOpsClusterRef;
 use assignment::certificates::{is_expired, record, records, revoked_by_owner, unexpired};
@@ -9,12 +9,11 @@ use hub_state::cache::Cache;
 use hub_state::model::{Kind, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::SECRETS;
 use pki::{CLOCK_SKEW, Recipe};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::after;
 use runtime::action::Write;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The maximum number of unexpired certificates of one cluster. An agent renews its certificate about every 19 hours, so it has
 /// two.
@@ -29,47 +28,29 @@ pub(super) fn sign(
     (argocd, now): (&str, Timestamp),
     recipe: Recipe,
 ) -> Write {
-    let name = names::issued(cluster);
-    let object_ref = ObjectRef::new(argocd, &name);
-    let annotations = json!({OWNER: owner.to_string()});
-    let write = match record {
-        None => {
-            let mut write = authority::secret(&name, argocd, names::ISSUED_TYPE);
-            if let Some(object) = write.body_mut() {
-                object["metadata"]["annotations"] = annotations;
-            }
-            write
-        }
-        Some(record) => {
-            let all = record.certificates().iter();
-            let expired = all.filter(|certificate| is_expired(certificate, now));
-            let data: Map<_, _> = expired
-                .map(|certificate| (certificate.request.to_string(), Value::Null))
-                .collect();
-            let metadata = json!({
-                "resourceVersion": record.version, "annotations": annotations, "labels": authority::labels(),
-            });
-            Write::patch(&SECRETS, object_ref, json!({"metadata": metadata, "data": data}))
-        }
-    };
-    write.with_recipe(recipe)
+    let version = record.map(|record| &*record.version);
+    let mut write = authority::secret(&names::issued(cluster), argocd, version, recipe);
+    if let Some(object) = write.body_mut() {
+        object["metadata"]["annotations"] = json!({OWNER: owner.to_string()});
+        let all = record.into_iter().flat_map(Object::certificates);
+        let expired = all.filter(|certificate| is_expired(certificate, now));
+        expired.for_each(|certificate| object["data"][&*certificate.request] = Value::Null);
+    }
+    write
 }
 
 /// Returns the write that makes this GitOpsCluster, which runs the agent, the one that can revoke it, unless the recorded one
 /// already revokes it.
 pub(super) fn claim(gitops: GitOpsClusterRef<'_>, cluster: &str) -> Option<Write> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
-    let record = record(cache, cluster).filter(|record| record.is_ours() && !record.deleting)?;
+    let record = record(cache, cluster).filter(|record| record.is_ours())?;
     let is_recorded = record.owner().as_ref() == Some(object_ref);
-    (!is_recorded && revoked_by_owner(cache, record, cluster).is_none()).then(|| {
-        Write::patch(
-            &SECRETS,
-            ObjectRef::new(cache.argocd(), &names::issued(cluster)),
-            json!({
-                "metadata": {"resourceVersion": record.version, "annotations": {OWNER: object_ref.to_string()}},
-            }),
-        )
-    })
+    let claim = (!is_recorded && revoked_by_owner(cache, record, cluster).is_none()).then(|| {
+        let annotations = json!({OWNER: object_ref.to_string()});
+        let name = names::issued(cluster);
+        json!({"metadata": {"namespace": **cache.argocd(), "name": name, "annotations": annotations}})
+    });
+    ensure(cache, Kind::IssuedCertificates, claim?)
 }
 
 /// Returns true if unexpired certificates that a GitOpsCluster leaves behind are not on the blocklist yet.

@@ -1,6 +1,6 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
-use assignment::mappers::{agents, held};
+use assignment::mappers::{agents, clusters};
 use hub_state::cache::{Cache, Changed, ReconcileRequest};
 use hub_state::model::{Kind, Object};
 use ocm::argocd_agent as names;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
     if *changed.object_ref.name == *names::CA_SECRET {
-        affected.extend(registered(cache));
+        affected.extend(clusters(cache).iter().map(ReconcileRequest::cluster));
     }
     affected
 }
@@ -30,7 +30,7 @@ pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileR
 /// Every cluster Secret has the address of the resource proxy, and every agent configuration the name of the principal.
 pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
-    affected.extend(registered(cache));
+    affected.extend(clusters(cache).iter().map(ReconcileRequest::cluster));
     affected
 }
 
@@ -117,17 +117,4 @@ fn of_cluster(cache: &Cache, changed: &Changed<'_>, cluster: &Arc<str>) -> Vec<R
         .into_iter()
         .chain(ReconcileRequest::gitops_all(&gitops))
         .collect()
-}
-
-/// Returns the managed clusters that have a cluster Secret of a GitOpsCluster or an agent, or need them.
-fn registered(cache: &Cache) -> Vec<ReconcileRequest> {
-    let all = cache.gitops_clusters();
-    let mut clusters: BTreeSet<_> = all.flat_map(|(object_ref, _)| held(cache, object_ref)).collect();
-    let asking = cache
-        .gitops_clusters()
-        .filter(|(_, gitops_cluster)| gitops_cluster.spec.agent.is_some());
-    let selected =
-        asking.flat_map(|(object_ref, gitops_cluster)| cache.selected_by(&gitops_cluster.placement(object_ref)));
-    clusters.extend(selected.cloned());
-    clusters.iter().map(ReconcileRequest::cluster).collect()
 }

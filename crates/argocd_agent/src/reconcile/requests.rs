@@ -4,7 +4,7 @@
 //! its `pkg/addon/templateagent`), so one cluster could impersonate another. Therefore OCM's signer signs nothing here. The
 //! controller signs only requests of a cluster's agent for its own cluster.
 
-use super::shared::{ABOUT, NAME, WATCHES};
+use super::shared;
 use super::{authority, issued};
 use assignment::certificates::{record, unexpired};
 use hub_state::cache::Cache;
@@ -25,13 +25,11 @@ use std::time::Duration;
 
 /// The controller of the CertificateSigningRequests of agents.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
     kind: Kind::Requests,
-    watches: WATCHES,
     min_write_interval: Duration::from_millis(200),
     reconcile,
     requeue_after,
+    ..shared::CONTROLLER
 };
 
 /// The interval of reconciliations of a request whose cluster is not known to have the add-on.
@@ -45,16 +43,6 @@ const INVALID: &str = "RequestInvalid";
 const REVOKED: &str = "AgentRevoked";
 /// The reason if the cluster has reached the limit of unexpired certificates.
 const TOO_MANY: &str = "TooManyCertificates";
-
-/// The decision about a request.
-enum Approval {
-    /// No decision, or not yet.
-    Pending,
-    /// Granted to the agent of this cluster, which this GitOpsCluster runs.
-    Approve(String, ObjectRef),
-    /// Refused, with the reason of the condition and the message.
-    Deny(&'static str, String),
-}
 
 /// A request without a decision or a certificate.
 #[derive(Clone, Copy)]
@@ -82,14 +70,14 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let open = OpenRequest::get(cache, object_ref)?;
     let is_approved = open.request.has("Approved");
     let (write, event) = match evaluate(cache, open, context.now) {
-        Approval::Pending => return None,
-        Approval::Approve(cluster, owner) if is_approved => (sign(cache, open, (&cluster, &owner), context.now)?, None),
-        Approval::Approve(..) => {
+        Ok(None) => return None,
+        Ok(Some((cluster, owner))) if is_approved => (sign(cache, open, (cluster, &owner), context.now)?, None),
+        Ok(Some(_)) => {
             let message = "the agent of the cluster requests its own certificate";
             let condition = ("Approved", "AgentOfCluster", message);
             (add_condition(&REQUEST_APPROVALS, open, condition, context.now), None)
         }
-        Approval::Deny(reason, why) => {
+        Err((reason, why)) => {
             // The message repeats names from the request.
             let message = bounded(why);
             // A request that OCM's add-on manager has approved already can only be set to failed.
@@ -114,39 +102,41 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
     OpenRequest::get(cache, object_ref).map(|_| after(context.now, RETRY_INTERVAL))
 }
 
-fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
+/// Returns the cluster whose agent is granted the request and the GitOpsCluster that runs the agent, or `None` while that is open.
+///
+/// # Errors
+/// Returns the reason of the condition and the message if the request is refused.
+fn evaluate<'c>(
+    cache: &Cache,
+    open: OpenRequest<'c>,
+    now: Timestamp,
+) -> Result<Option<(&'c str, ObjectRef)>, (&'static str, String)> {
     let RequestSpec { requester, request } = &open.request.spec;
     // A cluster may join before the controller knows it: wait and retry. Until then its requests are not parsed, which takes longer.
     if requester.cluster().is_some_and(|cluster| {
         let assignment = assignment::for_cluster(cache, cluster);
         assignment.served_owner().is_none() && assignment.revoked_by.is_none()
     }) {
-        return Approval::Pending;
+        return Ok(None);
     }
     if request.0.is_empty() {
-        return Approval::Deny(INVALID, "spec.request contains no certificate request".to_owned());
+        return Err((INVALID, "spec.request contains no certificate request".to_owned()));
     }
-    let requested = match pki::read_request(&request.0) {
-        Ok(requested) => requested,
-        Err(error) => return Approval::Deny(INVALID, error.to_string()),
-    };
+    let requested = pki::read_request(&request.0).map_err(|error| (INVALID, error.to_string()))?;
     if str::from_utf8(&request.0).is_err() {
-        return Approval::Deny(INVALID, "spec.request contains bytes that are not UTF-8".to_owned());
+        return Err((INVALID, "spec.request contains bytes that are not UTF-8".to_owned()));
     }
-    let cluster = match check(requester, &requested.common_name, &requested.organizations) {
-        Ok(cluster) => cluster,
-        Err(why) => return Approval::Deny(FOREIGN, why),
-    };
+    let cluster = check(requester, &requested.common_name, &requested.organizations).map_err(|why| (FOREIGN, why))?;
     let assignment = assignment::for_cluster(cache, cluster);
     if let Some(owner) = &assignment.revoked_by {
         let why = format!(
             "the agent of ManagedCluster {cluster} is revoked: to readmit it, remove the cluster from revokedClusters \
              of GitOpsCluster {owner}"
         );
-        return Approval::Deny(REVOKED, why);
+        return Err((REVOKED, why));
     }
     let Some(owner) = assignment.served_owner() else {
-        return Approval::Pending;
+        return Ok(None);
     };
     let record = record(cache, cluster);
     if let Some(record) = record.filter(|record| recorded(record, open, now).is_none()) {
@@ -159,10 +149,10 @@ fn evaluate(cache: &Cache, open: OpenRequest<'_>, now: Timestamp) -> Approval {
                 issued::MAX_CERTIFICATES,
                 format_time(first)
             );
-            return Approval::Deny(TOO_MANY, why);
+            return Err((TOO_MANY, why));
         }
     }
-    Approval::Approve(cluster.to_owned(), owner.clone())
+    Ok(Some((cluster, owner.clone())))
 }
 
 /// Returns the certificate that was recorded for a request.

@@ -4,10 +4,10 @@
 //! that a rollout needs.
 
 use super::shared::{ensure, ensure_absent, installed_template, management};
-use super::templates::{agent_image, template_name};
 use crate as agent;
 use crate::decisions;
-use crate::rollout::{Agent, Plan, RolloutInput, Strategy, UpdatedClusters, plan as decide};
+use crate::rollout::{Agent, Limits, Plan, RolloutInput, UpdatedClusters, plan as decide, template_reference};
+use crate::template::{agent_image, template_name};
 use assignment::GitOpsClusterRef;
 use hub_state::annotations::AGENT_IMAGE;
 use hub_state::cache::Cache;
@@ -39,13 +39,14 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
             Agent::from_addon(addon.map(|addon| &addon.object), is_available),
         )
     });
-    let strategy = Strategy::from_json(agent.and_then(|agent| agent.rollout.as_ref()));
-    let is_at_once = strategy != Strategy::All && changes_agent_version(gitops, first, context);
+    let limits = Limits::from_json(agent.and_then(|agent| agent.rollout.as_ref()));
+    let is_at_once = limits.is_some() && changes_agent_version(gitops, first, context);
     let mut plan = decide(&RolloutInput {
         desired: first.filter(|_| waits_for_operator(gitops)).unwrap_or(template),
-        strategy: if is_at_once { Strategy::All } else { strategy },
+        limits: limits.filter(|_| !is_at_once),
         first,
-        read: progression(gitops, AddonPlacement::All).and_then(template_of),
+        read: progression(gitops, AddonPlacement::All)
+            .and_then(|status| template_reference(status)["desiredConfig"]["name"].as_str()),
         next: installed_template(gitops, AddonPlacement::Next),
         clusters: clusters.collect(),
         updated: updated(gitops),
@@ -84,13 +85,6 @@ fn progression(gitops: GitOpsClusterRef<'_>, placement: AddonPlacement) -> Optio
     let all = management(gitops.cache)?.object["status"]["installProgressions"].as_array()?;
     all.iter()
         .find(|entry| entry["name"] == *placement && entry["namespace"] == **namespace)
-}
-
-/// Returns the template that OCM has read from the entry.
-fn template_of(progression: &Value) -> Option<&str> {
-    let configs = progression["configReferences"].as_array()?;
-    let template = configs.iter().find(|config| config["resource"] == "addontemplates")?;
-    template["desiredConfig"]["name"].as_str()
 }
 
 /// Returns the clusters that already have the next version.
@@ -150,9 +144,7 @@ pub(super) fn writes(gitops: GitOpsClusterRef<'_>, template: &str, context: &Con
 pub fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Timestamp> {
     let gitops = GitOpsClusterRef::get(cache, object_ref)?;
     let desired = gitops.served_agent()?;
-    if Strategy::from_json(desired.rollout.as_ref()) == Strategy::All {
-        return None;
-    }
+    Limits::from_json(desired.rollout.as_ref())?;
     let template = template_name(gitops, desired, context);
     let plan = plan(gitops, &template, context);
     plan.next?;

@@ -1,51 +1,53 @@
-//! Names, watches and writes that the controllers of argocd-agent share.
+//! The watches and writes that the parts of the controller of argocd-agent share.
 
 use super::mappers;
 use crate as agent;
-use crate::Server;
-use assignment::secret_mappers;
 use assignment::{GitOpsClusterRef, mappers as gitops};
 use hub_state::cache::Cache;
-use hub_state::model::{DesiredAgent, Kind, Object};
-use hub_state::reconcile::Watch;
+use hub_state::model::{Kind, Object};
+use hub_state::reconcile::{Controller, Watch, no_requeue};
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
 use primitives::object_ref::ObjectRef;
 use runtime::action::Write;
 use serde_json::{Value, json};
+use std::time::Duration;
 
-/// The name of the controllers of argocd-agent.
-pub const NAME: &str = "argocd-agent";
-/// Their description.
-pub const ABOUT: &str = "argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement \
-                                selects, and its certificates";
-/// The kinds that they need in the cache.
-pub const WATCHES: &[Watch] = &[
-    Watch::new(Kind::GitOpsClusters, gitops::gitops_cluster),
-    Watch::new(Kind::Placements, gitops::placement),
-    Watch::new(Kind::Decisions, gitops::decision),
-    Watch::new(Kind::Clusters, gitops::cluster),
-    Watch::new(Kind::Secrets, gitops::secret),
-    Watch::new(Kind::Namespace, gitops::namespace),
-    Watch::new(Kind::Config, secret_mappers::tracking),
-    Watch::new(Kind::Certificates, mappers::certificates),
-    Watch::new(Kind::TokenKey, gitops::agents),
-    Watch::new(Kind::Bundle, gitops::agents),
-    Watch::new(Kind::Blocklist, gitops::agents),
-    Watch::new(Kind::IssuedCertificates, mappers::issued),
-    Watch::new(Kind::Services, mappers::addresses),
-    Watch::new(Kind::Routes, mappers::addresses),
-    Watch::new(Kind::Nodes, mappers::nodes),
-    Watch::new(Kind::Deployments, mappers::principals),
-    Watch::new(Kind::Templates, mappers::owners),
-    Watch::new(Kind::ManagementAddOn, mappers::management),
-    Watch::new(Kind::AddOnConfigs, mappers::owners),
-    Watch::new(Kind::AddOns, mappers::objects_of_cluster),
-    Watch::new(Kind::OwnPlacements, mappers::owners),
-    Watch::new(Kind::OwnDecisions, mappers::decisions),
-    Watch::new(Kind::AgentWorks, mappers::objects_of_cluster),
-    Watch::new(Kind::Requests, mappers::requests),
-];
+/// The controller of argocd-agent without the kind that a part of it reconciles.
+pub const CONTROLLER: Controller = Controller {
+    name: "argocd-agent",
+    about: "argocd-agent as an OCM add-on on each cluster that a GitOpsCluster's Placement selects, and its certificates",
+    kind: Kind::Clusters,
+    watches: &[
+        Watch::new(Kind::GitOpsClusters, gitops::gitops_cluster),
+        Watch::new(Kind::Placements, gitops::placement),
+        Watch::new(Kind::Decisions, gitops::decision),
+        Watch::new(Kind::Clusters, gitops::cluster),
+        Watch::new(Kind::Secrets, gitops::secret),
+        Watch::new(Kind::Namespace, gitops::namespace),
+        Watch::new(Kind::Config, gitops::tracking),
+        Watch::new(Kind::Certificates, mappers::certificates),
+        Watch::new(Kind::TokenKey, gitops::agents),
+        Watch::new(Kind::Bundle, gitops::agents),
+        Watch::new(Kind::Blocklist, gitops::agents),
+        Watch::new(Kind::IssuedCertificates, mappers::issued),
+        Watch::new(Kind::Services, mappers::addresses),
+        Watch::new(Kind::Routes, mappers::addresses),
+        Watch::new(Kind::Nodes, mappers::nodes),
+        Watch::new(Kind::Deployments, mappers::principals),
+        Watch::new(Kind::Templates, mappers::owners),
+        Watch::new(Kind::ManagementAddOn, mappers::management),
+        Watch::new(Kind::AddOnConfigs, mappers::owners),
+        Watch::new(Kind::AddOns, mappers::objects_of_cluster),
+        Watch::new(Kind::OwnPlacements, mappers::owners),
+        Watch::new(Kind::OwnDecisions, mappers::decisions),
+        Watch::new(Kind::AgentWorks, mappers::objects_of_cluster),
+        Watch::new(Kind::Requests, mappers::requests),
+    ],
+    min_write_interval: Duration::from_millis(500),
+    reconcile: |_, _, _| None,
+    requeue_after: no_requeue,
+};
 
 /// Returns the ClusterManagementAddOn.
 pub(super) fn management(cache: &Cache) -> Option<&Object> {
@@ -55,22 +57,6 @@ pub(super) fn management(cache: &Cache) -> Option<&Object> {
 /// Returns the AddOnTemplate that the ClusterManagementAddOn has for a Placement of a GitOpsCluster now.
 pub(super) fn installed_template(gitops: GitOpsClusterRef<'_>, placement: AddonPlacement) -> Option<&str> {
     agent::template_at(gitops.object_ref, placement, &management(gitops.cache)?.object)
-}
-
-/// Returns the objects of a kind in Argo CD's namespace.
-pub fn of_argocd(cache: &Cache, kind: Kind) -> Vec<&Value> {
-    cache.objects(kind).map(|(_, object)| &object.object).collect()
-}
-
-/// Returns the address where the agents of a GitOpsCluster reach the principal.
-///
-/// # Errors
-/// Returns the reason why there is no such address.
-pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
-    agent::configured_server(desired, || {
-        let [services, routes, nodes] = [Kind::Services, Kind::Routes, Kind::Nodes].map(|kind| of_argocd(cache, kind));
-        agent::discover(&services, &routes, &nodes)
-    })
 }
 
 /// Returns the write that creates an object or patches it to the desired state, if needed. Keeps the fields that others set.

@@ -2,34 +2,29 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::shared::{ABOUT, NAME, WATCHES, ensure, ensure_absent, management, server};
-use super::templates::given_agent_image;
+use super::shared;
+use super::shared::{ensure, ensure_absent, management};
 use super::{authority, issued};
 use crate as agent;
+use crate::server;
 use crate::state;
+use crate::template::given_agent_image;
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Kind, Object, TlsSecret};
-use hub_state::reconcile::{Context, Controller, no_requeue};
+use hub_state::reconcile::{Context, Controller};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
-use ocm::resources::ADDONS;
 use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// The controller of the ManifestWorks of agents.
 pub const CONTROLLER: Controller = Controller {
-    name: NAME,
-    about: ABOUT,
-    kind: Kind::Clusters,
-    watches: WATCHES,
-    min_write_interval: Duration::from_millis(500),
     reconcile,
-    requeue_after: no_requeue,
+    ..shared::CONTROLLER
 };
 
 /// The annotation in which earlier versions listed the agent's certificates.
@@ -116,21 +111,17 @@ pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Itera
 /// Returns the write that removes argocd-pull-integration's configuration of an add-on, so that the one of the GitOpsCluster
 /// applies.
 fn adopted(cache: &Cache, cluster: &str) -> Option<Write> {
-    let object_ref = ObjectRef::new(cluster, names::ADDON);
-    let addon = cache
-        .object(Kind::AddOns, &object_ref)
-        .filter(|addon| !addon.deleting)?;
+    let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON))?;
     let is_theirs = addon.object["metadata"]["labels"][MANAGED_BY] == PEER;
-    (is_theirs && management(cache)?.is_ours()).then(|| {
-        Write::patch(
-            &ADDONS,
-            object_ref,
-            json!({
-                "metadata": {"resourceVersion": addon.version, "labels": {MANAGED_BY: null}},
-                "spec": {"configs": []},
-            }),
-        )
-    })
+    if !is_theirs || !management(cache)?.is_ours() {
+        return None;
+    }
+    let metadata = json!({"namespace": cluster, "name": names::ADDON, "labels": {MANAGED_BY: null}});
+    ensure(
+        cache,
+        Kind::AddOns,
+        json!({"metadata": metadata, "spec": {"configs": []}}),
+    )
 }
 
 /// Returns the action that deletes the ManifestWorks of a cluster on which no GitOpsCluster runs an agent any more.

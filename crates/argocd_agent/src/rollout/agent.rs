@@ -6,58 +6,53 @@ use serde_json::Value;
 
 /// The add-on of a managed cluster, as seen from the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agent<'a> {
+pub(crate) struct Agent<'a> {
     /// True if the cluster is reachable.
-    pub is_available: bool,
+    pub(crate) is_available: bool,
     /// The template that OCM is applying or has applied there.
-    pub assigned: Option<&'a str>,
+    pub(crate) assigned: Option<&'a str>,
     /// The template that is applied there.
-    pub applied: Option<&'a str>,
+    pub(crate) applied: Option<&'a str>,
     /// The time when OCM last started or finished applying a template there.
-    pub changed: Option<Timestamp>,
-    /// The health of the add-on.
-    pub health: Health,
+    pub(crate) changed: Option<Timestamp>,
+    /// True if the add-on is available: the agent is ready, so it is connected. The template allows no second Pod beside the first,
+    /// so the previous Pod counts only until OCM notices its end.
+    pub(crate) is_healthy: bool,
+    /// The time since when it is healthy or not.
+    pub(crate) since: Option<Timestamp>,
 }
 
-/// The health of an add-on, and the time since which it lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// Available: the agent is ready, so it is connected. The template allows no second Pod beside the first, so the previous Pod
-    /// counts only until OCM notices its end.
-    Healthy(Option<Timestamp>),
-    /// Not available.
-    Unhealthy(Option<Timestamp>),
+/// Returns the reference to the AddOnTemplate in OCM's status of an add-on, or `Null` if there is none.
+pub(crate) fn template_reference(status: &Value) -> &Value {
+    let mut references = status["configReferences"].as_array().into_iter().flatten();
+    let template = references.find(|reference| reference["resource"] == "addontemplates");
+    template.unwrap_or(&Value::Null)
 }
 
 impl<'a> Agent<'a> {
     /// Reads a ManagedClusterAddOn; a missing one is unhealthy.
-    pub fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
+    pub(crate) fn from_addon(addon: Option<&'a Value>, is_available: bool) -> Self {
         let addon = addon.unwrap_or(&Value::Null);
-        let mut references = addon["status"]["configReferences"].as_array().into_iter().flatten();
-        let template = references.find(|reference| reference["resource"] == "addontemplates");
-        let template = template.unwrap_or(&Value::Null);
+        let template = template_reference(&addon["status"]);
         let (desired, applied) = (&template["desiredConfig"], &template["lastAppliedConfig"]);
         let since = |kind: &str| {
             let at = condition(addon, kind)["lastTransitionTime"].as_str()?;
             at.parse::<Timestamp>().ok()
         };
         let good = ["Available", "Degraded", "ManifestApplied"].map(|kind| (is_good(addon, kind), since(kind)));
-        let latest = |expected: bool| {
-            good.iter()
-                .filter(move |(is_good, _)| *is_good == expected)
-                .filter_map(|(_, at)| *at)
-        };
-        let health = if good.iter().all(|(is_good, _)| *is_good) {
-            Health::Healthy(latest(true).max())
-        } else {
-            Health::Unhealthy(latest(false).min())
-        };
+        let is_healthy = good.iter().all(|(is_good, _)| *is_good);
+        let bad = good.iter().filter(|(is_good, _)| !is_good);
         Self {
             is_available,
             assigned: desired["name"].as_str(),
             applied: applied["name"].as_str().filter(|_| applied == desired),
             changed: since("Progressing"),
-            health,
+            is_healthy,
+            since: if is_healthy {
+                good.iter().filter_map(|(_, at)| *at).max()
+            } else {
+                bad.filter_map(|(_, at)| *at).min()
+            },
         }
     }
 }
@@ -103,41 +98,32 @@ mod tests {
             assigned: Some("new"),
             applied: Some("new"),
             changed: second(4),
-            health: Health::Healthy(second(5)),
+            is_healthy: true,
+            since: second(5),
         };
         assert_eq!(Agent::from_addon(Some(&addon1), true), well);
         let addon2 = addon("old", &good);
         assert_eq!(Agent::from_addon(Some(&addon2), true), Agent { applied: None, ..well });
-        for (conditions, since) in [
-            (
-                &[("Available", "False", 5), ("ManifestApplied", "False", 3)][..],
-                second(3),
-            ),
-            (
-                &[
-                    ("Available", "True", 5),
-                    ("ManifestApplied", "True", 3),
-                    ("Degraded", "True", 6),
-                ],
-                second(6),
-            ),
-            (
-                &[("Available", "Unknown", 5), ("ManifestApplied", "True", 3)],
-                second(5),
-            ),
-            (&[], None),
+        for (available, degraded, applied, since) in [
+            ("False", "False", "False", 3),
+            ("False", "False", "True", 5),
+            ("True", "True", "True", 6),
+            ("Unknown", "False", "True", 5),
         ] {
-            let addon = addon("new", conditions);
-            assert_eq!(
-                Agent::from_addon(Some(&addon), true).health,
-                Health::Unhealthy(since),
-                "{conditions:?}"
-            );
+            let conditions = [
+                ("Available", available, 5),
+                ("Degraded", degraded, 6),
+                ("ManifestApplied", applied, 3),
+            ];
+            let addon = addon("new", &conditions);
+            let ill = Agent::from_addon(Some(&addon), true);
+            assert_eq!((ill.is_healthy, ill.since), (false, second(since)), "{conditions:?}");
         }
-        let none = Agent::from_addon(None, false);
-        assert_eq!(
-            (none.assigned, none.applied, none.health),
-            (None, None, Health::Unhealthy(None))
-        );
+        let unreported = addon("new", &[]);
+        for none in [Some(&unreported), None] {
+            let ill = Agent::from_addon(none, false);
+            assert_eq!((ill.is_healthy, ill.since, ill.changed), (false, None, None));
+        }
+        assert_eq!(Agent::from_addon(None, false).assigned, None);
     }
 }

@@ -1,37 +1,27 @@
-//! The rollout strategy: the pace at which a new version is rolled out.
+//! OCM's `rolloutStrategy`, as far as it is implemented: the pace at which a new version is rolled out.
 
 use jiff::SignedDuration;
 use ocm::duration;
 use serde_json::Value;
 
-/// OCM's `rolloutStrategy`, as far as it is implemented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// Updates all clusters at once.
-    All,
-    /// Updates some clusters at a time.
-    Progressive(Limits),
-}
-
 /// The limits of a progressive rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The maximum number of clusters that change at a time; at least one.
-    pub max_concurrency: IntOrPercent,
+    pub(crate) max_concurrency: IntOrPercent,
     /// The maximum number of failed clusters before the rollout stops.
-    pub max_failures: IntOrPercent,
+    pub(crate) max_failures: IntOrPercent,
     /// The minimum time that a cluster must be healthy.
-    pub min_success_time: SignedDuration,
+    pub(crate) min_success_time: SignedDuration,
     /// The time after which an unhealthy cluster counts as failed, if set.
-    pub progress_deadline: Option<SignedDuration>,
+    pub(crate) progress_deadline: Option<SignedDuration>,
 }
 
 /// A number or a percentage of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IntOrPercent {
-    /// A number of clusters.
+pub(crate) enum IntOrPercent {
     Number(usize),
-    /// A percentage of all clusters, rounded up as in OCM (`calculateRolloutSize`).
+    /// Rounded up as in OCM (`calculateRolloutSize`).
     Percent(usize),
 }
 
@@ -40,8 +30,7 @@ pub enum IntOrPercent {
 const DEFAULT_GROUP_CONCURRENCY: IntOrPercent = IntOrPercent::Percent(10);
 
 impl IntOrPercent {
-    /// Returns the number of clusters that this is of the given total.
-    pub fn resolve(self, clusters: usize) -> usize {
+    pub(crate) fn resolve(self, clusters: usize) -> usize {
         match self {
             Self::Number(number) => number,
             Self::Percent(percent) => percent.saturating_mul(clusters).div_ceil(100),
@@ -60,20 +49,18 @@ impl IntOrPercent {
     }
 }
 
-impl Strategy {
-    /// Parses a `rolloutStrategy`. `None` is [`Strategy::All`]. Replaces invalid values, which our CRD rejects, by the most
-    /// careful ones: one cluster at a time, no failures.
-    pub fn from_json(strategy: Option<&Value>) -> Self {
-        let Some(strategy) = strategy else {
-            return Self::All;
-        };
+impl Limits {
+    /// Parses a `rolloutStrategy`. Returns `None` for a rollout to all clusters at once, the default. Replaces invalid values, which
+    /// our CRD rejects, by the most careful ones: one cluster at a time, no failures.
+    pub(crate) fn from_json(strategy: Option<&Value>) -> Option<Self> {
+        let strategy = strategy?;
         let (part, default) = match strategy["type"].as_str() {
-            None | Some("All") => return Self::All,
+            None | Some("All") => return None,
             Some("ProgressivePerGroup") => (&strategy["progressivePerGroup"], DEFAULT_GROUP_CONCURRENCY),
             Some(_) => (&strategy["progressive"], IntOrPercent::Number(1)),
         };
         let time = |key: &str| SignedDuration::try_from(duration::parse(part[key].as_str()?).ok()?).ok();
-        Self::Progressive(Limits {
+        Some(Self {
             max_concurrency: IntOrPercent::from_json(&part["maxConcurrency"]).unwrap_or(default),
             max_failures: IntOrPercent::from_json(&part["maxFailures"]).unwrap_or(IntOrPercent::Number(0)),
             min_success_time: time("minSuccessTime").unwrap_or_default(),
@@ -89,8 +76,8 @@ mod tests {
 
     #[test]
     fn parses_rollout_strategies_like_the_crd() {
-        assert_eq!(Strategy::from_json(None), Strategy::All);
-        assert_eq!(Strategy::from_json(Some(&json!({"type": "All"}))), Strategy::All);
+        assert_eq!(Limits::from_json(None), None);
+        assert_eq!(Limits::from_json(Some(&json!({"type": "All"}))), None);
         let careful = Limits {
             max_concurrency: IntOrPercent::Number(1),
             max_failures: IntOrPercent::Number(0),
@@ -123,11 +110,7 @@ mod tests {
                 per_group,
             ),
         ] {
-            assert_eq!(
-                Strategy::from_json(Some(&strategy)),
-                Strategy::Progressive(expected),
-                "{strategy}"
-            );
+            assert_eq!(Limits::from_json(Some(&strategy)), Some(expected), "{strategy}");
         }
     }
 

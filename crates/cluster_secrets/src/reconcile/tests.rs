@@ -1,11 +1,11 @@
 use super::*;
+use crate::tests::{SERVER, managed_by, secret};
+use hub_state::annotations::SKIP_RECONCILE;
 use hub_state::cache::Change;
-use hub_state::cluster_secret::SECRET_TYPE;
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::{deleted, listed, now, stored};
-use k8s_openapi::ByteString;
 use ocm::tracking::Tracking;
-use ocm::work::{MANAGED_BY, OURS};
+use ocm::work::OURS;
 use serde_json::{Value, json};
 
 /// A simulated hub after a restart: the listed clusters and Secrets, and later changes.
@@ -86,18 +86,15 @@ impl Hub {
     }
 }
 
-fn secret(cluster: &str, server: &str, marks: &Value) -> Value {
-    let encoded = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
-    json!({
-        "metadata": {"uid": "u", "resourceVersion": "7", "labels": marks, "annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
-        "data": {"name": encoded(cluster), "server": encoded(server)},
-    })
-}
-
 /// Returns the Secret that the controller writes for a cluster without labels.
 fn ours(cluster: &str) -> Value {
-    let marks = json!({SECRET_TYPE: "cluster", MANAGED_BY: OURS});
-    secret(cluster, &format!("https://{cluster}-control-plane:6443"), &marks)
+    let mut ours = secret(
+        cluster,
+        &format!("https://{cluster}-control-plane:6443"),
+        &managed_by(OURS),
+    );
+    ours["metadata"]["annotations"] = json!({SKIP_RECONCILE: "true"});
+    ours
 }
 
 const NOTHING: &str = "";
@@ -165,18 +162,28 @@ fn empty_cluster_list_deletes_no_secret() {
 }
 
 #[test]
-fn keeps_foreign_secrets_of_a_deleted_cluster() {
-    let foreign = || secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
-    let mut hub = Hub::new(&["eu1", "us1"], &[]);
-    hub.secret("eu1-secret", &foreign());
-    hub.secret("push", &foreign());
-    hub.apply(deleted(Kind::Clusters, "eu1"));
-    assert_eq!(hub.does("eu1"), NOTHING);
+fn keeps_other_secrets_of_a_deleted_cluster() {
+    let foreign = secret("eu1", "https://eu1.example.com", &json!({}));
+    let of_peer = secret("eu1", SERVER, &json!({}));
+    let mut being_deleted = ours("eu1");
+    being_deleted["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:00Z");
+    for (name, secret) in [
+        ("eu1-secret", &foreign),
+        ("eu1-secret", &of_peer),
+        ("eu1-secret", &being_deleted),
+        ("push", &foreign),
+        ("copy", &ours("eu1")),
+    ] {
+        let mut hub = Hub::new(&["eu1", "us1"], &[]);
+        hub.secret(name, secret);
+        hub.apply(deleted(Kind::Clusters, "eu1"));
+        assert_eq!(hub.does("eu1"), NOTHING, "{secret}");
+    }
 }
 
 #[test]
 fn reports_a_conflicting_secret_on_the_cluster_until_removed() {
-    let foreign = secret("eu1", "https://eu1.example.com", &json!({SECRET_TYPE: "cluster"}));
+    let foreign = secret("eu1", "https://eu1.example.com", &json!({}));
     let mut hub = Hub::new(&["eu1"], &[]);
     assert_eq!(hub.secret("push", &foreign), ["eu1"]);
     assert_eq!(hub.does("eu1"), "ClusterSecretConflict");

@@ -92,7 +92,7 @@ const fn controller(
         name,
         about: "",
         kind,
-        watches: const { &[Watch::new(Kind::Clusters, assignment::secret_mappers::cluster)] },
+        watches: const { &[Watch::new(Kind::Clusters, assignment::mappers::cluster_alone)] },
         min_write_interval: Duration::ZERO,
         reconcile,
         requeue_after: |_, _, _| None,

@@ -1,16 +1,17 @@
 //! The argocd-agent part of the status of a GitOpsCluster: the readiness of the hub, and the health of the clusters' agents.
 
 use super::condition::{ConditionStatus, Outcome, StatusCondition, first_few, worst};
-use argocd_agent::reconcile::AddonStatus;
+use argocd_agent::reconcile::{AddonStatus, renewed_by_its_owner};
 use argocd_agent::rollout;
 use argocd_agent::rollout::Progress;
 use argocd_agent::state;
 use argocd_agent::state::{AgentStatus, State};
 use argocd_agent::{Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
-use assignment::{GitOpsClusterRef, certificates::last_expiry};
+use assignment::GitOpsClusterRef;
+use assignment::certificates::record;
 use hub_state::cache::Cache;
-use hub_state::model::{Availability, DesiredAgent, Kind, have_same_version};
-use hub_state::reconcile::{Context, Settings};
+use hub_state::model::{Availability, DesiredAgent, Kind, Object, have_same_version};
+use hub_state::reconcile::Context;
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
 use ocm::argocd_agent as names;
@@ -23,84 +24,68 @@ use std::collections::BTreeSet;
 /// The maximum number of clusters in the list of the status.
 const MAX_LISTED: usize = 100;
 
-/// A cluster and the health of its agent.
-struct Member<'i> {
-    name: &'i str,
-    status: AgentStatus<'i>,
-    /// The time when the agent's certificate expires.
-    not_after: Option<Timestamp>,
-}
+/// A cluster and the status of its agent.
+type Member<'i> = (&'i str, AgentStatus<'i>);
 
-/// The argocd-agent part of the status.
-#[derive(Default)]
-pub(super) struct Agents {
-    pub(super) conditions: Vec<StatusCondition>,
-    /// Additional fields of the status.
-    pub(super) fields: Value,
-    /// Additional counts of `status.clusters`.
-    pub(super) counts: Value,
-}
-
-/// Returns the status of the agents that a GitOpsCluster asks for.
-pub(super) fn status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Agents {
+/// Returns the conditions of the agents that a GitOpsCluster asks for, and the additional fields of its status.
+pub(super) fn status(
+    gitops: GitOpsClusterRef<'_>,
+    desired: &DesiredAgent,
+    context: &Context<'_>,
+) -> (Vec<StatusCondition>, Value) {
     let cache = gitops.cache;
-    let server = argocd_agent::reconcile::server(cache, desired);
+    let server = argocd_agent::server(cache, desired);
     let clusters = gitops.agent_clusters();
-    let mut members: Vec<_> = clusters.iter().map(|cluster| member(cache, cluster)).collect();
-    members.sort_unstable_by_key(|member| (member.status.state, member.name));
+    let mut members: Vec<Member<'_>> = Vec::new();
+    for cluster in &clusters {
+        let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
+        let is_silent = cache.availability(cluster) == Availability::Unknown;
+        members.push((
+            cluster,
+            state::agent_status(addon.map(|addon| &addon.object), is_silent),
+        ));
+    }
+    members.sort_unstable_by_key(|(name, status)| (status.state, *name));
     let ready = argocd_agent::reconcile::addon_status(gitops, desired, context);
     let mut conditions = prerequisites(gitops, desired, server.as_ref(), &clusters, &ready, context);
-    conditions.push(connected(&members).named("AgentsConnected"));
-    conditions.push(up_to_date(ready.progress, &members).named("AgentsUpToDate"));
+    conditions.push(("AgentsConnected", connected(&members)));
+    conditions.push(("AgentsUpToDate", up_to_date(ready.progress, &members)));
     conditions.extend(version_mismatch(cache, desired, context));
-    let count = |check: fn(&Member<'_>) -> bool| members.iter().filter(|member| check(member)).count();
-    let listed: Vec<_> = members.iter().take(MAX_LISTED).map(Member::to_json).collect();
+    let count = |check: fn(&AgentStatus<'_>) -> bool| members.iter().filter(|(_, status)| check(status)).count();
+    let listed: Vec<_> = members
+        .iter()
+        .take(MAX_LISTED)
+        .map(|member| listed(cache, member))
+        .collect();
     let server = server
         .ok()
         .map(|server| json!({"address": server.address, "port": server.port}));
-    Agents {
-        conditions,
-        fields: json!({
-            "server": server,
-            "certificates": certificates(cache),
-            "clusterStates": listed,
-            "clusterStatesCut": members.len().saturating_sub(MAX_LISTED),
-        }),
-        counts: json!({
-            "installed": count(|member| member.status.is_installed),
-            "connected": count(|member| member.status.state == State::Connected),
-            "degraded": count(|member| member.status.state == State::Degraded),
-        }),
-    }
+    let certificates = cache.certificates_until();
+    let certificates = certificates.map(|(name, until)| json!({"name": name, "notAfter": format_time(until)}));
+    let fields = json!({
+        "server": server,
+        "certificates": certificates.collect::<Vec<_>>(),
+        "clusterStates": listed,
+        "clusterStatesCut": members.len().saturating_sub(MAX_LISTED),
+        "clusters": {
+            "installed": count(|status| status.is_installed),
+            "connected": count(|status| status.state == State::Connected),
+            "degraded": count(|status| status.state == State::Degraded),
+        },
+    });
+    (conditions, fields)
 }
 
-fn certificates(cache: &Cache) -> Vec<Value> {
-    let all = cache.certificates_until();
-    all.map(|(name, until)| json!({"name": name, "notAfter": format_time(until)}))
-        .collect()
-}
-
-fn member<'i>(cache: &'i Cache, cluster: &'i str) -> Member<'i> {
-    let addon = cache.object(Kind::AddOns, &ObjectRef::new(cluster, names::ADDON));
-    let is_silent = cache.availability(cluster) == Availability::Unknown;
-    Member {
-        name: cluster,
-        status: state::agent_status(addon.map(|addon| &addon.object), is_silent),
-        not_after: last_expiry(cache, cluster),
+/// Returns a cluster as the status lists it.
+fn listed(cache: &Cache, (name, status): &Member<'_>) -> Value {
+    let mut text = json!({"name": name, "state": status.state});
+    if !status.message.is_empty() {
+        text["message"] = json!(without_middle(&one_line(status.message), 200));
     }
-}
-
-impl Member<'_> {
-    fn to_json(&self) -> Value {
-        let mut text = json!({"name": self.name, "state": self.status.state.name()});
-        if !self.status.message.is_empty() {
-            text["message"] = json!(without_middle(&one_line(self.status.message), 200));
-        }
-        if let Some(not_after) = self.not_after {
-            text["certificateNotAfter"] = json!(format_time(not_after));
-        }
-        text
+    if let Some(not_after) = record(cache, name).and_then(Object::last_expiry) {
+        text["certificateNotAfter"] = json!(format_time(not_after));
     }
+    text
 }
 
 /// Returns the condition that is True if the agents of all reachable clusters are connected.
@@ -109,8 +94,8 @@ fn connected(members: &[Member<'_>]) -> Outcome {
         return Outcome::new(ConditionStatus::Unknown, "NoClusters", "no cluster has an agent");
     }
     let of = |check: &dyn Fn(State) -> bool| -> Vec<String> {
-        let those = members.iter().filter(|member| check(member.status.state));
-        those.map(|member| member.name.to_owned()).collect()
+        let those = members.iter().filter(|(_, status)| check(status.state));
+        those.map(|(name, _)| (*name).to_owned()).collect()
     };
     let unwell = of(&|state| matches!(state, State::Degraded | State::Disconnected));
     let coming = of(&|state| matches!(state, State::Pending | State::Installing));
@@ -150,14 +135,15 @@ fn version_mismatch(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>
     if !desired.brings_argocd() {
         return None;
     }
-    let principal = argocd_agent::reconcile::principal_image(cache)?;
-    let agent = argocd_agent::reconcile::agent_image(cache, desired, context)?;
+    let principal = argocd_agent::principal_image(cache)?;
+    let agent = argocd_agent::agent_image(cache, desired, context)?;
     (have_same_version(&agent, principal) == Some(false)).then(|| {
         let message = format!(
             "agents have {agent}, and the principal has {principal}, which rejects agents of another version: remove the image from \
              spec.agent.images and from --agent-image, or set the same version"
         );
-        Outcome::new(ConditionStatus::False, "VersionMismatch", message).named("AgentVersionMatches")
+        let outcome = Outcome::new(ConditionStatus::False, "VersionMismatch", message);
+        ("AgentVersionMatches", outcome)
     })
 }
 
@@ -213,7 +199,9 @@ fn prerequisites(
     let token_key = exists_or_missing(cache.objects(Kind::TokenKey).next().is_some(), "the token key");
     let authority = late(cache, names::CA_SECRET, now).unwrap_or_else(|| authority(cache));
     let [principal, proxy] = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].map(|name| leaf(cache, name, now));
-    let template = if is_unattended(desired, context.settings) {
+    // Without an image of this program, agents are not restarted when their certificates are renewed.
+    let has_supervisor = desired.images.or(&context.settings.images).ours.is_some();
+    let template = if desired.brings_argocd() && !has_supervisor {
         failed(if desired.operator {
             WITHOUT_OURS_BESIDE_AN_OPERATOR
         } else {
@@ -240,34 +228,29 @@ fn prerequisites(
     };
     if !gitops.object.spec.is_pull_integration {
         return vec![
-            joined([server, token_key]).named("ArgoCDAgentPrereqsReady"),
-            joined([authority, principal, proxy]).named("CertificatesReady"),
-            template.named("AddOnTemplateReady"),
-            config.named("AddOnDeploymentConfigsReady"),
-            management.named("ManagedClusterAddOnsReady"),
-            joined([works, argocd]).named("ManifestWorksApplied"),
+            ("ArgoCDAgentPrereqsReady", joined([server, token_key])),
+            ("CertificatesReady", joined([authority, principal, proxy])),
+            ("AddOnTemplateReady", template),
+            ("AddOnDeploymentConfigsReady", config),
+            ("ManagedClusterAddOnsReady", management),
+            ("ManifestWorksApplied", joined([works, argocd])),
         ];
     }
     let rights = "OCM's add-on manager needs no permissions here: this controller signs the certificates";
     let tolerations = "unreachable clusters keep their agents, whatever the Placement tolerates";
     vec![
-        Outcome::success(rights).named("RBACReady"),
-        server.named("ServerDiscovered"),
-        token_key.named("JWTSecretReady"),
-        authority.named("CACertificateReady"),
-        principal.named("PrincipalCertificateReady"),
-        proxy.named("ResourceProxyCertificateReady"),
-        Outcome::success(tolerations).named("PlacementTolerationConfigured"),
-        template.named("AddOnTemplateReady"),
-        joined([config, management]).named("AddonConfigured"),
-        works.named("ManifestWorkCreated"),
-        argocd.named("ArgoCDCRDelivered"),
+        ("RBACReady", Outcome::success(rights)),
+        ("ServerDiscovered", server),
+        ("JWTSecretReady", token_key),
+        ("CACertificateReady", authority),
+        ("PrincipalCertificateReady", principal),
+        ("ResourceProxyCertificateReady", proxy),
+        ("PlacementTolerationConfigured", Outcome::success(tolerations)),
+        ("AddOnTemplateReady", template),
+        ("AddonConfigured", joined([config, management])),
+        ("ManifestWorkCreated", works),
+        ("ArgoCDCRDelivered", argocd),
     ]
-}
-
-/// Returns true if no image of this program is set, so that agents are not restarted when their certificates are renewed.
-fn is_unattended(desired: &DesiredAgent, settings: &Settings) -> bool {
-    desired.brings_argocd() && desired.images.or(&settings.images).ours.is_none()
 }
 
 /// Returns the first outcome with the worst status, or the joined messages if all are ready.
@@ -276,11 +259,6 @@ fn joined<const N: usize>(outcomes: [Outcome; N]) -> Outcome {
         let all = outcomes.map(|outcome| outcome.message);
         Outcome::success(all.join("; "))
     })
-}
-
-/// Returns the certificate in a Secret of Argo CD's namespace if its owner has to renew it.
-fn renewed_by_its_owner<'i>(cache: &'i Cache, name: &str) -> Option<&'i Certificate> {
-    argocd_agent::reconcile::renewed_by_its_owner(cache.certificate(names::CA_SECRET), cache.certificate(name)?)
 }
 
 /// Returns the outcome of a certificate that this controller does not renew, if little of its lifetime is left.
@@ -347,20 +325,15 @@ mod tests {
     #[test]
     fn text_of_an_agent_is_short_and_on_one_line() {
         let long = "\u{1b}[31m".to_owned() + &"x".repeat(1000);
-        let member = |message| Member {
-            name: "eu1",
-            status: AgentStatus {
+        let shown = |message| {
+            let status = AgentStatus {
                 state: State::Degraded,
                 is_installed: true,
                 message,
-            },
-            not_after: None,
-        };
-        let shown = |message| {
-            member(message).to_json()["message"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
+            };
+            let member = listed(&Cache::new("argocd"), &("eu1", status));
+            assert_eq!(member["state"], "Degraded");
+            member["message"].as_str().unwrap_or_default().to_owned()
         };
         assert_eq!(shown("no\nconnection"), "no connection");
         assert!(shown(&long).starts_with(" [31mxxx") && shown(&long).len() <= 200);

@@ -1,6 +1,7 @@
 //! The conditions of a GitOpsCluster.
 
 use hub_state::model::GitOpsCluster;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -8,18 +9,15 @@ use std::fmt::Write as _;
 const MAX_NAMED: usize = 3;
 
 /// The status of a condition, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) enum ConditionStatus {
     False,
     Unknown,
     True,
 }
 
-/// A condition without its transition time.
-pub(super) struct StatusCondition {
-    pub(super) kind: &'static str,
-    pub(super) outcome: Outcome,
-}
+/// The type of a condition, and its outcome.
+pub(super) type StatusCondition = (&'static str, Outcome);
 
 /// The status of a condition, with its reason and message.
 #[derive(Clone)]
@@ -60,8 +58,19 @@ impl Outcome {
         }
     }
 
-    pub(super) fn named(self, kind: &'static str) -> StatusCondition {
-        StatusCondition { kind, outcome: self }
+    /// Returns the condition of this type, in the API that the GitOpsCluster uses.
+    pub(super) fn to_json(&self, kind: &str, gitops_cluster: &GitOpsCluster, now: &str) -> Value {
+        let status = json!(self.is);
+        let before = condition(gitops_cluster, kind).filter(|condition| condition["status"] == status);
+        let since = before.and_then(|condition| condition["lastTransitionTime"].as_str());
+        json!({
+            "type": kind,
+            "status": status,
+            "reason": self.reason[usize::from(gitops_cluster.spec.is_pull_integration)],
+            "message": self.message,
+            "observedGeneration": gitops_cluster.generation,
+            "lastTransitionTime": since.unwrap_or(now),
+        })
     }
 }
 
@@ -75,31 +84,6 @@ pub(super) fn worst<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> Option<&
 pub(super) fn condition<'i>(gitops_cluster: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
     let conditions = gitops_cluster.status.get("conditions")?.as_array()?;
     conditions.iter().find(|condition| condition["type"] == kind)
-}
-
-impl StatusCondition {
-    pub(super) fn to_json(&self, gitops_cluster: &GitOpsCluster, dialect: usize, now: &str) -> Value {
-        let Outcome {
-            is: status,
-            reason,
-            message,
-        } = &self.outcome;
-        let status = match status {
-            ConditionStatus::True => "True",
-            ConditionStatus::False => "False",
-            ConditionStatus::Unknown => "Unknown",
-        };
-        let before = condition(gitops_cluster, self.kind).filter(|condition| condition["status"] == status);
-        let since = before.and_then(|condition| condition["lastTransitionTime"].as_str());
-        json!({
-            "type": self.kind,
-            "status": status,
-            "reason": reason[dialect],
-            "message": message,
-            "observedGeneration": gitops_cluster.generation,
-            "lastTransitionTime": since.unwrap_or(now),
-        })
-    }
 }
 
 /// Joins the first few texts, and adds their total number.

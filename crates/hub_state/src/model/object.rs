@@ -106,6 +106,14 @@ impl Object {
         }
     }
 
+    /// Returns the time when the last of these certificates expires.
+    pub fn last_expiry(&self) -> Option<Timestamp> {
+        self.certificates()
+            .iter()
+            .map(|certificate| certificate.not_after)
+            .max()
+    }
+
     /// Returns the CertificateSigningRequest, if the object is one.
     pub fn request(&self) -> Option<&CertificateRequest> {
         match &self.content {

@@ -18,7 +18,7 @@ pub struct Statuses<'a> {
 }
 
 /// An Application on a cluster.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Entry<'a> {
     /// The Application, and the work that carries it.
@@ -48,7 +48,7 @@ pub struct Entry<'a> {
 }
 
 /// A condition of an Application on a cluster.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConditionEntry<'a> {
     /// The message.

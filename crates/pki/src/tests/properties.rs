@@ -4,8 +4,7 @@ use super::*;
 use crate::certificate::to_pem;
 use crate::issue::{Draft, Purpose};
 use crate::key::{Key, NewKey, pem_text};
-use crate::signed::Signed;
-use der::asn1::{Any, AnyRef, BitStringRef, ObjectIdentifier, SetOfVec};
+use der::asn1::{Any, AnyRef, ObjectIdentifier, SetOfVec};
 use der::oid::db::rfc4519::{COMMON_NAME, COUNTRY_NAME, ORGANIZATION_NAME, ORGANIZATIONAL_UNIT_NAME};
 use der::{Decode, Encode, Tag};
 use ocm::argocd_agent::{groups, user};
@@ -59,13 +58,7 @@ fn request_of(key: &Key, subject: &SubjectParts) -> Vec<u8> {
         attributes: Attributes::default(),
     };
     let body = body.to_der().unwrap();
-    let signature = key.sign(&body).unwrap();
-    let signed = Signed {
-        body: AnyRef::from_der(&body).unwrap(),
-        algorithm: AnyRef::new(Tag::Sequence, key.algorithm().unwrap()).unwrap(),
-        signature: BitStringRef::from_bytes(&signature).unwrap(),
-    };
-    signed.to_der().unwrap()
+    issue::sign(&body, key).unwrap()
 }
 
 fn as_pem(label: &'static str, der: &[u8]) -> Vec<u8> {
@@ -185,7 +178,7 @@ fn changed_request_is_refused() {
     });
 }
 
-fn issue(draft: &Draft<'_>) -> Result<Vec<u8>, Error> {
+fn issued_by_fast(draft: &Draft<'_>) -> Result<Vec<u8>, Error> {
     draft.issue(FAST.key.key.public(), Some(&FAST.certificate), &FAST.key.key)
 }
 
@@ -195,7 +188,7 @@ fn issued() -> Vec<u8> {
         names: &names(&["a.example.com", "10.0.0.1"]),
         ..Draft::new(Purpose::Server, "one", at(365 * 30)..at(365 * 60))
     };
-    let pem = issue(&draft).unwrap();
+    let pem = issued_by_fast(&draft).unwrap();
     CertificateDer::from_pem_slice(&pem).unwrap().to_vec()
 }
 
@@ -307,7 +300,7 @@ fn issued_certificate_matches_the_recipe_or_fails() {
             names: &names,
             ..Draft::new(Purpose::Server, &common_name, not_before..not_after)
         };
-        let pem = match issue(&draft) {
+        let pem = match issued_by_fast(&draft) {
             Ok(pem) => pem,
             Err(error) => {
                 let is_in_vain =

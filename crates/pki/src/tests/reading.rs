@@ -105,7 +105,7 @@ fn strips_keys_from_trust_bundles() {
     for both in [[certificate, key].concat(), [key, b"\n", certificate].concat()] {
         assert_eq!(Certificate::without_keys(both.clone()), certificate);
         let authority = secret(&[(TLS_CERTIFICATE, &both), (TLS_KEY, key)]);
-        assert_eq!(authority.bundle(), certificate);
+        assert_eq!(authority.bundle, certificate);
     }
     assert_eq!(Certificate::without_keys(key.to_vec()), b"");
 }

@@ -2,8 +2,9 @@
 
 use super::*;
 use argocd_agent::reconcile::MAX_CERTIFICATES;
-use assignment::certificates::last_expiry;
+use assignment::certificates::record;
 use fake_ocm::agent_request;
+use hub_state::model::Object;
 use k8s_openapi::ByteString;
 use pki::{CLOCK_SKEW, Certificate};
 use serde::Deserialize;
@@ -208,7 +209,7 @@ fn revocation_blocks_certificates_before_deleting_works() {
     // The hub deletes requests within an hour.
     hub.put(Kind::Requests, &ObjectRef::new("", "csr"), None);
     hub.settle();
-    assert!(last_expiry(&hub.cache, "eu1").is_some());
+    assert!(record(&hub.cache, "eu1").and_then(Object::last_expiry).is_some());
     hub.write(&all(), &bringing("some", &["eu1"]));
     let written = hub.settle();
     let refused = position(&written, "create ConfigMap argocd/argocd-agent-tls-blocklist");
