@@ -87,6 +87,9 @@ pub enum AnnotationFault {
     IgnoredField(String),
 }
 
+/// Helm's annotation for what happens to an object that leaves a chart.
+const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+
 const HOOK: &str = "argocd.argoproj.io/hook";
 const HELM_HOOK: &str = "helm.sh/hook";
 
@@ -101,7 +104,7 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
     let text = |name| annotations.get(name).and_then(Value::as_str);
     let sync_options = text(SYNC_OPTIONS).unwrap_or_default();
     let mut annotations = Annotations {
-        keep: keeps(sync_options) || text("helm.sh/resource-policy") == Some("keep"),
+        keep: keeps(sync_options) || text(RESOURCE_POLICY).is_some_and(is_kept_by_helm),
         strategy: text(UPDATE_STRATEGY)
             .map(|name| name.parse().map_err(AnnotationFault::Strategy))
             .transpose()?,
@@ -157,6 +160,11 @@ fn keeps(options: &str) -> bool {
             "Prune=false" | "Prune=confirm" | "Delete=false" | "Delete=confirm"
         )
     })
+}
+
+/// Returns true if Helm or Argo CD keeps an object with this resource policy. Helm ignores case, and Argo CD reads a list.
+fn is_kept_by_helm(resource_policy: &str) -> bool {
+    items(resource_policy).any(|item| item.eq_ignore_ascii_case("keep"))
 }
 
 fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), AnnotationFault> {
@@ -271,6 +279,8 @@ mod tests {
             "{argocd.argoproj.io/sync-options: 'ServerSideApply=true, Prune=false'}",
             "{argocd.argoproj.io/sync-options: 'Delete=confirm'}",
             "{helm.sh/resource-policy: keep}",
+            "{helm.sh/resource-policy: ' Keep'}",
+            "{helm.sh/resource-policy: 'other,keep'}",
         ] {
             assert!(parsed(annotations).unwrap().keep, "{annotations}");
         }
