@@ -1,6 +1,5 @@
 //! Checks across objects that are each valid.
 
-use super::annotations::KnownAnnotation;
 use super::discover;
 use super::manifest_configs::WorkOptions;
 use super::manifestwork::Template;
@@ -200,27 +199,30 @@ pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
 
 /// Returns a warning for each annotation of Argo CD that has no effect, with the first object that has it.
 pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a Object>) -> Vec<String> {
-    let mut without_effect: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
+    let mut without_effect: Vec<(&str, &Object, usize)> = Vec::new();
+    let mut positions: HashMap<&str, usize> = HashMap::new();
     for object in objects {
-        for known in object
+        for warning in object
             .annotations
             .iter()
             .flat_map(|annotations| &annotations.without_effect)
         {
-            match without_effect.iter_mut().find(|(other, ..)| other == known) {
-                Some((.., more)) => *more += 1,
-                None => without_effect.push((known, object, 0)),
+            if let Some(&at) = positions.get(&**warning) {
+                without_effect[at].2 += 1;
+            } else {
+                positions.insert(warning, without_effect.len());
+                without_effect.push((warning, object, 0));
             }
         }
     }
-    let warning = |(known, object, more): (&KnownAnnotation, &Object, usize)| {
+    let line = |(warning, object, more): (&str, &Object, usize)| {
         let more = match more {
             0 => String::new(),
             more => format!(" and {}", count(more, "more object")),
         };
-        known.warning(&format!("{}{more}", object.key))
+        format!("{}{more}: {warning}", object.key)
     };
-    without_effect.into_iter().filter_map(warning).collect()
+    without_effect.into_iter().map(line).collect()
 }
 
 /// The maximum number of bytes of an object in etcd, whose default is 1.5 MiB for a request.

@@ -700,7 +700,10 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             ("Sxcret?", "matches no core kind"),
             ("{secret,roles.rbac.authorization.k8s.io}", "\"secret\" is not a kind"),
             ("Sec\\{ret", "is not a kind"),
-            ("{Secret,Role.{apps,rbac.autorization.k8s.io}}", "\"Role.rbac.autorization.k8s.io\" is not a kind"),
+            (
+                "{Secret,Role.{apps,rbac.autorization.k8s.io}}",
+                "\"Role.rbac.autorization.k8s.io\" is not a kind",
+            ),
             (&"{A,B}".repeat(20), "cannot be expanded"),
         ] {
             let message = error_of(&format!("[{{names: [a], deniedKinds: ['{pattern}']}}]"));
