@@ -685,6 +685,22 @@ mod tests {
     }
 
     #[test]
+    fn a_map_may_have_several_lines_but_no_key_twice() {
+        let overlays = |text: &str| {
+            resolve(Arguments::default(), &with(&[("ARGOCD_ENV_OVERLAYS", text)]))
+                .map(|settings| settings.source.overlays.into_iter().collect::<Vec<_>>())
+        };
+        let two = [("eu1", "eu"), ("us1", "us")].map(|(cluster, path)| (cluster.to_owned(), path.to_owned()));
+        for text in ["eu1=eu\nus1=us\n", "eu1=eu,us1=us", "eu1=eu,\n us1=us"] {
+            assert_eq!(overlays(text), Ok(two.to_vec()), "{text:?}");
+        }
+        assert_eq!(
+            overlays("eu1=us,eu1=eu"),
+            Err("error: plugin env OVERLAYS: eu1 is given twice: keep one\n".to_owned())
+        );
+    }
+
+    #[test]
     fn empty_policy_file_setting_is_an_error() {
         for empty in ["", " "] {
             let message = resolve(Arguments::default(), &with(&[("ARGOCD_OCM_CMP_POLICY_FILE", empty)])).unwrap_err();
