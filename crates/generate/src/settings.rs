@@ -133,7 +133,7 @@ pub struct Settings {
     pub source: Source,
     /// The target of the ManifestWorks.
     pub target: DeliveryTarget,
-    /// The base name of the ManifestWorks. Under a policy it must be the name of the Application.
+    /// The base name of the ManifestWorks. Under a policy it contains a hash of the Application.
     pub name: WorkName,
     /// The default namespace of namespaced objects.
     pub namespace: Option<String>,
@@ -251,7 +251,11 @@ impl Settings {
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
-        let name = if policy.is_some() { name.under_policy() } else { name };
+        let name = if policy.is_some() {
+            name_under_policy(name, env)
+        } else {
+            name
+        };
         if let DeliveryTarget::Placement(placement) = &target {
             problems.extend(placement.objections(&source.overlays, requested_options.condition_rules));
         }
@@ -297,26 +301,25 @@ impl Settings {
         Ok(wanted)
     }
 
-    /// Checks that the ManifestWorks have the name of the Application. Under another name they could belong to another project,
+    /// Checks that the names of the ManifestWorks belong to the Application. Under another name they could belong to another project,
     /// and Argo CD would let this Application replace them.
     fn own_name(&self) -> Result<(), Problems> {
         let Some(application) = self.application.as_deref() else {
             return Ok(());
         };
-        let work_name = WorkName::from_str(application).map_err(|error| {
+        WorkName::from_str(application).map_err(|error| {
             Problems::one(format!(
                 "env ARGOCD_APP_NAME: {error}: under a policy the works of an Application are named after it, so set it to the \
                  Application's name"
             ))
         })?;
-        if work_name.application() == self.name.application() {
+        if self.name.application() == application {
             return Ok(());
         }
         Err(Problems::one(format!(
-            "name {}: under a policy the works of an Application are named after it, here {}, because others could belong to \
-             another project: leave the setting out",
-            self.name.application(),
-            work_name.under_policy()
+            "name {}: under a policy the works are named after the Application {application} and this name together: use a shorter name of \
+             lower-case letters, digits, '-' and '.'",
+            self.name.application()
         )))
     }
 
@@ -337,6 +340,17 @@ impl Settings {
         let given = |placed: &Placed| order::is_namespace(&placed.object) && &*placed.object.key.name == name;
         (!objects.is_empty() && !objects.iter().any(given)).then(|| Placed::namespace(name))
     }
+}
+
+/// Returns the name of the works under a policy: that of the Application, or of one of its sources, with a hash of the Application, so that
+/// they are those of no other Application. [`Settings::own_name`] reports a name that is too long.
+fn name_under_policy(name: WorkName, env: &Env) -> WorkName {
+    let application = env
+        .get("ARGOCD_APP_NAME")
+        .filter(|application| *application != name.application());
+    let application = application.and_then(|application| WorkName::from_str(application).ok());
+    let of_source = application.and_then(|application| application.of_source(name.application()));
+    of_source.unwrap_or_else(|| name.under_policy())
 }
 
 fn target(sources: &mut Sources<'_>) -> Option<DeliveryTarget> {
@@ -722,18 +736,32 @@ mod tests {
             let expected = resolve(Arguments::default(), env).unwrap().work_options(rules);
             expected.map_or_else(|problems| problems.to_string(), |_| String::new())
         };
-        let foreign = "error: name other: under a policy the works of an Application are named after it, here \
-                       guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit, because others could belong to another project: leave the setting out\n";
+        let own: WorkName = "guestbook".parse().unwrap();
+        let of_source = own.of_source("other").unwrap();
         let parameter = r#"[{"name":"name","string":"other"}]"#;
-        for (env, expected) in [
-            (with(&[]), ""),
-            (with(&[("ARGOCD_ENV_NAME", "guestbook")]), ""),
-            (with(&[("ARGOCD_ENV_NAME", "other")]), foreign),
-            (with(&[("ARGOCD_APP_PARAMETERS", parameter)]), foreign),
+        for (more, expected) in [
+            (None, own.clone().under_policy()),
+            (Some(("ARGOCD_ENV_NAME", "guestbook")), own.under_policy()),
+            (Some(("ARGOCD_ENV_NAME", "other")), of_source.clone()),
+            (Some(("ARGOCD_APP_PARAMETERS", parameter)), of_source),
         ] {
-            assert_eq!(message(Some(rules), &env), expected, "{env:?}");
-            assert_eq!(message(None, &env), "", "without a policy: {env:?}");
+            let mut env = with(more.as_slice());
+            env.push(("ARGOCD_OCM_CMP_POLICY_FILE", "policy.yaml"));
+            assert_eq!(resolve(Arguments::default(), &env).unwrap().name, expected, "{env:?}");
+            assert_eq!(message(Some(rules), &env), "", "{env:?}");
         }
+        let long = "a".repeat(90);
+        let env = with(&[
+            ("ARGOCD_ENV_NAME", &long),
+            ("ARGOCD_OCM_CMP_POLICY_FILE", "policy.yaml"),
+        ]);
+        assert_eq!(
+            message(Some(rules), &env),
+            format!(
+                "error: name {long}: under a policy the works are named after the Application guestbook and this name together: use a \
+                 shorter name of lower-case letters, digits, '-' and '.'\n"
+            )
+        );
         for unusable in ["", " ", "A_b"] {
             let env = [
                 ("ARGOCD_ENV_TARGET_CLUSTER", "eu"),
