@@ -29,12 +29,13 @@ use manifest::kinds::GroupKind;
 use manifest::problem::Problems;
 use ocm::names::{ClusterName, WorkName};
 use sources::{SourceKind, Sources};
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::str::FromStr;
-use values::{expanded, glob, plural};
+use values::{expanded, glob, plural, unset_variables};
 
 pub use argo_cd::{Counterpart, OPTIONS};
 pub(crate) use kustomize::COMMON_LABELS;
@@ -199,7 +200,18 @@ impl Settings {
         let target = target(&mut sources);
         let name = sources.read_optional(&table::NAME, WorkName::from_str);
         sources.need(&table::NAME, name.is_none(), "no name for the work: pass --name NAME");
-        let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), env);
+        let build_env = if sources.within_argo_cd() {
+            Cow::Borrowed(env)
+        } else {
+            let application = name.as_ref().map(WorkName::application);
+            Cow::Owned(build_environment(
+                env,
+                application,
+                namespace.as_deref(),
+                args.project.as_deref(),
+            ))
+        };
+        let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), &build_env);
         let cluster_scoped = sources.list(&table::CLUSTER_SCOPED_KINDS, true, GroupKind::from_str);
         let plurals = sources.list(&table::RESOURCE_NAMES, true, plural);
         let ignored_fields = sources.list(&table::IGNORE_FIELDS, false, ignored_fields::of_kind);
@@ -230,24 +242,19 @@ impl Settings {
         let max_clusters = sources.limit(&table::MAX_CLUSTERS);
         let max_output = sources.limit(&table::MAX_OUTPUT);
         let memory = sources.limit(&table::MEMORY);
-        let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
-        if policy.is_none()
-            && let Some(origin) = sources.set_but_empty(&table::POLICY)
-        {
-            sources.problems.push(format!(
-                "{origin} is empty: set it to the file of the policy, or remove it for no policy"
-            ));
-        }
+        let policy = policy_file(&mut sources);
         let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
         let refuses_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, values::refuses);
         let misspelled = suggestions::misspelled_variables(env);
-        let notices = misspelled.warnings;
+        let mut notices = misspelled.warnings;
+        let unset = unset_build_variables(&mut sources, &build_env);
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
             // A misspelled variable may be the cause of the first problem.
             problems.extend(notices.iter().cloned());
         }
         problems.extend(misspelled.problems);
+        notices.extend(unset);
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
@@ -342,6 +349,18 @@ impl Settings {
     }
 }
 
+fn policy_file(sources: &mut Sources<'_>) -> Option<PathBuf> {
+    let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
+    if policy.is_none()
+        && let Some(origin) = sources.set_but_empty(&table::POLICY)
+    {
+        sources.problems.push(format!(
+            "{origin} is empty: set it to the file of the policy, or remove it for no policy"
+        ));
+    }
+    policy
+}
+
 /// Returns the name of the works under a policy: that of the Application, or of one of its sources, with a hash of the Application, so that
 /// they are those of no other Application. [`Settings::own_name`] reports a name that is too long.
 fn name_under_policy(name: WorkName, env: &Env) -> WorkName {
@@ -411,6 +430,46 @@ fn rollout(sources: &mut Sources<'_>) -> RolloutStrategy {
         sources.problems.push(line);
     }
     rollout
+}
+
+/// Returns the environment with the variables of the Application that Argo CD would set, as far as the command line knows them.
+fn build_environment(env: &Env, name: Option<&str>, namespace: Option<&str>, project: Option<&str>) -> Env {
+    let mut env = env.clone();
+    let is_set = |env: &Env, variable: &str| env.get(variable).is_some_and(|value| !value.is_empty());
+    for (variable, value) in [
+        ("ARGOCD_APP_NAME", name),
+        ("ARGOCD_APP_NAMESPACE", namespace),
+        ("ARGOCD_APP_PROJECT_NAME", project),
+    ] {
+        if let Some(value) = value
+            && (!is_set(&env, variable) || variable == "ARGOCD_APP_PROJECT_NAME")
+        {
+            env.insert(variable.to_owned(), value.to_owned());
+        }
+    }
+    env
+}
+
+/// Returns a notice for each variable in a setting that Argo CD would replace, and that is not set outside of it.
+fn unset_build_variables(sources: &mut Sources<'_>, env: &Env) -> Vec<String> {
+    if sources.within_argo_cd() {
+        return Vec::new();
+    }
+    let mut expanded = vec![
+        &table::HELM_VALUE_FILES,
+        &table::HELM_PARAMETERS,
+        &table::HELM_STRING_PARAMETERS,
+        &table::HELM_FILE_PARAMETERS,
+        &table::KUSTOMIZE_IMAGES,
+        &table::KUSTOMIZE_COMMON_LABELS,
+    ];
+    if sources.flag(&table::KUSTOMIZE_COMMON_ANNOTATIONS_ENVSUBST) {
+        expanded.push(&table::KUSTOMIZE_COMMON_ANNOTATIONS);
+    }
+    let texts = expanded.into_iter().flat_map(|setting| sources.texts(setting));
+    let unset: BTreeSet<String> = texts.flat_map(|text| unset_variables(&text, env)).collect();
+    let notice = |variable| format!("${variable} is empty outside Argo CD: set {variable} in the environment");
+    unset.into_iter().map(notice).collect()
 }
 
 fn source(
@@ -696,6 +755,39 @@ mod tests {
             let message = resolve(Arguments::default(), &env).unwrap_err();
             assert!(message.starts_with(&format!("error: {expected}")), "{message}");
         }
+    }
+
+    #[test]
+    fn variables_of_the_application_come_from_the_command_line_outside_argo_cd() {
+        let texts = "a=$ARGOCD_APP_NAME,b=$ARGOCD_APP_NAMESPACE";
+        let parameters = [
+            "name=$ARGOCD_APP_NAME",
+            "place=$ARGOCD_APP_NAMESPACE/${ARGOCD_APP_PROJECT_NAME}",
+            "region=$ARGOCD_ENV_REGION$ARGOCD_ENV_REGION$HOME",
+        ];
+        let mut args = typed(&[
+            (&table::CLUSTERS, "c"),
+            (&table::NAME, "rel"),
+            (&table::NAMESPACE, "shop"),
+            (&table::KUSTOMIZE_IMAGES, texts),
+        ]);
+        args.given.add(&table::HELM_PARAMETERS, parameters.map(str::to_owned));
+        args.project = Some("team".to_owned());
+        let settings = resolve(args.clone(), &[("ARGOCD_APP_PROJECT_NAME", "other")]).unwrap();
+        let parameters = &settings.source.helm.parameters;
+        assert_eq!(
+            (&*parameters["name"], &*parameters["place"], &*parameters["region"]),
+            ("rel", "shop/team", "")
+        );
+        let images = settings.source.kustomize.edits[0].arguments.join(" ");
+        assert!(images.ends_with("a=rel b=shop"), "{images}");
+        assert_eq!(
+            settings.notices,
+            ["$ARGOCD_ENV_REGION is empty outside Argo CD: set ARGOCD_ENV_REGION in the environment"]
+        );
+        let in_argo_cd = resolve(args, &[("ARGOCD_APP_NAME", "web")]).unwrap();
+        assert_eq!(in_argo_cd.source.helm.parameters["name"], "web");
+        assert_eq!(in_argo_cd.notices, [""; 0]);
     }
 
     #[test]
