@@ -162,8 +162,9 @@ fn place(
     settings: &Settings,
 ) -> Result<(Vec<Placed>, Option<Placed>), Problems> {
     let objects = mem::take(&mut manifests.objects);
+    let read = objects.len();
     let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
-    validate::not_empty(&placed, overlaid, settings)?;
+    validate::not_empty(&placed, read, manifests.kind, overlaid, settings)?;
     let created = settings.created_namespace(&placed);
     validate::objects(&placed, created.as_ref(), &manifests.files, rules, options, settings)?;
     Ok((placed, created))

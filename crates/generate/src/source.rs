@@ -123,6 +123,8 @@ pub struct Manifests {
     pub files: Vec<String>,
     /// Warnings about skipped content, one line each.
     pub notices: Vec<String>,
+    /// The type of the folder; `None` for standard input.
+    pub kind: Option<FolderKind>,
 }
 
 impl Manifests {
@@ -377,11 +379,15 @@ impl Read<'_> {
         let Some(folder) = self.folder else {
             return standard_input(source);
         };
-        match self.kind {
+        let manifests = match self.kind {
             FolderKind::Directory => directory(folder, self.below, source),
             FolderKind::Kustomize => kustomize::render(folder, self.below, source),
             FolderKind::Helm => helm::render(folder, self.below, self.values, source),
-        }
+        };
+        manifests.map(|manifests| Manifests {
+            kind: Some(self.kind),
+            ..manifests
+        })
     }
 }
 
@@ -422,6 +428,7 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
         objects,
         files: texts.into_iter().map(|(name, _)| name).collect(),
         notices,
+        kind: None,
     })
 }
 
