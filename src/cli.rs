@@ -101,7 +101,7 @@ pub enum Command {
     Generate(Box<PrintArgs>),
     /// Show what would change on the hub, object by object
     Diff(Box<DiffArgs>),
-    /// Print a ClusterRole with the permissions that the objects of a folder need on managed clusters
+    /// Print roles with the permissions that the objects of a folder need on managed clusters
     Rights(Box<RightsArgs>),
     /// Show the health of an Application on its managed clusters, object by object
     Status(StatusArgs),
@@ -314,7 +314,8 @@ pub struct RightsArgs {
 }
 
 const RIGHTS_EXAMPLES: &str = "\
-The permissions are those for the agent itself, or for the executor that the settings or the policy name.
+The permissions are those for the agent itself, or for the executor that the settings or the policy name. An executor gets a Role in each
+namespace, which must exist, and a ClusterRole for cluster-scoped objects only.
 Without --clusters and --placement, overlays do not count. The default of --name is the name of the folder, if it can be one.
 
 Examples:

@@ -4,9 +4,9 @@ use super::namespace::name;
 use super::{ArgoCdNamespace, HubArgs, Output};
 use crate::install::{AGENT_IMAGE, ARGOCD_IMAGE, Feature};
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use hub_state::pull::Dialect;
-use ocm::names;
+use ocm::{image, names};
 use std::path::PathBuf;
 
 /// The arguments of `install`.
@@ -28,15 +28,15 @@ pub struct HubInstallArgs {
     pub features: Vec<Feature>,
 
     /// The image of this program [default: the image of the installation; required on a new hub]
-    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "IMAGE", value_parser = image())]
     pub image: Option<String>,
 
     /// The image of Argo CD for the sidecar's tools and for the add-on.
-    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new(), help = argocd_image_help())]
+    #[arg(long, value_name = "IMAGE", value_parser = image(), help = argocd_image_help())]
     pub argocd_image: Option<String>,
 
     /// The image of argocd-agent for the principal, which the agents then run too
-    #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE, value_parser = image())]
     pub agent_image: String,
 
     /// Image pull secrets in the namespace of Argo CD
@@ -85,6 +85,11 @@ pub struct HubInstallArgs {
 
     #[command(flatten)]
     pub(crate) hub: HubArgs,
+}
+
+/// Returns the parser of the name of an image.
+fn image() -> impl TypedValueParser<Value = String> {
+    NonEmptyStringValueParser::new().try_map(|text| image::check(&text))
 }
 
 fn argocd_image_help() -> String {

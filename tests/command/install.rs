@@ -150,6 +150,9 @@ fn invalid_arguments_are_one_line_errors() {
         "install --print --namespace Argo_CD",
         "install --print --replicas 0",
         "install --print --image=",
+        "install --print --image=Registry/x",
+        "install --print --argocd-image=x:{y",
+        "install --print --agent-image=x:",
         "install --print --no-policy --policy policy.yaml",
         "install --print --no-policy --policy-configmap theirs",
         "install --print --policy-configmap theirs --policy policy.yaml",
@@ -187,6 +190,12 @@ fn invalid_arguments_are_one_line_errors() {
     error: invalid value '0' for '--replicas <NUMBER>': 0 is not in 1..=100
     $ install --print --image= (exit code 2)
     error: a value is required for '--image <IMAGE>' but none was supplied
+    $ install --print --image=Registry/x (exit code 2)
+    error: invalid value 'Registry/x' for '--image <IMAGE>': "Registry/x" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
+    $ install --print --argocd-image=x:{y (exit code 2)
+    error: invalid value 'x:{y' for '--argocd-image <IMAGE>': "x:{y" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
+    $ install --print --agent-image=x: (exit code 2)
+    error: invalid value 'x:' for '--agent-image <IMAGE>': "x:" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
     $ install --print --no-policy --policy policy.yaml (exit code 2)
     error: the argument '--no-policy' cannot be used with '--policy <FILE>'
     $ install --print --no-policy --policy-configmap theirs (exit code 2)

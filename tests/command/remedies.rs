@@ -192,17 +192,20 @@ fn stripped_crd_keeps_fields_named_description() {
 }
 
 #[test]
-fn empty_overlay_is_named_by_its_cluster() {
+fn errors_about_missing_objects_name_the_cluster_or_the_overlay() {
     let folder = folder(&[("eu/config.yaml", CONFIG)]);
     fs::create_dir(folder.path().join("us")).expect("a folder");
-    let words = [
-        "generate",
-        "--name=shop",
-        "--clusters=eu1,us1",
-        "--overlays=eu1=eu,us1=us",
-    ];
-    let printed = run(folder.path(), &words);
-    assert!(printed.contains("error: no manifests for cluster us1: "), "{printed}");
+    for (overlays, expected) in [
+        ("--overlays=eu1=eu", "error: no manifests for cluster us1: "),
+        (
+            "--overlays=eu1=eu,us1=us",
+            "error: overlays: us: it has no Kubernetes object ",
+        ),
+    ] {
+        let words = ["generate", "--name=shop", "--clusters=eu1,us1", overlays];
+        let printed = run(folder.path(), &words);
+        assert!(printed.contains(expected), "{printed}");
+    }
 }
 
 #[test]

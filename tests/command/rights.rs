@@ -98,24 +98,40 @@ fn plural_of_a_crd_adds_no_permissions() {
 }
 
 #[test]
-fn prints_a_role_and_its_binding_for_the_executor() {
+fn prints_roles_of_the_namespaces_for_the_executor() {
     let arguments = [
         "shop",
         "--executor=shop/deployer",
         "--resource-names=Mouse.example.com=mice",
         "--include=none",
     ];
-    let role_of_agent = rights(shop().path(), &["shop"])
-        .replace(
-            "  labels:\n    open-cluster-management.io/aggregate-to-work: \"true\"\n",
-            "",
-        )
-        .replace("get, list, patch, update, watch", "get, patch, update")
-        .replace("mouse, mouses", "mice");
-    let printed = rights(shop().path(), &arguments[..3]);
-    let (role, binding) = printed.split_once("\n---\n").expect("a binding");
-    assert!(role_of_agent.starts_with(&format!("{role}\n----- stderr")), "{printed}");
-    insta::assert_snapshot!(binding, @r#"
+    let folder = shop();
+    std::fs::write(
+        folder.path().join("shop/other.yaml"),
+        "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: other}}\n",
+    )
+    .expect("a file");
+    let printed = rights(folder.path(), &[&arguments[..3], &["--allow-secrets"]].concat());
+    let role = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: argocd-ocm-cmp:shop\n  namespace: ";
+    let (printed, other) = printed.split_once(&format!("{role}other\n")).expect("a second Role");
+    let secrets =
+        "rules:\n- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [create, delete, get, patch, update]\n---\n";
+    assert!(
+        other.starts_with(secrets) && other.contains("kind: RoleBinding"),
+        "{other}"
+    );
+    insta::assert_snapshot!(printed, @r#"
+    exit code: 0
+    ----- stdout -----
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata:
+      name: argocd-ocm-cmp:shop
+    rules:
+    - apiGroups: [cert-manager.io]
+      resources: [clusterissuers]
+      verbs: [create, delete, get, patch, update]
+    ---
     apiVersion: rbac.authorization.k8s.io/v1
     kind: ClusterRoleBinding
     metadata:
@@ -128,7 +144,45 @@ fn prints_a_role_and_its_binding_for_the_executor() {
     - kind: ServiceAccount
       name: deployer
       namespace: shop
-    ----- stderr -----
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: Role
+    metadata:
+      name: argocd-ocm-cmp:shop
+      namespace: default
+    rules:
+    - apiGroups: [""]
+      resources: [configmaps]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [apps]
+      resources: [deployments]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [example.com]
+      resources: [mice]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [networking.k8s.io]
+      resources: [ingresses]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [rbac.authorization.k8s.io]
+      resources: [rolebindings]
+      verbs: [create, delete, get, patch, update]
+    - apiGroups: [rbac.authorization.k8s.io]
+      resources: [clusterroles, roles]
+      verbs: [bind]
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: RoleBinding
+    metadata:
+      name: argocd-ocm-cmp:shop
+      namespace: default
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: Role
+      name: argocd-ocm-cmp:shop
+    subjects:
+    - kind: ServiceAccount
+      name: deployer
+      namespace: shop
     "#);
     assert!(
         rights(shop().path(), &arguments).contains("error: no manifests"),

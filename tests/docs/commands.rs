@@ -156,7 +156,8 @@ fn program_parses_every_documented_command() {
             if runs(&command.text) == Some(Runs::Never) && !part.trim_start().starts_with("argocd-ocm-cmp") {
                 continue;
             }
-            let words = words.split_whitespace().map(|word| word.trim_matches('\''));
+            let words = words.replace("$REGISTRY", "registry.example.com");
+            let words = words.split_whitespace().map(|word| word.trim_matches(['\'', '"']));
             if let Err(error) = Cli::try_parse_from(["argocd-ocm-cmp"].into_iter().chain(words)) {
                 panic!("{}: {part}: {error}", command.location);
             }

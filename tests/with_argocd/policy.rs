@@ -165,8 +165,6 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
                    namespace kube-system, only in team-a: to allow it, add `kube-system` to `projects[0].namespaces`";
     let another = "executor team-a/admin: the policy sets the executor of project team-a to team-a/deployer: leave the setting out";
     let unknown = "unknown parameter policy: the parameters are ";
-    let not_its_name =
-        "name policy-kept: under a policy the works of an Application are named after it, here policy-evaded.p";
 
     let file = "/dev/null";
     let env = |name: &str, value: &str| json!([{"name": name, "value": value}]);
@@ -180,8 +178,9 @@ async fn an_application_cannot_influence_the_policy() -> Result<()> {
         (none(), parameter("policy", file), unknown),
         (none(), parameter("executor", "team-a/admin"), another),
         (env("EXECUTOR", "team-a/admin"), none(), another),
-        (none(), parameter("name", "policy-kept"), not_its_name),
-        (env("NAME", "policy-kept"), none(), not_its_name),
+        // Works of that name would still be this Application's: they contain a hash of it.
+        (none(), parameter("name", "policy-kept"), refused),
+        (env("NAME", "policy-kept"), none(), refused),
     ];
     let in_folder = format!("{name}/.argocd-source.yaml");
     for (more, parameters, expected) in &attempts {

@@ -61,8 +61,8 @@ pub struct Annotations {
     pub name_prefix: Option<Box<str>>,
     /// True if it counts as healthy when it is applied.
     pub ignores_health: bool,
-    /// The annotations and options of Argo CD that have no effect on it.
-    pub without_effect: Vec<&'static KnownAnnotation>,
+    /// A warning for each annotation and option of Argo CD and Helm that has no effect on it.
+    pub without_effect: Vec<String>,
 }
 
 /// An annotation with an unknown value.
@@ -85,10 +85,17 @@ pub enum AnnotationFault {
     /// A field in another spelling.
     #[error("{IGNORE_FIELDS}: {0}")]
     IgnoredField(String),
+    /// An annotation with the plugin's prefix that the plugin does not have.
+    #[error("the annotation {0} is unknown: {1}")]
+    Unknown(String, String),
 }
+
+/// Helm's annotation for what happens to an object that leaves a chart.
+const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 
 const HOOK: &str = "argocd.argoproj.io/hook";
 const HELM_HOOK: &str = "helm.sh/hook";
+const HELM_WEIGHT: &str = "helm.sh/hook-weight";
 
 /// Parses the annotations in an object's `metadata`; `None` if they set no option.
 ///
@@ -100,8 +107,9 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
     };
     let text = |name| annotations.get(name).and_then(Value::as_str);
     let sync_options = text(SYNC_OPTIONS).unwrap_or_default();
+    effects::check_own(annotations)?;
     let mut annotations = Annotations {
-        keep: keeps(sync_options) || text("helm.sh/resource-policy") == Some("keep"),
+        keep: keeps(sync_options) || text(RESOURCE_POLICY).is_some_and(is_kept_by_helm),
         strategy: text(UPDATE_STRATEGY)
             .map(|name| name.parse().map_err(AnnotationFault::Strategy))
             .transpose()?,
@@ -121,6 +129,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
         (_, Some(hooks)) => helm_hooks(hooks, &mut annotations)?,
         _ => {}
     }
+    if annotations.skip {
+        // It is never applied, so no annotation has an effect.
+        annotations.without_effect.clear();
+    }
     // A hook is created and never updated.
     if annotations.hooks.is_empty()
         && annotations.strategy.is_none()
@@ -139,7 +151,7 @@ pub fn wave(metadata: &Map<'_>) -> i64 {
     };
     let number = |name| annotations.get(name).and_then(Value::as_str)?.parse().ok();
     number("argocd.argoproj.io/sync-wave")
-        .or_else(|| number("helm.sh/hook-weight"))
+        .or_else(|| number(HELM_WEIGHT))
         .unwrap_or(0)
 }
 
@@ -157,6 +169,11 @@ fn keeps(options: &str) -> bool {
             "Prune=false" | "Prune=confirm" | "Delete=false" | "Delete=confirm"
         )
     })
+}
+
+/// Returns true if Helm or Argo CD keeps an object with this resource policy. Helm ignores case, and Argo CD reads a list.
+fn is_kept_by_helm(resource_policy: &str) -> bool {
+    items(resource_policy).any(|item| item.eq_ignore_ascii_case("keep"))
 }
 
 fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), AnnotationFault> {
@@ -271,6 +288,8 @@ mod tests {
             "{argocd.argoproj.io/sync-options: 'ServerSideApply=true, Prune=false'}",
             "{argocd.argoproj.io/sync-options: 'Delete=confirm'}",
             "{helm.sh/resource-policy: keep}",
+            "{helm.sh/resource-policy: ' Keep'}",
+            "{helm.sh/resource-policy: 'other,keep'}",
         ] {
             assert!(parsed(annotations).unwrap().keep, "{annotations}");
         }
@@ -308,32 +327,108 @@ mod tests {
 
     #[test]
     fn each_annotation_without_effect_has_a_warning() {
-        let warnings = |annotations: &str| -> Vec<String> {
-            let parsed = parsed(annotations).unwrap();
-            parsed
-                .without_effect
-                .iter()
-                .filter_map(|known| known.warning("Job a"))
-                .collect()
-        };
+        let warnings = |annotations: &str| -> Vec<String> { parsed(annotations).unwrap().without_effect };
         assert_eq!(
             warnings(
                 "{argocd.argoproj.io/sync-options: 'Force=true,Prune=false', link.argocd.argoproj.io/x: 'http://x'}"
             ),
             [
-                "Job a: the annotation argocd.argoproj.io/sync-options: Force=true has no effect: OCM does not delete an object to \
+                "the annotation argocd.argoproj.io/sync-options: Force=true has no effect: OCM does not delete an object to \
                  apply it: rename it",
-                "Job a: the annotation link.argocd.argoproj.io/ has no effect: Argo CD does not see the object",
+                "the annotation link.argocd.argoproj.io/ has no effect: Argo CD does not see the object",
             ]
         );
         for known in KNOWN {
             let (name, option) = (known.annotation, known.option.unwrap_or("x"));
             if name != HOOK {
-                let is_warned = !warnings(&format!("{{'{name}x': '', '{name}': '{option}'}}")).is_empty();
+                let name = if name.ends_with('/') {
+                    format!("{name}x")
+                } else {
+                    name.to_owned()
+                };
+                let is_warned = !warnings(&format!("{{'{name}': '{option}'}}")).is_empty();
                 assert_eq!(is_warned, matches!(known.effect, Effect::None(_)), "{name} {option}");
             }
         }
         assert_eq!(warnings("{argocd.argoproj.io/ignore-healthcheck: 'false'}"), [""; 0]);
+    }
+
+    #[test]
+    fn misspelled_annotations_of_others_have_a_warning() {
+        for (annotations, expected) in [
+            (
+                "{argocd.argoproj.io/sync-options: 'Prune=False,Prune=true'}",
+                "the annotation argocd.argoproj.io/sync-options: Prune=False has no effect: did you mean Prune=false?",
+            ),
+            (
+                "{argocd.argoproj.io/sync-options: 'CreateNamespace=true'}",
+                "the annotation argocd.argoproj.io/sync-options: CreateNamespace=true has no effect: Argo CD has no such option for \
+                 objects: remove it",
+            ),
+            (
+                "{argocd.argoproj.io/hook-delete-policy: hook-succeeded}",
+                "the annotation argocd.argoproj.io/hook-delete-policy: hook-succeeded has no effect: Argo CD has no such option for \
+                 objects: remove it",
+            ),
+            (
+                "{argocd.argoproj.io/hook-delete-policy: BeforeHookCreaton}",
+                "the annotation argocd.argoproj.io/hook-delete-policy: BeforeHookCreaton has no effect: did you mean \
+                 BeforeHookCreation?",
+            ),
+            (
+                "{argocd.argoproj.io/sync-option: Prune=false}",
+                "the annotation argocd.argoproj.io/sync-option has no effect: did you mean argocd.argoproj.io/sync-options?",
+            ),
+            (
+                "{helm.sh/resource-polcy: keep}",
+                "the annotation helm.sh/resource-polcy has no effect: did you mean helm.sh/resource-policy?",
+            ),
+            (
+                "{helm.sh/hook: post-install, helm.sh/hook-delete-policy: 'before-hook-creation,hook-succeeded'}",
+                "the annotation helm.sh/hook-delete-policy: hook-succeeded has no effect: a hook stays until its content changes",
+            ),
+        ] {
+            assert_eq!(parsed(annotations).unwrap().without_effect, [expected], "{annotations}");
+        }
+        for known in [
+            "{argocd.argoproj.io/tracking-id: x, argocd.argoproj.io/refresh: normal, argocd.argoproj.io/instance: x}",
+            "{argocd.argoproj.io/sync-options: 'Delete=confirm, Force=false,,Validate=true'}",
+            "{helm.sh/hook: test, helm.sh/hook-delete-policy: hook-succeeded}",
+            "{helm.sh/chart: shop, helm.sh/hook-weight: '1', example.com/sync-option: x}",
+        ] {
+            assert_eq!(parsed(known).unwrap().without_effect, [""; 0], "{known}");
+        }
+    }
+
+    #[test]
+    fn misspelled_annotations_of_the_plugin_are_errors() {
+        for (annotation, remedy) in [
+            (
+                "argocd-ocm-cmp.github.io/update-stategy",
+                "did you mean argocd-ocm-cmp.github.io/update-strategy?",
+            ),
+            (
+                "argocd-ocm-cmp.github.io/ignore-field",
+                "did you mean argocd-ocm-cmp.github.io/ignore-fields?",
+            ),
+            (
+                "argocd-ocm-cmp.github.com/ignore-fields",
+                "did you mean argocd-ocm-cmp.github.io/ignore-fields?",
+            ),
+            (
+                "argocd-ocm-cmp.github.io/strategy",
+                "objects may have argocd-ocm-cmp.github.io/update-strategy and argocd-ocm-cmp.github.io/ignore-fields: correct or \
+                 remove it",
+            ),
+        ] {
+            assert_eq!(
+                parsed(&format!("{{{annotation}: CreateOnly}}")).unwrap_err(),
+                format!("the annotation {annotation} is unknown: {remedy}")
+            );
+        }
+        let delivered =
+            "{argocd-ocm-cmp.github.io/content-hash: x, argocd-ocm-cmp.github.io/hold-until: x, argocd-ocm-other/x: y}";
+        assert_eq!(parsed(delivered), Ok(Annotations::default()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::canonical;
 use super::identity;
-use super::likely_mistakes::{LikelyMistake, likely_mistakes};
+use super::likely_mistakes::{LikelyMistake, has_keys_of_object, likely_mistakes};
 use super::object::{Object, ObjectFault, ObjectLocation};
 use super::schema::{self, FieldValidation};
 use manifest::value::{Map, Value};
@@ -11,7 +11,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-/// The texts that mark a manifest: Argo CD requires a file that contains all of them to parse.
+/// The texts that mark a manifest: Argo CD requires a file that contains all of them to parse. Quoted keys escape this check, so text
+/// that does not parse is searched for those, too.
 const MANIFEST_MARKS: [&str; 3] = ["apiVersion:", "kind:", "metadata:"];
 
 /// The objects of one file, in canonical form.
@@ -55,8 +56,8 @@ pub struct ManifestText<'a> {
 /// Parses the objects of a file.
 ///
 /// In a YAML file a document is a manifest if it is a mapping with a `kind`. The first document that is not, or that does not
-/// parse, is an error if a manifest precedes it or if the text looks like one; otherwise the file is not a manifest (values of a
-/// chart, a pipeline, a dashboard) and has no objects. A JSON file contains exactly one object.
+/// parse, is an error if a manifest precedes or follows it or if the text looks like one; otherwise the file is not a manifest
+/// (values of a chart, a pipeline, a dashboard) and has no objects. A JSON file contains exactly one object.
 ///
 /// # Errors
 /// Returns one line for every invalid object, or for the location of a syntax error.
@@ -100,6 +101,8 @@ struct DocumentReader<'a> {
     options: ReadOptions,
     /// True if the file need not be a manifest.
     may_be_no_manifest: bool,
+    /// True if the file has a document with an `apiVersion` and `metadata`, but without a `kind`.
+    has_almost_an_object: bool,
     read: FileObjects,
     problems: Vec<String>,
 }
@@ -112,6 +115,7 @@ impl<'a> DocumentReader<'a> {
             located_count: 0,
             options,
             may_be_no_manifest: true,
+            has_almost_an_object: false,
             read: FileObjects {
                 // Most files contain one object, and all are kept until the last is read.
                 objects: Vec::with_capacity(1),
@@ -146,25 +150,35 @@ impl<'a> DocumentReader<'a> {
     fn yaml(&mut self) -> usize {
         let text = self.file.text;
         let mut manifests = 0;
-        for document in yaml::documents(text) {
+        let mut documents = yaml::documents(text);
+        while let Some(document) = documents.next() {
             let (source, manifest) = match document {
                 Ok(document) => (self.source(document.line, document.number), manifest(document.value)),
-                Err(error) => (
-                    self.source(error.line, error.document),
-                    Err(NoManifest::new(error.message)),
-                ),
+                Err(error) => {
+                    let no_manifest = NoManifest {
+                        why: error.message.into_owned(),
+                        is_meant: has_keys_of_object(text),
+                        is_almost: false,
+                    };
+                    (self.source(error.line, error.document), Err(no_manifest))
+                }
             };
             match manifest {
                 Ok(fields) => {
                     manifests += 1;
                     self.add(fields, source);
                 }
-                Err(NoManifest { why, is_meant }) => {
+                Err(NoManifest {
+                    why,
+                    is_meant,
+                    is_almost,
+                }) => {
                     let has_marks = is_meant || MANIFEST_MARKS.iter().all(|mark| text.contains(mark));
-                    let is_no_manifest = manifests == 0 && !has_marks;
-                    if !(is_no_manifest && self.may_be_no_manifest) {
+                    let is_no_manifest = self.may_be_no_manifest && manifests == 0 && !has_marks;
+                    if !is_no_manifest || has_object(documents, text) {
                         self.refuse(source, &why);
                     }
+                    self.has_almost_an_object = is_almost;
                     return manifests;
                 }
             }
@@ -177,7 +191,7 @@ impl<'a> DocumentReader<'a> {
         if self.options.validation == FieldValidation::Ignore || is_refused {
             return;
         }
-        for LikelyMistake { line, message } in likely_mistakes(self.file.text, manifests) {
+        for LikelyMistake { line, message } in likely_mistakes(self.file.text, manifests, self.has_almost_an_object) {
             let notice = format!("{}:{line}: {message}", self.file.name);
             if self.options.validation == FieldValidation::Strict {
                 self.problems.push(notice);
@@ -280,11 +294,21 @@ impl<'a> DocumentReader<'a> {
     }
 }
 
+/// Returns true if one of these documents of the text is an object, or was meant as one.
+fn has_object(mut documents: yaml::Documents<'_>, text: &str) -> bool {
+    documents.any(|document| match document {
+        Ok(document) => manifest(document.value).is_ok_and(|fields| fields.get("apiVersion").is_some()),
+        Err(_) => has_keys_of_object(text),
+    })
+}
+
 /// The reason why a document is not a manifest.
 struct NoManifest {
     why: String,
     /// True if it was certainly meant as one.
     is_meant: bool,
+    /// True if it has an `apiVersion` and `metadata`.
+    is_almost: bool,
 }
 
 impl NoManifest {
@@ -292,6 +316,7 @@ impl NoManifest {
         Self {
             why: why.into(),
             is_meant: false,
+            is_almost: false,
         }
     }
 }
@@ -304,12 +329,12 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, NoManifest> {
     match fields.get("kind") {
         Some(Value::String(kind)) if !kind.is_empty() => {}
         None | Some(Value::Null | Value::String(_)) => {
-            return Err(match identity::check_list_keys(&fields) {
-                Err(fault) => NoManifest {
-                    why: fault.to_string(),
-                    is_meant: fields.get("apiVersion").is_some() && fields.get("metadata").is_some(),
-                },
-                Ok(()) => NoManifest::new(ObjectFault::Missing("kind").to_string()),
+            let is_almost = fields.get("apiVersion").is_some() && fields.get("metadata").is_some();
+            let list_keys = identity::check_list_keys(&fields);
+            return Err(NoManifest {
+                is_meant: is_almost && list_keys.is_err(),
+                is_almost,
+                why: list_keys.map_or_else(|fault| fault.to_string(), |()| ObjectFault::Missing("kind").to_string()),
             });
         }
         Some(other) => return Err(NoManifest::new(format!("kind is {}, not text", other.type_name()))),
@@ -403,6 +428,71 @@ mod tests {
             names("a.yaml", &values_before),
             Err(vec!["a.yaml:1: document 1: kind is missing".to_owned()])
         );
+    }
+
+    #[test]
+    fn broken_or_later_manifests_with_other_spellings_of_keys_are_errors() {
+        let json = r#"{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b"}}"#;
+        let refused = |text: &str| names("a.yaml", text).expect_err(text).join("\n");
+        for (broken, line) in [
+            (json.replace("}}", "}"), 1),
+            (json.replace(r#""v1","#, r#""v1""#), 1),
+            ("apiVersion : v1\nkind : Pod\nmetadata :\n  name: [b\n".to_owned(), 5),
+            ("'apiVersion': v1\n'kind': Pod\n'metadata': {name: b\n".to_owned(), 4),
+            (format!("# settings\nowner: team\n---\n{json}"), 2),
+            (
+                format!("owner: team\n---\nteam: a\n---\n{}", &json[..json.len() - 1]),
+                1,
+            ),
+        ] {
+            let message = refused(&broken);
+            assert!(
+                message.starts_with(&format!("a.yaml:{line}: document 1: ")),
+                "{broken}: {message}"
+            );
+        }
+        for other in [
+            "values: |\n  {\"kind\": \"Pod\", \"apiVersion\": \"v1\", \"metadata\": {}}\n",
+            "steps: a\n---\nkind: pipeline\nname: b\n",
+            "replicas: 3\n---\nname: [\n",
+        ] {
+            assert_eq!(names("a.yaml", other), Ok(vec![]), "{other}");
+        }
+    }
+
+    #[test]
+    fn warns_of_what_is_not_read() {
+        let notices = |text: &str| {
+            objects(file("a.yaml", text), FieldValidation::Warn)
+                .expect(text)
+                .notices
+        };
+        let (json, after) = (
+            r#"{kind: Pod, "apiVersion": "v1", "metadata": {"name": "b"}}"#,
+            pod("a"),
+        );
+        let [read, almost] = [
+            "text after the line ..., which ends a document, is not read: put --- in the place of that line",
+            "it looks like an object, but has no apiVersion, kind and metadata, so it is not delivered: correct it, or exclude the \
+             file",
+        ];
+        for (text, expected) in [
+            (
+                format!("{json}\n...\n# more\n{json}\n"),
+                vec![format!("a.yaml:4: {read}")],
+            ),
+            (format!("{after}...\n{after}"), vec![format!("a.yaml:6: {read}")]),
+            (format!("owner: team\n...\n{json}\n"), vec![format!("a.yaml:3: {read}")]),
+            (format!("{after}...\n# end\n---\n{json}\n...\n"), vec![]),
+            ("values: a\n...\nvalues: b\n".to_owned(), vec![]),
+            (json.replace("kind", "knd"), vec![format!("a.yaml:1: {almost}")]),
+            (
+                "\"apiVersion\" : v1\n\"metadata\" : {}\n".to_owned(),
+                vec![format!("a.yaml:1: {almost}")],
+            ),
+        ] {
+            assert_eq!(notices(&text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -129,8 +129,8 @@ pub fn generate(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
     Ok(GeneratedWorks { deliveries, notices })
 }
 
-/// Returns the YAML of a ClusterRole with the permissions that OCM's agent, or the executor, needs on the managed clusters for the objects
-/// of all recipients.
+/// Returns the YAML of roles with the permissions that OCM's agent, or the executor, needs on the managed clusters for the objects of all
+/// recipients.
 ///
 /// # Errors
 /// Returns an error with one line per problem in the manifests.
@@ -150,7 +150,7 @@ pub fn rights(settings: &Settings) -> Result<String, Problems> {
         resources.add(created.as_slice(), &plurals);
         Ok(())
     }))?;
-    Ok(resources.cluster_role(settings.name.application(), options.executor.as_ref()))
+    Ok(resources.roles(settings.name.application(), options.executor.as_ref()))
 }
 
 /// Takes the objects of a folder, and returns them with the Namespace to create.
@@ -162,8 +162,9 @@ fn place(
     settings: &Settings,
 ) -> Result<(Vec<Placed>, Option<Placed>), Problems> {
     let objects = mem::take(&mut manifests.objects);
+    let read = objects.len();
     let placed = placed::placed(objects, &settings.cluster_scoped, settings.namespace.as_deref());
-    validate::not_empty(&placed, overlaid, settings)?;
+    validate::not_empty(&placed, read, manifests.kind, overlaid, settings)?;
     let created = settings.created_namespace(&placed);
     validate::objects(&placed, created.as_ref(), &manifests.files, rules, options, settings)?;
     Ok((placed, created))

@@ -14,6 +14,7 @@ pub(super) struct LikelyMistake {
 const GLUED: &str = "the line ends with ---, which does not end a document, so the next object replaces this one: put --- on a line of \
                      its own";
 const NOT_SEPARATED: &str = "a second object begins without --- above it, and replaces the first: add ---";
+const NOT_READ: &str = "text after the line ..., which ends a document, is not read: put --- in the place of that line";
 const TEMPLATE: &str =
     "it is a template of a chart, but delivered as it is: name the chart's folder as the source, or exclude the file";
 const NO_TEMPLATE: &str =
@@ -43,9 +44,56 @@ fn find_action_of_chart(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns the probable mistakes in the text of a file, from which this number of manifests was read.
-pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake> {
-    static API_VERSION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\napiVersion:"));
+/// The keys that every object has.
+const KEYS_OF_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Returns the start of each key in the text that ends with `name`: with a colon behind it, after a closing quote and blanks if it has
+/// them.
+fn keys<'t>(text: &'t str, name: &'t Finder<'_>) -> impl Iterator<Item = usize> + 't {
+    let length = name.needle().len();
+    name.find_iter(text.as_bytes()).filter_map(move |at| {
+        let quote = text[..at].chars().next_back().filter(|before| "\"'".contains(*before));
+        let after = &text[at + length..];
+        let after = quote.map_or(Some(after), |quote| after.strip_prefix(quote))?;
+        let is_key = after.trim_start_matches([' ', '\t']).starts_with(':');
+        is_key.then_some(at - quote.map_or(0, char::len_utf8))
+    })
+}
+
+/// Returns true if the text contains each key that an object has, in any spelling.
+pub(super) fn has_keys_of_object(text: &str) -> bool {
+    KEYS_OF_OBJECT
+        .iter()
+        .all(|name| keys(text, &Finder::new(name)).next().is_some())
+}
+
+fn starts_line(text: &str, at: usize) -> bool {
+    at == 0 || text.as_bytes()[at - 1] == b'\n'
+}
+
+/// Returns the first text that is not read because it follows a line `...`, if the text before or after it contains an object.
+fn find_text_after_end(text: &str, manifests: usize) -> Option<usize> {
+    static END: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\n..."));
+    let mut at = END.find(text.as_bytes())? + 1;
+    let mut is_after_end = false;
+    for line in text[at..].split_inclusive('\n') {
+        if line.starts_with("---") {
+            is_after_end = false;
+        } else if line.split_whitespace().next() == Some("...") {
+            is_after_end |= line.starts_with("...");
+        } else if is_after_end && !line.trim().is_empty() && !line.starts_with(['#', '%']) {
+            // A line that starts with % is a directive for the next document.
+            return (manifests > 0 || has_keys_of_object(&text[at..])).then_some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Returns the probable mistakes in the text of a file, from which this number of manifests was read. `has_almost_an_object` is true if
+/// it has a document that lacks only the `kind`.
+pub(super) fn likely_mistakes(text: &str, manifests: usize, has_almost_an_object: bool) -> Vec<LikelyMistake> {
+    static API_VERSION: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("apiVersion"));
     static SOPS: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\nsops:"));
     let bytes = text.as_bytes();
     let mut lines = LineCounter::new(text);
@@ -57,24 +105,26 @@ pub(super) fn likely_mistakes(text: &str, manifests: usize) -> Vec<LikelyMistake
     if let Some(at) = find_action_of_chart(text) {
         add(at, if manifests == 0 { NO_TEMPLATE } else { TEMPLATE });
     } else if manifests == 0 {
-        let marks = ["apiVersion:", "kind:", "metadata:"];
-        let starts_line = |mark: &&&str| text.lines().any(|line| line.starts_with(**mark));
-        if marks.iter().filter(starts_line).count() > 1 {
+        let starts_a_line = |name: &&&str| keys(text, &Finder::new(name)).any(|at| starts_line(text, at));
+        if has_almost_an_object || KEYS_OF_OBJECT.iter().filter(starts_a_line).count() > 1 {
             add(0, NOT_AN_OBJECT);
         }
     }
+    if let Some(at) = find_text_after_end(text, manifests) {
+        add(at, NOT_READ);
+    }
     if manifests > 0 {
         let mut searched = 0;
-        let mut has_another = text.starts_with("apiVersion:");
-        for at in API_VERSION.find_iter(bytes) {
+        let mut has_another = false;
+        for at in keys(text, &API_VERSION).filter(|&at| starts_line(text, at)) {
             let between = &text[searched..at];
-            has_another &= !between.contains("\n---");
+            has_another &= !between.contains("\n---") && !between.contains("\n...");
             if has_another {
                 let last = between.trim_end();
                 if last.ends_with("---") {
                     add(searched + last.len() - 1, GLUED);
                 } else {
-                    add(at + 1, NOT_SEPARATED);
+                    add(at, NOT_SEPARATED);
                 }
             }
             has_another = true;
@@ -94,7 +144,7 @@ mod tests {
     const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
 
     fn mistakes(text: &str, objects: usize) -> Vec<(usize, &'static str)> {
-        let mistakes = likely_mistakes(text, objects).into_iter();
+        let mistakes = likely_mistakes(text, objects, false).into_iter();
         mistakes.map(|mistake| (mistake.line, mistake.message)).collect()
     }
 
@@ -106,6 +156,8 @@ mod tests {
         assert_eq!(mistakes(&glued, 1), [(4, GLUED)]);
         assert_eq!(mistakes(&format!("---\n{glued}"), 1), [(5, GLUED)]);
         assert_eq!(mistakes(&CONFIG_MAP.repeat(2), 1), [(5, NOT_SEPARATED)]);
+        let quoted = CONFIG_MAP.replace("apiVersion:", "\"apiVersion\" :");
+        assert_eq!(mistakes(&quoted.repeat(2), 1), [(5, NOT_SEPARATED)]);
         let text_of_an_object = format!("{CONFIG_MAP}data:\n  a: |\n    apiVersion: v1\n    kind: x---\n");
         assert_eq!(mistakes(&text_of_an_object, 1), []);
     }

@@ -75,6 +75,7 @@ pub fn files(
         objects,
         files,
         notices,
+        kind: None,
     })
 }
 

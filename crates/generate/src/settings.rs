@@ -29,12 +29,13 @@ use manifest::kinds::GroupKind;
 use manifest::problem::Problems;
 use ocm::names::{ClusterName, WorkName};
 use sources::{SourceKind, Sources};
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::str::FromStr;
-use values::{expanded, glob, plural};
+use values::{expanded, glob, plural, unset_variables};
 
 pub use argo_cd::{Counterpart, OPTIONS};
 pub(crate) use kustomize::COMMON_LABELS;
@@ -134,7 +135,7 @@ pub struct Settings {
     pub source: Source,
     /// The target of the ManifestWorks.
     pub target: DeliveryTarget,
-    /// The base name of the ManifestWorks. Under a policy it must be the name of the Application.
+    /// The base name of the ManifestWorks. Under a policy it contains a hash of the Application.
     pub name: WorkName,
     /// The default namespace of namespaced objects.
     pub namespace: Option<String>,
@@ -200,7 +201,18 @@ impl Settings {
         let target = target(&mut sources);
         let name = sources.read_optional(&table::NAME, WorkName::from_str);
         sources.need(&table::NAME, name.is_none(), "no name for the work: pass --name NAME");
-        let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), env);
+        let build_env = if sources.within_argo_cd() {
+            Cow::Borrowed(env)
+        } else {
+            let application = name.as_ref().map(WorkName::application);
+            Cow::Owned(build_environment(
+                env,
+                application,
+                namespace.as_deref(),
+                args.project.as_deref(),
+            ))
+        };
+        let source = source(&mut sources, args.folder, args.launcher, namespace.clone(), &build_env);
         let cluster_scoped = sources.list(&table::CLUSTER_SCOPED_KINDS, true, GroupKind::from_str);
         let plurals = sources.list(&table::RESOURCE_NAMES, true, plural);
         let ignored_fields = sources.list(&table::IGNORE_FIELDS, false, ignored_fields::of_kind);
@@ -231,28 +243,27 @@ impl Settings {
         let max_clusters = sources.limit(&table::MAX_CLUSTERS);
         let max_output = sources.limit(&table::MAX_OUTPUT);
         let memory = sources.limit(&table::MEMORY);
-        let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
-        if policy.is_none()
-            && let Some(origin) = sources.set_but_empty(&table::POLICY)
-        {
-            sources.problems.push(format!(
-                "{origin} is empty: set it to the file of the policy, or remove it for no policy"
-            ));
-        }
+        let policy = policy_file(&mut sources);
         let health_rules = sources.any_text(&table::HEALTH).map(PathBuf::from);
         let refuses_overrides = sources.read_or_default(&table::SOURCE_OVERRIDES, values::refuses);
         let misspelled = suggestions::misspelled_variables(env);
-        let notices = misspelled.warnings;
+        let mut notices = misspelled.warnings;
+        let unset = unset_build_variables(&mut sources, &build_env);
         let mut problems = std::mem::take(&mut sources.problems);
         if !problems.is_empty() {
             // A misspelled variable may be the cause of the first problem.
             problems.extend(notices.iter().cloned());
         }
         problems.extend(misspelled.problems);
+        notices.extend(unset);
         let (Some(name), Some(target)) = (name, target) else {
             return Err(Problems::or(problems, ()).expect_err("a missing name or target is a problem"));
         };
-        let name = if policy.is_some() { name.under_policy() } else { name };
+        let name = if policy.is_some() {
+            name_under_policy(name, env)
+        } else {
+            name
+        };
         if let DeliveryTarget::Placement(placement) = &target {
             problems.extend(placement.objections(&source.overlays, requested_options.condition_rules));
         }
@@ -298,26 +309,25 @@ impl Settings {
         Ok(wanted)
     }
 
-    /// Checks that the ManifestWorks have the name of the Application. Under another name they could belong to another project,
+    /// Checks that the names of the ManifestWorks belong to the Application. Under another name they could belong to another project,
     /// and Argo CD would let this Application replace them.
     fn own_name(&self) -> Result<(), Problems> {
         let Some(application) = self.application.as_deref() else {
             return Ok(());
         };
-        let work_name = WorkName::from_str(application).map_err(|error| {
+        WorkName::from_str(application).map_err(|error| {
             Problems::one(format!(
                 "env ARGOCD_APP_NAME: {error}: under a policy the works of an Application are named after it, so set it to the \
                  Application's name"
             ))
         })?;
-        if work_name.application() == self.name.application() {
+        if self.name.application() == application {
             return Ok(());
         }
         Err(Problems::one(format!(
-            "name {}: under a policy the works of an Application are named after it, here {}, because others could belong to \
-             another project: leave the setting out",
-            self.name.application(),
-            work_name.under_policy()
+            "name {}: under a policy the works are named after the Application {application} and this name together: use a shorter name of \
+             lower-case letters, digits, '-' and '.'",
+            self.name.application()
         )))
     }
 
@@ -338,6 +348,29 @@ impl Settings {
         let given = |placed: &Placed| order::is_namespace(&placed.object) && &*placed.object.key.name == name;
         (!objects.is_empty() && !objects.iter().any(given)).then(|| Placed::namespace(name))
     }
+}
+
+fn policy_file(sources: &mut Sources<'_>) -> Option<PathBuf> {
+    let policy = sources.any_text(&table::POLICY).map(PathBuf::from);
+    if policy.is_none()
+        && let Some(origin) = sources.set_but_empty(&table::POLICY)
+    {
+        sources.problems.push(format!(
+            "{origin} is empty: set it to the file of the policy, or remove it for no policy"
+        ));
+    }
+    policy
+}
+
+/// Returns the name of the works under a policy: that of the Application, or of one of its sources, with a hash of the Application, so that
+/// they are those of no other Application. [`Settings::own_name`] reports a name that is too long.
+fn name_under_policy(name: WorkName, env: &Env) -> WorkName {
+    let application = env
+        .get("ARGOCD_APP_NAME")
+        .filter(|application| *application != name.application());
+    let application = application.and_then(|application| WorkName::from_str(application).ok());
+    let of_source = application.and_then(|application| application.of_source(name.application()));
+    of_source.unwrap_or_else(|| name.under_policy())
 }
 
 fn target(sources: &mut Sources<'_>) -> Option<DeliveryTarget> {
@@ -398,6 +431,46 @@ fn rollout(sources: &mut Sources<'_>) -> RolloutStrategy {
         sources.problems.push(line);
     }
     rollout
+}
+
+/// Returns the environment with the variables of the Application that Argo CD would set, as far as the command line knows them.
+fn build_environment(env: &Env, name: Option<&str>, namespace: Option<&str>, project: Option<&str>) -> Env {
+    let mut env = env.clone();
+    let is_set = |env: &Env, variable: &str| env.get(variable).is_some_and(|value| !value.is_empty());
+    for (variable, value) in [
+        ("ARGOCD_APP_NAME", name),
+        ("ARGOCD_APP_NAMESPACE", namespace),
+        ("ARGOCD_APP_PROJECT_NAME", project),
+    ] {
+        if let Some(value) = value
+            && (!is_set(&env, variable) || variable == "ARGOCD_APP_PROJECT_NAME")
+        {
+            env.insert(variable.to_owned(), value.to_owned());
+        }
+    }
+    env
+}
+
+/// Returns a notice for each variable in a setting that Argo CD would replace, and that is not set outside of it.
+fn unset_build_variables(sources: &mut Sources<'_>, env: &Env) -> Vec<String> {
+    if sources.within_argo_cd() {
+        return Vec::new();
+    }
+    let mut expanded = vec![
+        &table::HELM_VALUE_FILES,
+        &table::HELM_PARAMETERS,
+        &table::HELM_STRING_PARAMETERS,
+        &table::HELM_FILE_PARAMETERS,
+        &table::KUSTOMIZE_IMAGES,
+        &table::KUSTOMIZE_COMMON_LABELS,
+    ];
+    if sources.flag(&table::KUSTOMIZE_COMMON_ANNOTATIONS_ENVSUBST) {
+        expanded.push(&table::KUSTOMIZE_COMMON_ANNOTATIONS);
+    }
+    let texts = expanded.into_iter().flat_map(|setting| sources.texts(setting));
+    let unset: BTreeSet<String> = texts.flat_map(|text| unset_variables(&text, env)).collect();
+    let notice = |variable| format!("${variable} is empty outside Argo CD: set {variable} in the environment");
+    unset.into_iter().map(notice).collect()
 }
 
 fn source(
@@ -686,6 +759,55 @@ mod tests {
     }
 
     #[test]
+    fn variables_of_the_application_come_from_the_command_line_outside_argo_cd() {
+        let texts = "a=$ARGOCD_APP_NAME,b=$ARGOCD_APP_NAMESPACE";
+        let parameters = [
+            "name=$ARGOCD_APP_NAME",
+            "place=$ARGOCD_APP_NAMESPACE/${ARGOCD_APP_PROJECT_NAME}",
+            "region=$ARGOCD_ENV_REGION$ARGOCD_ENV_REGION$HOME",
+        ];
+        let mut args = typed(&[
+            (&table::CLUSTERS, "c"),
+            (&table::NAME, "rel"),
+            (&table::NAMESPACE, "shop"),
+            (&table::KUSTOMIZE_IMAGES, texts),
+        ]);
+        args.given.add(&table::HELM_PARAMETERS, parameters.map(str::to_owned));
+        args.project = Some("team".to_owned());
+        let settings = resolve(args.clone(), &[("ARGOCD_APP_PROJECT_NAME", "other")]).unwrap();
+        let parameters = &settings.source.helm.parameters;
+        assert_eq!(
+            (&*parameters["name"], &*parameters["place"], &*parameters["region"]),
+            ("rel", "shop/team", "")
+        );
+        let images = settings.source.kustomize.edits[0].arguments.join(" ");
+        assert!(images.ends_with("a=rel b=shop"), "{images}");
+        assert_eq!(
+            settings.notices,
+            ["$ARGOCD_ENV_REGION is empty outside Argo CD: set ARGOCD_ENV_REGION in the environment"]
+        );
+        let in_argo_cd = resolve(args, &[("ARGOCD_APP_NAME", "web")]).unwrap();
+        assert_eq!(in_argo_cd.source.helm.parameters["name"], "web");
+        assert_eq!(in_argo_cd.notices, [""; 0]);
+    }
+
+    #[test]
+    fn a_map_may_have_several_lines_but_no_key_twice() {
+        let overlays = |text: &str| {
+            resolve(Arguments::default(), &with(&[("ARGOCD_ENV_OVERLAYS", text)]))
+                .map(|settings| settings.source.overlays.into_iter().collect::<Vec<_>>())
+        };
+        let two = [("eu1", "eu"), ("us1", "us")].map(|(cluster, path)| (cluster.to_owned(), path.to_owned()));
+        for text in ["eu1=eu\nus1=us\n", "eu1=eu,us1=us", "eu1=eu,\n us1=us"] {
+            assert_eq!(overlays(text), Ok(two.to_vec()), "{text:?}");
+        }
+        assert_eq!(
+            overlays("eu1=us,eu1=eu"),
+            Err("error: plugin env OVERLAYS: eu1 is given twice: keep one\n".to_owned())
+        );
+    }
+
+    #[test]
     fn empty_policy_file_setting_is_an_error() {
         for empty in ["", " "] {
             let message = resolve(Arguments::default(), &with(&[("ARGOCD_OCM_CMP_POLICY_FILE", empty)])).unwrap_err();
@@ -707,18 +829,32 @@ mod tests {
             let expected = resolve(Arguments::default(), env).unwrap().work_options(rules);
             expected.map_or_else(|problems| problems.to_string(), |_| String::new())
         };
-        let foreign = "error: name other: under a policy the works of an Application are named after it, here \
-                       guestbook.pdnnfbjcwvnzqwcclvar5wypkubmxhlit, because others could belong to another project: leave the setting out\n";
+        let own: WorkName = "guestbook".parse().unwrap();
+        let of_source = own.of_source("other").unwrap();
         let parameter = r#"[{"name":"name","string":"other"}]"#;
-        for (env, expected) in [
-            (with(&[]), ""),
-            (with(&[("ARGOCD_ENV_NAME", "guestbook")]), ""),
-            (with(&[("ARGOCD_ENV_NAME", "other")]), foreign),
-            (with(&[("ARGOCD_APP_PARAMETERS", parameter)]), foreign),
+        for (more, expected) in [
+            (None, own.clone().under_policy()),
+            (Some(("ARGOCD_ENV_NAME", "guestbook")), own.under_policy()),
+            (Some(("ARGOCD_ENV_NAME", "other")), of_source.clone()),
+            (Some(("ARGOCD_APP_PARAMETERS", parameter)), of_source),
         ] {
-            assert_eq!(message(Some(rules), &env), expected, "{env:?}");
-            assert_eq!(message(None, &env), "", "without a policy: {env:?}");
+            let mut env = with(more.as_slice());
+            env.push(("ARGOCD_OCM_CMP_POLICY_FILE", "policy.yaml"));
+            assert_eq!(resolve(Arguments::default(), &env).unwrap().name, expected, "{env:?}");
+            assert_eq!(message(Some(rules), &env), "", "{env:?}");
         }
+        let long = "a".repeat(90);
+        let env = with(&[
+            ("ARGOCD_ENV_NAME", &long),
+            ("ARGOCD_OCM_CMP_POLICY_FILE", "policy.yaml"),
+        ]);
+        assert_eq!(
+            message(Some(rules), &env),
+            format!(
+                "error: name {long}: under a policy the works are named after the Application guestbook and this name together: use a \
+                 shorter name of lower-case letters, digits, '-' and '.'\n"
+            )
+        );
         for unusable in ["", " ", "A_b"] {
             let env = [
                 ("ARGOCD_ENV_TARGET_CLUSTER", "eu"),

@@ -29,7 +29,7 @@ use bounds::{LinkTarget, Repository};
 use manifest::key::ObjectKey;
 use manifest::problem::{Problems, plain};
 use manifest::yaml;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -123,6 +123,8 @@ pub struct Manifests {
     pub files: Vec<String>,
     /// Warnings about skipped content, one line each.
     pub notices: Vec<String>,
+    /// The type of the folder; `None` for standard input.
+    pub kind: Option<FolderKind>,
 }
 
 impl Manifests {
@@ -184,6 +186,9 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
         validate::within(size, settings.max_output)?;
     }
     Problems::or(problems, ())?;
+    if !settings.allow_empty {
+        check_overlays(&reads, &read, &variants)?;
+    }
     let layers_of = |layers: Vec<usize>| -> Vec<_> { layers.into_iter().map(|at| Arc::clone(&read[at])).collect() };
     let variants: Vec<_> = variants
         .into_iter()
@@ -204,6 +209,24 @@ pub fn variants(settings: &Settings) -> Result<Vec<Variant<'_>>, Problems> {
         done.push(Variant { recipients, manifests });
     }
     Ok(done)
+}
+
+/// Checks that each overlay of plain manifests has objects: without, its clusters would get those of the others.
+fn check_overlays(
+    reads: &[Read<'_>],
+    read: &[Arc<Manifests>],
+    variants: &[(Vec<Recipient<'_>>, Vec<usize>)],
+) -> Result<(), Problems> {
+    let overlays: BTreeSet<usize> = variants.iter().flat_map(|(_, layers)| &layers[1..]).copied().collect();
+    let empty = overlays.into_iter().filter(|&at| read[at].objects.is_empty());
+    let problems = empty.map(|at| {
+        format!(
+            "overlays: {}: it has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select, whose paths begin \
+             at the folder around it: add one, or leave the overlay out",
+            reads[at].below
+        )
+    });
+    Problems::or(problems.collect(), ())
 }
 
 /// An input that is read once.
@@ -356,11 +379,15 @@ impl Read<'_> {
         let Some(folder) = self.folder else {
             return standard_input(source);
         };
-        match self.kind {
+        let manifests = match self.kind {
             FolderKind::Directory => directory(folder, self.below, source),
             FolderKind::Kustomize => kustomize::render(folder, self.below, source),
             FolderKind::Helm => helm::render(folder, self.below, self.values, source),
-        }
+        };
+        manifests.map(|manifests| Manifests {
+            kind: Some(self.kind),
+            ..manifests
+        })
     }
 }
 
@@ -401,6 +428,7 @@ fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result
         objects,
         files: texts.into_iter().map(|(name, _)| name).collect(),
         notices,
+        kind: None,
     })
 }
 
@@ -440,14 +468,18 @@ mod tests {
     use crate::settings::Arguments;
     use std::fs;
 
-    /// Returns the problem of the settings of an Application for clusters `a` and `b`, in a folder with these files.
-    fn problem(files: &[&str], parameters: &str) -> Option<String> {
+    fn folder_with(files: &[&str]) -> tempfile::TempDir {
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         for file in files {
             let path = scratch.path().join(file);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             fs::write(path, "").expect("a file");
         }
+        scratch
+    }
+
+    /// Returns the settings of an Application for clusters `a` and `b` with this folder.
+    fn settings(folder: &Path, parameters: &str) -> Settings {
         let clusters = r#"{"name": "clusters", "array": ["a", "b"]}"#;
         let env = [
             ("ARGOCD_APP_NAME", "shop"),
@@ -455,10 +487,16 @@ mod tests {
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let args = Arguments {
-            folder: Some(scratch.path().to_owned()),
+            folder: Some(folder.to_owned()),
             ..Arguments::default()
         };
-        let settings = Settings::resolve(args, &env).expect("valid settings");
+        Settings::resolve(args, &env).expect("valid settings")
+    }
+
+    /// Returns the problem of the settings of an Application for clusters `a` and `b`, in a folder with these files.
+    fn problem(files: &[&str], parameters: &str) -> Option<String> {
+        let scratch = folder_with(files);
+        let settings = settings(scratch.path(), parameters);
         let plan = ReadPlan::new(&settings.source, &settings.target);
         plan.err().map(|problems| problems.to_string())
     }
@@ -496,5 +534,31 @@ mod tests {
                 "{files:?} {parameters}: {message}"
             );
         }
+    }
+
+    #[test]
+    fn refuses_overlays_without_objects() {
+        let scratch = folder_with(&["eu/values.yaml", "us/x.yaml"]);
+        let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n";
+        for file in ["web.yaml", "us/x.yaml"] {
+            fs::write(scratch.path().join(file), object).expect("a file");
+        }
+        let overlays = r#"{"name": "overlays", "map": {"a": "eu", "b": "us"}}"#;
+        let empty = |more: &str| {
+            let settings = settings(scratch.path(), &format!("{overlays}{more}"));
+            let problems = variants(&settings).err();
+            problems.map_or_else(String::new, |problems| problems.to_string())
+        };
+        let line = |overlay: &str| {
+            format!(
+                "error: overlays: {overlay}: it has no Kubernetes object in a .yaml, .yml or .json file that include and exclude \
+                 select, whose paths begin at the folder around it: add one, or leave the overlay out\n"
+            )
+        };
+        assert_eq!(empty(""), line("eu"));
+        assert_eq!(empty(r#", {"name": "include", "string": "*.yaml"}"#), line("eu"));
+        let excluded = empty(r#", {"name": "exclude", "string": "us/*"}"#);
+        assert_eq!(excluded, line("eu") + &line("us"));
+        assert_eq!(empty(r#", {"name": "allow-empty", "string": "true"}"#), "");
     }
 }

@@ -1,6 +1,5 @@
 //! Checks across objects that are each valid.
 
-use super::annotations::KnownAnnotation;
 use super::discover;
 use super::manifest_configs::WorkOptions;
 use super::manifestwork::Template;
@@ -10,14 +9,18 @@ use super::partition::Partition;
 use super::placed::Placed;
 use super::policy::{self, DeliveredObject, Rules};
 use super::settings::{DeliveryTarget, Recipient, Settings};
+use super::source::FolderKind;
 use super::update_strategy::UpdateStrategy;
 use manifest::problem::Problems;
 use manifest::text::count;
 use std::collections::HashMap;
 
-/// Checks that there are objects; `overlaid` is a cluster with them, if others have other ones.
+/// Checks that there are objects of the `read` ones from a folder of this type, `None` for standard input; `overlaid` is a cluster with
+/// them, if others have other ones.
 pub(super) fn not_empty(
     placed: &[Placed],
+    read: usize,
+    kind: Option<FolderKind>,
     overlaid: Option<Recipient<'_>>,
     settings: &Settings,
 ) -> Result<(), Problems> {
@@ -25,9 +28,17 @@ pub(super) fn not_empty(
         return Ok(());
     }
     let whose = overlaid.map_or_else(String::new, |cluster| format!(" for cluster {cluster}"));
+    let why = match kind {
+        _ if read > 0 => "every object is a hook that is never applied, such as a test of a chart",
+        None => "standard input has no Kubernetes object",
+        Some(FolderKind::Helm) => "the chart renders no Kubernetes object: correct its values",
+        Some(FolderKind::Kustomize) => "the kustomization has no Kubernetes object: correct its resources",
+        Some(FolderKind::Directory) => {
+            "the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select"
+        }
+    };
     Err(Problems::one(format!(
-        "no manifests{whose}: the folder has no Kubernetes object in a .yaml, .yml or .json file that include and exclude select; \
-         to remove everything from the cluster on purpose, set allow-empty"
+        "no manifests{whose}: {why}; to remove everything from the cluster on purpose, set allow-empty"
     )))
 }
 
@@ -200,27 +211,30 @@ pub(super) fn repeated_output(deliveries: &[(u64, usize)]) -> Option<String> {
 
 /// Returns a warning for each annotation of Argo CD that has no effect, with the first object that has it.
 pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a Object>) -> Vec<String> {
-    let mut without_effect: Vec<(&KnownAnnotation, &Object, usize)> = Vec::new();
+    let mut without_effect: Vec<(&str, &Object, usize)> = Vec::new();
+    let mut positions: HashMap<&str, usize> = HashMap::new();
     for object in objects {
-        for known in object
+        for warning in object
             .annotations
             .iter()
             .flat_map(|annotations| &annotations.without_effect)
         {
-            match without_effect.iter_mut().find(|(other, ..)| other == known) {
-                Some((.., more)) => *more += 1,
-                None => without_effect.push((known, object, 0)),
+            if let Some(&at) = positions.get(&**warning) {
+                without_effect[at].2 += 1;
+            } else {
+                positions.insert(warning, without_effect.len());
+                without_effect.push((warning, object, 0));
             }
         }
     }
-    let warning = |(known, object, more): (&KnownAnnotation, &Object, usize)| {
+    let line = |(warning, object, more): (&str, &Object, usize)| {
         let more = match more {
             0 => String::new(),
             more => format!(" and {}", count(more, "more object")),
         };
-        known.warning(&format!("{}{more}", object.key))
+        format!("{}{more}: {warning}", object.key)
     };
-    without_effect.into_iter().filter_map(warning).collect()
+    without_effect.into_iter().map(line).collect()
 }
 
 /// The maximum number of bytes of an object in etcd, whose default is 1.5 MiB for a request.
@@ -259,6 +273,45 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Arguments;
+
+    #[test]
+    fn names_the_cause_of_no_objects() {
+        let env = [("ARGOCD_APP_NAME", "shop"), ("TARGET_CLUSTER", "eu1")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let settings = Settings::resolve(Arguments::default(), &env).expect("valid settings");
+        for (read, kind, cause) in [
+            (0, None, "standard input has no Kubernetes object; "),
+            (
+                0,
+                Some(FolderKind::Helm),
+                "the chart renders no Kubernetes object: correct its values; ",
+            ),
+            (
+                0,
+                Some(FolderKind::Kustomize),
+                "the kustomization has no Kubernetes object: ",
+            ),
+            (
+                0,
+                Some(FolderKind::Directory),
+                "the folder has no Kubernetes object in a .yaml, .yml or .json file ",
+            ),
+            (
+                1,
+                Some(FolderKind::Helm),
+                "every object is a hook that is never applied, ",
+            ),
+        ] {
+            let problems = not_empty(&[], read, kind, None, &settings)
+                .expect_err(cause)
+                .to_string();
+            assert!(
+                problems.starts_with(&format!("error: no manifests: {cause}")),
+                "{problems}"
+            );
+        }
+    }
 
     #[test]
     fn warns_of_large_output_that_clusters_share() {

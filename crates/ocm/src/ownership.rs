@@ -122,7 +122,9 @@ impl Ownership {
         let is_own = |application: &str| application == self.name.application();
         match self.tracking.owner(&marks, &identity) {
             Owner::Application(application) | Owner::PossibleApplication(application) if is_own(application) => {
-                self.is_named(kind, namespace, name) || self.is_listed(kind, namespace, name)
+                // The marks do not distinguish the sources of an Application.
+                self.is_named(kind, namespace, name)
+                    || !self.name.is_of_source() && self.is_listed(kind, namespace, name)
             }
             Owner::Application(_) | Owner::OtherArgoCd => false,
             Owner::PossibleApplication(_) | Owner::None => {

@@ -17,7 +17,7 @@ check! {
         "set manifest-limit to the limit of the webhook, or split an object that is larger";
     error SEVERAL_SOURCES "works-of-several-sources":
         "Argo CD applies only the works of the last source that uses the plugin, of {applications}: {names}",
-        "create an Application for each source";
+        "set the setting name of each source, or create an Application for each source";
     error BY_EXECUTOR "works-refused-by-executor":
         "agents cannot apply {works}, because the executor lacks permissions: {names}: {why}",
         "grant them to the executor's ServiceAccount on the managed cluster, or set another executor";

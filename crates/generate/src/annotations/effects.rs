@@ -1,8 +1,10 @@
-//! The annotations and sync options that Argo CD reads from the objects that it applies, and what they do here.
+//! The annotations and sync options that Argo CD reads from the objects that it applies, what they do here, and misspelled ones.
 
-use super::{HOOK, items};
+use super::{AnnotationFault, HELM_HOOK, HELM_WEIGHT, HOOK, IGNORE_FIELDS, RESOURCE_POLICY, UPDATE_STRATEGY, items};
+use crate::similar::similar;
 use manifest::value::{Map, Value};
-use ocm::pull_model::SYNC_OPTIONS;
+
+use ocm::pull_model::{OWN, SYNC_OPTIONS};
 
 /// The effect of an annotation, or of an option in an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,7 @@ pub(super) const IGNORE_HEALTH: &str = "argocd.argoproj.io/ignore-healthcheck";
 pub(super) const REPLACE: &str = "Replace=true";
 
 const HOOK_DELETE_POLICY: &str = "argocd.argoproj.io/hook-delete-policy";
+const HELM_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
 const STAYS: &str = "the object stays on the cluster, also when the Application is deleted";
 const BY_AGENT: &str = "the agent does so by default";
 const BY_FORCE: &str = "the agent takes over fields by force";
@@ -66,6 +69,13 @@ pub static KNOWN: &[KnownAnnotation] = &[
     ),
     without(HOOK_DELETE_POLICY, Some("HookSucceeded"), HOOK_STAYS),
     without(HOOK_DELETE_POLICY, Some("HookFailed"), HOOK_STAYS),
+    honoured(
+        HELM_DELETE_POLICY,
+        Some("before-hook-creation"),
+        "when the content changes",
+    ),
+    without(HELM_DELETE_POLICY, Some("hook-succeeded"), HOOK_STAYS),
+    without(HELM_DELETE_POLICY, Some("hook-failed"), HOOK_STAYS),
     honoured(SYNC_OPTIONS, Some("Prune=false"), STAYS),
     honoured(SYNC_OPTIONS, Some("Prune=confirm"), STAYS),
     honoured(SYNC_OPTIONS, Some("Delete=false"), STAYS),
@@ -142,21 +152,116 @@ impl KnownAnnotation {
         annotations.get(self.annotation).is_some_and(matches)
     }
 
-    /// Returns the warning about an object that has it.
-    pub fn warning(&self, object: &str) -> Option<String> {
+    /// Returns the warning for objects that have it.
+    fn warning(&self) -> Option<String> {
         let Effect::None(why) = self.effect else {
             return None;
         };
         let option = self.option.map_or(String::new(), |option| format!(": {option}"));
-        Some(format!(
-            "{object}: the annotation {}{option} has no effect: {why}",
-            self.annotation
-        ))
+        Some(no_effect(&format!("{}{option}", self.annotation), why))
     }
 }
 
-/// Returns the annotations and options of an object that have no effect.
-pub(super) fn without_effect(annotations: &Map<'_>) -> Vec<&'static KnownAnnotation> {
-    let known = KNOWN.iter().filter(|known| matches!(known.effect, Effect::None(_)));
-    known.filter(|known| known.is_set(annotations)).collect()
+fn no_effect(annotation: &str, why: &str) -> String {
+    format!("the annotation {annotation} has no effect: {why}")
+}
+
+/// Returns a warning for each annotation and option of an object that has no effect.
+pub(super) fn without_effect(annotations: &Map<'_>) -> Vec<String> {
+    let known = KNOWN.iter().filter(|known| known.is_set(annotations));
+    let mut warnings: Vec<_> = known.filter_map(KnownAnnotation::warning).collect();
+    for (name, value) in annotations.iter() {
+        warnings.extend(misspelled_name(name));
+        if [HOOK_DELETE_POLICY, HELM_DELETE_POLICY, SYNC_OPTIONS].contains(&name) {
+            let options = items(value.as_str().unwrap_or_default());
+            warnings.extend(options.filter_map(|option| unknown_option(name, option)));
+        }
+    }
+    warnings
+}
+
+/// Returns the warning about an option that is not in the table for this annotation.
+fn unknown_option(annotation: &str, option: &str) -> Option<String> {
+    let known = || {
+        let rows = KNOWN.iter().filter(|known| known.annotation == annotation);
+        rows.filter_map(|known| known.option)
+    };
+    // The table lacks values that are the default of Argo CD, such as Prune=true.
+    let name = |option: &'static str| option.split_once('=').map(|(name, _)| name);
+    let is_default = option.split_once('=').is_some_and(|(given, value)| {
+        matches!(value, "true" | "false") && known().any(|known| name(known) == Some(given))
+    });
+    if is_default || known().any(|known| known == option) {
+        return None;
+    }
+    let meant = known().find(|known| known.eq_ignore_ascii_case(option));
+    let why = meant.or_else(|| similar(option, known())).map_or_else(
+        || "Argo CD has no such option for objects: remove it".to_owned(),
+        |meant| format!("did you mean {meant}?"),
+    );
+    Some(no_effect(&format!("{annotation}: {option}"), &why))
+}
+
+/// Returns the warning about an annotation that is almost one of Argo CD or Helm.
+fn misspelled_name(name: &str) -> Option<String> {
+    let of_helm = [HELM_HOOK, HELM_WEIGHT, RESOURCE_POLICY];
+    let known = || KNOWN.iter().map(|known| known.annotation).chain(of_helm);
+    let is_near = name.starts_with("argocd.argoproj.io/") || name.starts_with("helm.sh/");
+    if !is_near || known().any(|known| known == name) {
+        return None;
+    }
+    let meant = similar(name, known())?;
+    Some(no_effect(name, &format!("did you mean {meant}?")))
+}
+
+/// The annotations of the program, without their prefix, that are not settings of a delivered object: it writes them itself, or reads
+/// them from objects of the hub.
+const OF_PROGRAM: [&str; 25] = [
+    "action",
+    "action-of",
+    "agent-certificates",
+    "agent-image",
+    "application",
+    "argocd",
+    "certificates",
+    "content-hash",
+    "gitopscluster",
+    "hold",
+    "hold-reason",
+    "hold-until",
+    "labels",
+    "live-certificate",
+    "of-the-hub",
+    "operation",
+    "operator-managed",
+    "payload",
+    "redis-server",
+    "refresh-request",
+    "requested-by",
+    "rollout-undone",
+    "signs-since",
+    "suspend-changed-at",
+    "truncated",
+];
+
+/// Checks the names of annotations with the prefix of the plugin. A misspelled one would set nothing.
+///
+/// # Errors
+/// Returns an error with the first annotation that is unknown.
+pub(super) fn check_own(annotations: &Map<'_>) -> Result<(), AnnotationFault> {
+    let settings = [UPDATE_STRATEGY, IGNORE_FIELDS];
+    let names = annotations.iter().map(|(name, _)| name);
+    for name in names.filter(|name| name.starts_with("argocd-ocm")) {
+        let own = name.strip_prefix(OWN);
+        if settings.contains(&name) || own.is_some_and(|own| OF_PROGRAM.contains(&own)) {
+            continue;
+        }
+        let remedy = match similar(name, settings.into_iter()) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None if own.is_none() => continue,
+            None => format!("objects may have {UPDATE_STRATEGY} and {IGNORE_FIELDS}: correct or remove it"),
+        };
+        return Err(AnnotationFault::Unknown(name.to_owned(), remedy));
+    }
+    Ok(())
 }

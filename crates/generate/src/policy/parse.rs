@@ -4,7 +4,7 @@ use super::pattern::{Pattern, Patterns};
 use super::{Executor, Policy, PolicyEntry};
 use crate::placement::PlacementTarget;
 use crate::similar::similar;
-use manifest::kinds::{BUILT_IN, custom_kinds};
+use manifest::kinds::{BUILT_IN, GroupKind, custom_kinds};
 use manifest::problem::Problems;
 use manifest::value::{Map, Value};
 use manifest::yaml;
@@ -257,6 +257,11 @@ fn pattern(text: &str, check: &dyn Fn(&Pattern) -> Result<(), String>) -> Result
     if text.contains(|char: char| char.is_whitespace() || char.is_control()) {
         return Err(format!("{text:?} contains a space: list every name separately"));
     }
+    if has_comma_outside_braces(text) {
+        return Err(format!(
+            "{text:?} contains a comma outside of {{}}: list every name separately"
+        ));
+    }
     let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
     check(&pattern)?;
     Ok(pattern)
@@ -279,32 +284,179 @@ fn project(name: &str) -> Result<(), names::InvalidName> {
     Err(names::InvalidName::Subdomain(name.to_owned(), "a project's"))
 }
 
-/// Checks the spelling of a denied kind: a resource name or a version would deny nothing.
+/// Returns true if a comma of the glob does not separate alternatives: no name has a comma, so it would match nothing.
+fn has_comma_outside_braces(text: &str) -> bool {
+    let mut depth = 0_usize;
+    text.bytes().any(|byte| {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        byte == b',' && depth == 0
+    })
+}
+
+/// The maximum number of steps to list the alternatives of a glob.
+const ALTERNATIVES_MAX: usize = 1000;
+
+/// Returns the globs without `{}` that match the same as this glob together; `None` if they are too many, or if a brace is not closed.
+fn alternatives(text: &str) -> Option<Vec<String>> {
+    let mut without_braces = Vec::new();
+    let mut open = vec![text.to_owned()];
+    let mut steps = 0;
+    while let Some(text) = open.pop() {
+        steps += 1;
+        if steps > ALTERNATIVES_MAX {
+            return None;
+        }
+        let Some((before, behind)) = text.split_once('{') else {
+            without_braces.push(text);
+            continue;
+        };
+        let (mut depth, mut start) = (0_usize, 0);
+        let mut is_closed = false;
+        let mut options = Vec::new();
+        for (at, byte) in behind.bytes().enumerate() {
+            if depth == 0 && matches!(byte, b',' | b'}') {
+                options.push(&behind[start..at]);
+                start = at + 1;
+            }
+            match byte {
+                b'{' => depth += 1,
+                b'}' if depth == 0 => {
+                    is_closed = true;
+                    break;
+                }
+                b'}' => depth -= 1,
+                _ => {}
+            }
+        }
+        if !is_closed {
+            return None;
+        }
+        let after = &behind[start..];
+        open.extend(options.iter().rev().map(|option| format!("{before}{option}{after}")));
+    }
+    Some(without_braces)
+}
+
+/// Checks the spelling of a kind: a resource name, a version or a misspelled group would match nothing, and so deny nothing.
 fn kind(pattern: &Pattern) -> Result<(), String> {
     let text = &pattern.text;
-    let remedy = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
-    let is_kind = text.starts_with(|first: char| first.is_ascii_uppercase() || "*?[{\\".contains(first));
-    if !is_kind || text.contains('/') {
-        return Err(format!("{text:?} is not a kind: {remedy}"));
+    if text.contains(['/', '\\']) {
+        return Err(format!("{text:?} is not a kind: {KIND_REMEDY}"));
+    }
+    let alternatives =
+        alternatives(text).ok_or_else(|| format!("{text:?} cannot be expanded: list every kind separately"))?;
+    alternatives.iter().try_for_each(|text| kind_without_braces(text))
+}
+
+const KIND_REMEDY: &str = "write it as Kind.group, like Deployment.apps, and a core kind alone, like ConfigMap";
+
+fn kind_without_braces(text: &str) -> Result<(), String> {
+    let is_kind = text.starts_with(|first: char| first.is_ascii_uppercase() || "*?[".contains(first));
+    if !is_kind {
+        return Err(format!("{text:?} is not a kind: {KIND_REMEDY}"));
     }
     let group = text.split_once('.').map(|(_, group)| group);
     if group.is_some_and(|group| matches!(group, "" | "core") || starts_with_version(group)) {
-        return Err(format!("{text:?} has no API group after the dot: {remedy}"));
+        return Err(format!("{text:?} has no API group after the dot: {KIND_REMEDY}"));
     }
-    let is_core = BUILT_IN
+    let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
+    let is_known = BUILT_IN
         .iter()
-        .any(|known| known.kind == text && known.group.is_empty());
-    if group.is_none() && pattern.is_literal() && !is_core {
-        let other = BUILT_IN.iter().find(|known| known.kind == text);
-        let remedy = other.map_or_else(|| remedy.to_owned(), |known| format!("write {text}.{}", known.group));
-        return Err(format!("{text:?} is not a core kind of Kubernetes: {remedy}"));
+        .any(|known| pattern.matches(&full_name(known.kind, known.group)));
+    if is_known {
+        return Ok(());
     }
-    let meant = group.filter(|_| pattern.is_literal()).and_then(|_| meant_kind(text));
-    meant.map_or(Ok(()), |meant| {
-        Err(format!(
-            "{text:?} is not a kind of its API group: did you mean {meant}?"
-        ))
-    })
+    if pattern.is_literal() {
+        if group.is_none() {
+            let other = BUILT_IN.iter().find(|known| known.kind == text);
+            let remedy = other.map_or_else(
+                || KIND_REMEDY.to_owned(),
+                |known| format!("write {text}.{}", known.group),
+            );
+            return Err(format!("{text:?} is not a core kind of Kubernetes: {remedy}"));
+        }
+        if let Some(meant) = meant_kind(text) {
+            return Err(format!(
+                "{text:?} is not a kind of its API group: did you mean {meant}?"
+            ));
+        }
+    } else {
+        glob_of_kinds(text, group)?;
+    }
+    let literal_group = group.filter(|group| !group.contains(['*', '?', '[']));
+    literal_group.map_or(Ok(()), |group| known_group(text, group))
+}
+
+/// Checks a glob that matches no kind of Kubernetes. It may match custom kinds.
+fn glob_of_kinds(text: &str, group: Option<&str>) -> Result<(), String> {
+    let is_of_custom_group = |known: &GroupKind| group == Some(&*known.group);
+    let custom: Vec<_> = custom_kinds().filter(|(known, _)| is_of_custom_group(known)).collect();
+    let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
+    if custom.iter().any(|(known, _)| pattern.matches(&known.to_string())) {
+        return Ok(());
+    }
+    // Kinds and resource names in lower case.
+    let of_any_case = Pattern::new(&text.to_lowercase()).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
+    let is_meant = |kind: &str, plural: &str, group: &str| {
+        [kind, plural]
+            .iter()
+            .any(|name| of_any_case.matches(&full_name(name, group).to_lowercase()))
+    };
+    let built_in = BUILT_IN
+        .iter()
+        .find(|known| is_meant(known.kind, known.plural, known.group));
+    let built_in = built_in.map(|known| full_name(known.kind, known.group).into_owned());
+    let custom = || {
+        custom
+            .iter()
+            .find(|(known, custom)| is_meant(&known.kind, &custom.plural, &known.group))
+    };
+    if let Some(meant) = built_in.or_else(|| custom().map(|(known, _)| known.to_string())) {
+        return Err(format!(
+            "{text:?} matches no kind: write kinds as in manifests, like {meant}"
+        ));
+    }
+    match group {
+        // Without a dot and a star it can match core kinds only.
+        None if !text.contains('*') => Err(format!("{text:?} matches no core kind of Kubernetes: {KIND_REMEDY}")),
+        Some(group) if BUILT_IN.iter().any(|known| known.group == group) => Err(format!(
+            "{text:?} matches no kind of the API group {group}: correct the kind"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the API group is not a misspelled one of Kubernetes.
+fn known_group(text: &str, group: &str) -> Result<(), String> {
+    let is_custom = || custom_kinds().any(|(known, _)| &*known.group == group);
+    let mut groups = BUILT_IN.iter().map(|known| known.group);
+    if groups.any(|known| known == group) {
+        return Ok(());
+    }
+    let groups = || BUILT_IN.iter().map(|known| known.group);
+    // Groups of custom kinds have a dot.
+    let is_short = !group.contains('.');
+    let meant = groups()
+        .find(|known| known.eq_ignore_ascii_case(group) || (is_short && known.split('.').next() == Some(group)))
+        .or_else(|| similar(group, groups()));
+    match meant {
+        Some(meant) if !is_custom() => Err(format!("{text:?} has an unknown API group: did you mean {meant}?")),
+        None if is_short => Err(format!("{text:?} has an unknown API group: {KIND_REMEDY}")),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the name of a kind in a policy: with its group, and a core kind without.
+fn full_name<'n>(kind: &'n str, group: &str) -> Cow<'n, str> {
+    if group.is_empty() {
+        Cow::Borrowed(kind)
+    } else {
+        Cow::Owned(format!("{kind}.{group}"))
+    }
 }
 
 /// Returns the known kind that a misspelled kind with a group means: in another case, as a resource name, or with a typing error.
@@ -490,6 +642,12 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
         }
         for valid in [
             "ConfigMap",
+            "{Secret,{Role,*Binding}.rbac.authorization.k8s.io}",
+            "*issuer.example.com",
+            "Widget*",
+            "*.k8s.io",
+            "*Issuer.cert-manager.io",
+            "*.networking.istio.io",
             "IssuerOfLater.cert-manager.io",
             "Reservation.scheduling.k8s.io",
             "ResourceClass.resource.k8s.io",
@@ -504,6 +662,54 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             );
             assert!(Policy::parse(&text, "policy.yaml").is_ok(), "{valid}");
         }
+    }
+
+    #[test]
+    fn refuses_globs_that_match_no_kind() {
+        for (pattern, why) in [
+            ("Secret,*.rbac.authorization.k8s.io", "contains a comma outside of {}"),
+            (
+                "*.rbac.authorizaton.k8s.io",
+                "unknown API group: did you mean rbac.authorization.k8s.io",
+            ),
+            ("*.Rbac.authorization.k8s.io", "like "),
+            (
+                "Foo.rbac.authorizatn.k8s.io",
+                "unknown API group: did you mean rbac.authorization.k8s.io",
+            ),
+            ("*.rbac", "unknown API group: did you mean rbac.authorization.k8s.io"),
+            ("Role.rbac", "unknown API group: did you mean rbac.authorization.k8s.io"),
+            (
+                "Role?.rbac.authorization.k8s.io",
+                "matches no kind: write kinds as in manifests, like Role.",
+            ),
+            (
+                "R*s.rbac.authorization.k8s.io",
+                "matches no kind: write kinds as in manifests, like Role",
+            ),
+            ("Z*.rbac.authorization.k8s.io", "matches no kind of the API group rbac"),
+            (
+                "*binding.rbac.authorization.k8s.io",
+                "matches no kind: write kinds as in manifests, like ",
+            ),
+            (
+                "*issuer.cert-manager.io",
+                "matches no kind: write kinds as in manifests, like ClusterIssuer",
+            ),
+            ("[s]ecret", "matches no kind: write kinds as in manifests, like Secret"),
+            ("Sxcret?", "matches no core kind"),
+            ("{secret,roles.rbac.authorization.k8s.io}", "\"secret\" is not a kind"),
+            ("Sec\\{ret", "is not a kind"),
+            (
+                "{Secret,Role.{apps,rbac.autorization.k8s.io}}",
+                "\"Role.rbac.autorization.k8s.io\" is not a kind",
+            ),
+            (&"{A,B}".repeat(20), "cannot be expanded"),
+        ] {
+            let message = error_of(&format!("[{{names: [a], deniedKinds: ['{pattern}']}}]"));
+            assert!(message.contains(why), "{pattern}: {message}");
+        }
+        assert!(error_of("[{names: ['a*,b']}]").contains("contains a comma outside of {}"));
     }
 
     #[test]

@@ -215,8 +215,8 @@ impl<'a> Sources<'a> {
         values
     }
 
-    /// Returns a setting with several values by key, in the order of the keys. With `commas`, one text may contain several;
-    /// otherwise each line of it may contain one.
+    /// Returns a setting with several values by key, in the order of the keys. Each line of a text may contain one, and with `commas`
+    /// several.
     pub(super) fn map<K: Ord, E: Display>(
         &mut self,
         setting: &Setting,
@@ -234,7 +234,7 @@ impl<'a> Sources<'a> {
             if entries {
                 vec![text.as_str()]
             } else if commas {
-                parts(text, true)
+                text.lines().flat_map(|line| parts(line, true)).collect()
             } else {
                 text.lines().collect()
             }
@@ -246,8 +246,11 @@ impl<'a> Sources<'a> {
                 continue;
             };
             match parse_key(key.trim()) {
-                Ok(key) => {
-                    values.insert(key, value.to_owned());
+                Ok(parsed) => {
+                    if values.insert(parsed, value.to_owned()).is_some() {
+                        let line = format!("{origin}: {} is given twice: keep one", key.trim());
+                        self.problems.push(line);
+                    }
                 }
                 Err(error) => self.problems.push(format!("{origin}: {error}")),
             }

@@ -77,15 +77,30 @@ fn parsed_quantity(text: &str) -> Option<u64> {
 /// `$`; unknown variables are empty. Mirrors Argo CD's handling of Helm parameters and the paths of value files, which is Go's
 /// `os.Expand`: `$1` and `$-` are variables, and of `${}` and an open `${` nothing is left.
 pub(super) fn expanded(text: &str, env: &Env) -> String {
-    let value_of = |name: &str| {
-        let is_of_argo_cd = ["ARGOCD_APP_", "ARGOCD_ENV_", "KUBE_"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix));
-        let value = env
-            .get(name)
-            .filter(|_| is_of_argo_cd && name != "ARGOCD_APP_PARAMETERS");
+    expanded_with(text, |name| {
+        let value = env.get(name).filter(|_| is_of_argo_cd(name));
         value.map_or("", String::as_str)
-    };
+    })
+}
+
+/// Returns the variables of Argo CD that [`expanded`] replaces in the text, and that are not set.
+pub(super) fn unset_variables(text: &str, env: &Env) -> Vec<String> {
+    let mut unset = Vec::new();
+    expanded_with(text, |name| {
+        if is_of_argo_cd(name) && !env.contains_key(name) {
+            unset.push(name.to_owned());
+        }
+        ""
+    });
+    unset
+}
+
+fn is_of_argo_cd(variable: &str) -> bool {
+    let prefixes = ["ARGOCD_APP_", "ARGOCD_ENV_", "KUBE_"];
+    prefixes.iter().any(|prefix| variable.starts_with(prefix)) && variable != "ARGOCD_APP_PARAMETERS"
+}
+
+fn expanded_with<'v>(text: &str, mut value_of: impl FnMut(&str) -> &'v str) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('$') {

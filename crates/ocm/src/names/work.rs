@@ -8,8 +8,9 @@
 //! | `shop` | `shop`, without a policy |
 //! | `team-a.shop.x` and 20 hexadecimal digits | `team-a_shop`, without a policy: its name cannot be a base |
 //! | `shop.p` and 32 base32 digits | `shop`, under a policy |
+//! | `shop.front.p` and 32 base32 digits | `shop`, under a policy, whose source sets the name `front` |
 //!
-//! An Application whose name looks like one of the last two, or like a work of OCM, of an add-on or of the controller, has a base
+//! An Application whose name looks like one of the last three, or like a work of OCM, of an add-on or of the controller, has a base
 //! with a hash also without a policy.
 
 use super::{InvalidName, hash, is_dns_label, is_dns_subdomain, with_hash};
@@ -76,6 +77,8 @@ pub struct WorkName {
     /// The name without a part.
     base: String,
     is_under_policy: bool,
+    /// True if one of several sources of the Application has this name.
+    is_of_source: bool,
 }
 
 impl FromStr for WorkName {
@@ -93,6 +96,7 @@ impl FromStr for WorkName {
             application: application.to_owned(),
             base: plain(application).into_owned(),
             is_under_policy: false,
+            is_of_source: false,
         })
     }
 }
@@ -111,6 +115,31 @@ impl WorkName {
             is_under_policy: true,
             ..self
         }
+    }
+
+    /// Returns the name under a policy of the works of a source that sets `name`, for one of several sources of the Application; `None`
+    /// if both are too long together. The hash includes both, so the works of no other Application have such a name.
+    pub fn of_source(&self, name: &str) -> Option<Self> {
+        let base = source_base(&self.application, name);
+        self.has_source_base(&base).then(|| Self {
+            application: self.application.clone(),
+            base,
+            is_under_policy: true,
+            is_of_source: true,
+        })
+    }
+
+    /// Returns true if this is the base of a source of the Application under a policy.
+    fn has_source_base(&self, base: &str) -> bool {
+        let start = format!("{}.", readable(&self.application));
+        let readable = base.rsplit_once(POLICY_MARK).map(|(readable, _)| readable);
+        let name = readable.and_then(|readable| readable.strip_prefix(&start));
+        name.is_some_and(|name| source_base(&self.application, name) == base)
+    }
+
+    /// Returns true if it is the name of one of several sources of an Application.
+    pub fn is_of_source(&self) -> bool {
+        self.is_of_source
     }
 
     /// Returns true if it is the name under a policy.
@@ -137,21 +166,38 @@ impl WorkName {
     /// whole with the namespace. It has no dots, because OCM finds the works by a label of namespace and name with one dot in it.
     /// That label leaves room for 80 bits: about 2^80 attempts to hit the set of a given Application.
     pub fn set_part(&self, suffix: &str, namespace: &str, max: usize) -> String {
-        let whole = part(&self.application, &plain(&self.application), suffix);
+        let plain = plain(&self.application);
+        let base = if self.is_of_source { &*self.base } else { &*plain };
+        let whole = part(&self.application, base, suffix);
         let hash = hash([namespace, "/", &whole], HASH_DIGITS);
-        with_hash(without_hash(&whole).replace('.', "-"), SET_MARK, &hash, max)
+        let mut readable = without_hash(&whole).to_owned();
+        if self.is_of_source {
+            readable = readable.replacen(base, application_of(base), 1);
+        }
+        with_hash(readable.replace('.', "-"), SET_MARK, &hash, max)
     }
 
     /// Returns true if a work of this name carries the Application or a part of it, under a policy or without one: an Application
     /// has works of both while it changes from one to the other. No other Application has a work of such a name.
     pub fn is_of(&self, work: &str) -> bool {
         let base = base_of(work);
-        base == self.base || base == plain(&self.application) || base == policy_base(&self.application)
+        if self.is_of_source {
+            return base == self.base;
+        }
+        base == self.base
+            || base == plain(&self.application)
+            || base == policy_base(&self.application)
+            || self.has_source_base(base)
     }
 
     /// Returns true if a work of this name carries the Application or a part of it, and was created under a policy.
     pub fn is_of_under_policy(&self, work: &str) -> bool {
-        base_of(work) == policy_base(&self.application)
+        let base = base_of(work);
+        if self.is_of_source {
+            base == self.base
+        } else {
+            base == policy_base(&self.application)
+        }
     }
 
     /// Returns true if a `ManifestWorkReplicaSet` of this name in `namespace` may carry the Application or a part of it. Only the
@@ -193,7 +239,18 @@ fn plain(application: &str) -> Cow<'_, str> {
 
 /// Returns the base of an Application's works under a policy.
 fn policy_base(application: &str) -> String {
-    let mut readable = readable(application);
+    with_policy_hash(readable(application), &[application])
+}
+
+/// Returns the base of the works under a policy of a source of an Application. Names contain no `/`, so no Application has this hash.
+fn source_base(application: &str, source: &str) -> String {
+    with_policy_hash(
+        readable(&format!("{application}.{source}")),
+        &[application, "/", source],
+    )
+}
+
+fn with_policy_hash(mut readable: String, hashed: &[&str]) -> String {
     if let Some(rest) = readable.strip_prefix(ARGOCD_WORK) {
         // The author of a GitOpsCluster chooses the end of a name with this prefix.
         readable = format!("argocd-agent-cr.{rest}");
@@ -201,7 +258,9 @@ fn policy_base(application: &str) -> String {
     let mut hash = Sha256::new();
     // No other hash of this program has an input with this prefix.
     hash.update("argocd-ocm-cmp/application/");
-    hash.update(application);
+    for text in hashed {
+        hash.update(text);
+    }
     let digits = base32(&hash.finalize()[..POLICY_DIGITS * 5 / 8]);
     with_hash(readable, POLICY_MARK, &digits, POLICY_BASE_MAX)
 }

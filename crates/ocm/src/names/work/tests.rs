@@ -61,6 +61,51 @@ fn policy_names_end_in_a_hash_of_the_application() {
     }
 }
 
+#[test]
+fn sources_of_an_application_have_separate_names_under_a_policy() {
+    let shop = name("team-a_shop");
+    let [front, back] = ["front", "back"].map(|source| shop.of_source(source).expect(source));
+    let base = front.to_string();
+    assert!(
+        base.starts_with("team-a.shop.front.p") && base.len() == 18 + POLICY_DIGITS + 1,
+        "{base}"
+    );
+    assert!(front.is_under_policy() && front.application() == "team-a_shop");
+    for suffix in ["", "wave5", "thing.-example_com"] {
+        let (work, set) = (front.part(suffix), front.set_part(suffix, "argocd", 56));
+        assert!(
+            shop.is_of(&work) && front.is_of(&work) && front.is_of_under_policy(&work),
+            "{work}"
+        );
+        assert!(!back.is_of(&work) && is_dns_subdomain(&work), "{work}");
+        assert!(set.starts_with("team-a-shop-front-") && !set.contains('.'), "{set}");
+        // Other Applications with names like these.
+        for other in [
+            "team-a.shop.front",
+            "team-a_shop.front",
+            "team-a.shop",
+            "front",
+            &base,
+            &set,
+        ] {
+            let other = name(other);
+            let policy = other.clone().under_policy();
+            assert!(!other.is_of(&work) && !policy.is_of(&work), "{other}");
+            for of_other in [other.part(suffix), policy.part(suffix)] {
+                assert!(of_other != work && !front.is_of(&of_other), "{of_other}");
+            }
+            assert_ne!(other.set_part(suffix, "argocd", 56), set);
+        }
+    }
+    assert_ne!(name("team-a.shop").of_source("front"), shop.of_source("front"));
+    assert_ne!(
+        name("a").of_source("b.c").map(|name| name.to_string()),
+        name("a.b").of_source("c").map(|name| name.to_string())
+    );
+    assert!(!shop.is_of(&(shop.of_source("front").expect("a name").to_string() + "x")));
+    assert_eq!(shop.of_source(&"a".repeat(80)), None, "too long to be recognized");
+}
+
 /// The hash has 160 bits, and the encoding loses no digit.
 #[test]
 fn base32_matches_rfc_4648() {
