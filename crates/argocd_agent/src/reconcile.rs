@@ -36,15 +36,26 @@ use ocm::argocd_agent::AddonPlacement;
 use ocm::management_addon::is_named;
 use primitives::object_ref::ObjectRef;
 use shared::{installed_template, management, may_have_agents};
+use std::collections::BTreeSet;
+
+/// Returns the GitOpsClusters for which the last one with agents waits: they are missing without a deletion, and need what all share.
+pub fn absent_owners(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> {
+    let absent = is_last(gitops).then(|| hub::absent_owners(gitops.cache));
+    absent.unwrap_or_default()
+}
+
+/// Returns true if a GitOpsCluster is being deleted, and no other one has agents.
+fn is_last(gitops: GitOpsClusterRef<'_>) -> bool {
+    gitops.object.deleting
+        && gitops.object.spec.may_have_agent()
+        && !GitOpsClusterRef::all(gitops.cache).any(may_have_agents)
+}
 
 /// Returns true if objects of a GitOpsCluster are left. For the last GitOpsCluster with agents, shared objects count too.
 pub fn is_left(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
-    let is_last = gitops.object.deleting
-        && gitops.object.spec.may_have_agent()
-        && !GitOpsClusterRef::all(gitops.cache).any(may_have_agents);
     !gitops.is_of_another_controller() && addon::is_left(gitops)
         || issued::is_pending(gitops, now)
-        || is_last && hub::is_left(gitops.cache)
+        || is_last(gitops) && hub::is_left(gitops.cache)
 }
 
 /// The progress of the add-on of a GitOpsCluster.

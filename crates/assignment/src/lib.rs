@@ -136,14 +136,19 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
     }
 }
 
-/// Returns true if a GitOpsCluster that is not in the cache has registered a managed cluster or installed its agent. Absence is no
-/// proof of deletion: it may be invalid, or not yet restored from a backup. Its finalizer prevents a deletion without a watch event.
-pub fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
+/// Returns true if a GitOpsCluster that is not in the cache has registered a managed cluster or installed its agent.
+fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
+    absent_owners(cache, cluster).next().is_some()
+}
+
+/// Returns the GitOpsClusters that are not in the cache and have registered a managed cluster or installed its agent. Absence is no
+/// proof of deletion: one may be invalid, or not yet restored from a backup. Its finalizer prevents a deletion without a watch event.
+pub fn absent_owners<'c>(cache: &'c Cache, cluster: &'c str) -> impl Iterator<Item = ObjectRef> + use<'c> {
     let secrets = SecretKind::ALL.into_iter();
     let owners =
         secrets.filter_map(|secret_kind| ObjectRef::parse(owned_secret(secret_kind, cache, cluster)?.owner()?));
-    let mut owners = owners.chain(cache.gitops_with_decision(cluster));
-    owners.any(|owner| cache.gitops_cluster(&owner).is_none() && !cache.is_gitops_cluster_deleted(&owner))
+    let owners = owners.chain(cache.gitops_with_decision(cluster));
+    owners.filter(|owner| cache.gitops_cluster(owner).is_none() && !cache.is_gitops_cluster_deleted(owner))
 }
 
 impl<'c> GitOpsClusterRef<'c> {

@@ -136,12 +136,15 @@ pub fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
         return Vec::new();
     }
     let owners = both(cache, changed).filter_map(|secret| ObjectRef::parse(secret.owner()?));
-    let mut gitops: BTreeSet<_> = owners
-        .filter(|object_ref| cache.gitops_cluster(object_ref).is_some())
-        .collect();
+    let (mut gitops, absent): (BTreeSet<_>, BTreeSet<_>) =
+        owners.partition(|object_ref| cache.gitops_cluster(object_ref).is_some());
     gitops.extend(clusters.iter().flat_map(|cluster| cache.gitops_of(cluster)));
     let mut affected: Vec<_> = clusters.iter().map(ReconcileRequest::cluster).collect();
     affected.extend(ReconcileRequest::gitops_all(&gitops));
+    if !absent.is_empty() {
+        // The deletion of what all agents share waits for GitOpsClusters that are missing.
+        affected.push(ReconcileRequest::argocd(cache.argocd()));
+    }
     affected
 }
 

@@ -73,6 +73,12 @@ fn left(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Vec<String> {
             next.iter()
                 .map(|next| format!("the handover of its clusters to GitOpsCluster {next}, which is not served")),
         );
+        let absent = argocd_agent::reconcile::absent_owners(gitops);
+        left.extend(
+            absent
+                .iter()
+                .map(|absent| format!("GitOpsCluster {absent}, which is missing without a deletion")),
+        );
     }
     left
 }

@@ -347,12 +347,12 @@ fn is_json(response: &Response<Body>) -> bool {
     })
 }
 
-/// Reads a body of at most `max` bytes.
 /// Returns the number of values in a JSON text, or more: separators in strings count too.
 fn count_values(text: &[u8]) -> usize {
     text.iter().filter(|byte| b",[{".contains(byte)).count()
 }
 
+/// Reads a body of at most `max` bytes.
 async fn read_body(cluster: &str, mut body: Body, max: usize) -> Result<Vec<u8>, HttpRefusal> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {

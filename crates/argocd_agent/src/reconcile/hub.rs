@@ -221,14 +221,7 @@ fn unwanted(cache: &Cache) -> Option<Write> {
         let is_last = gitops.object.deleting && gitops.object.spec.may_have_agent() && gitops.has_finalizer();
         !gitops.is_of_another_controller() && (is_last || addon::is_left(gitops))
     });
-    let decisions = cache.objects(Kind::OwnDecisions);
-    let decided = decisions.flat_map(|(_, decision)| decision.decided_clusters());
-    let with_addon = cache.objects(Kind::AddOns).map(|(addon, _)| &*addon.namespace);
-    if !is_waiting
-        || decided
-            .chain(with_addon)
-            .any(|cluster| assignment::is_kept_by_absent(cache, cluster))
-    {
+    if !is_waiting || !absent_owners(cache).is_empty() {
         return None;
     }
     let absent = |kind: Kind| {
@@ -246,6 +239,17 @@ fn unwanted(cache: &Cache) -> Option<Write> {
         .or_else(|| absent(Kind::TokenKey))
         .or_else(|| certificate(cache))
         .or_else(|| absent(Kind::IssuedCertificates))
+}
+
+/// Returns the GitOpsClusters that are missing without a deletion, and whose clusters have agents or get them.
+pub(super) fn absent_owners(cache: &Cache) -> BTreeSet<ObjectRef> {
+    let decisions = cache.objects(Kind::OwnDecisions);
+    let decided = decisions.flat_map(|(_, decision)| decision.decided_clusters());
+    let with_addon = cache.objects(Kind::AddOns).map(|(addon, _)| &*addon.namespace);
+    let clusters = decided.chain(with_addon);
+    clusters
+        .flat_map(|cluster| assignment::absent_owners(cache, cluster))
+        .collect()
 }
 
 /// Returns the deletion of the first of our certificates that still exists. Deletes the CA last: if a GitOpsCluster requests
