@@ -116,7 +116,9 @@ pub(super) fn likely_mistakes(text: &str, manifests: usize, has_almost_an_object
     if manifests > 0 {
         let mut searched = 0;
         let mut has_another = false;
-        for at in keys(text, &API_VERSION).filter(|&at| starts_line(text, at)) {
+        // Lines of JSON without indentation begin with keys of nested objects.
+        let is_json = text.trim_start().starts_with('{');
+        for at in keys(text, &API_VERSION).filter(|&at| starts_line(text, at) && !is_json) {
             let between = &text[searched..at];
             has_another &= !between.contains("\n---") && !between.contains("\n...");
             if has_another {
@@ -158,6 +160,9 @@ mod tests {
         assert_eq!(mistakes(&CONFIG_MAP.repeat(2), 1), [(5, NOT_SEPARATED)]);
         let quoted = CONFIG_MAP.replace("apiVersion:", "\"apiVersion\" :");
         assert_eq!(mistakes(&quoted.repeat(2), 1), [(5, NOT_SEPARATED)]);
+        let json =
+            "{\n\"kind\": \"List\",\n\"items\": [\n{\n\"apiVersion\": \"v1\"\n},\n{\n\"apiVersion\": \"v1\"\n}\n]\n}\n";
+        assert_eq!(mistakes(json, 2), []);
         let text_of_an_object = format!("{CONFIG_MAP}data:\n  a: |\n    apiVersion: v1\n    kind: x---\n");
         assert_eq!(mistakes(&text_of_an_object, 1), []);
     }

@@ -10,11 +10,13 @@ pub fn similar<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
         return None;
     }
     // Names such as `env` and `data` are similar to many others.
-    let max = name.len() / 6;
+    let max = (name.len() / 6).min(2);
+    let length = name.chars().count();
     let nearest = candidates
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= max)
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .min()?;
-    (nearest.0 <= max.min(2)).then_some(nearest.1)
+    (nearest.0 <= max).then_some(nearest.1)
 }
 
 /// Returns true if `typed` is `meant` with one typing error, or with two if it is longer than four characters.

@@ -391,9 +391,15 @@ fn kind_without_braces(text: &str) -> Result<(), String> {
     literal_group.map_or(Ok(()), |group| known_group(text, group))
 }
 
+/// Returns true if a star stands for a part of the group, because it matches dots too.
+fn has_open_group(text: &str) -> bool {
+    let kind = text.split('.').next().unwrap_or_default();
+    kind.contains(['*', '?'])
+}
+
 /// Checks a glob that matches no kind of Kubernetes. It may match custom kinds.
 fn glob_of_kinds(text: &str, group: Option<&str>) -> Result<(), String> {
-    let is_of_custom_group = |known: &GroupKind| group == Some(&*known.group);
+    let is_of_custom_group = |known: &GroupKind| has_open_group(text) || group == Some(&*known.group);
     let custom: Vec<_> = custom_kinds().filter(|(known, _)| is_of_custom_group(known)).collect();
     let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
     if custom.iter().any(|(known, _)| pattern.matches(&known.to_string())) {
@@ -442,10 +448,11 @@ fn known_group(text: &str, group: &str) -> Result<(), String> {
     let is_short = !group.contains('.');
     let meant = groups()
         .find(|known| known.eq_ignore_ascii_case(group) || (is_short && known.split('.').next() == Some(group)))
-        .or_else(|| similar(group, groups()));
+        // Groups of x-k8s.io are those of SIGs, which have names of built-in groups.
+        .or_else(|| similar(group, groups()).filter(|_| !group.ends_with("x-k8s.io")));
     match meant {
         Some(meant) if !is_custom() => Err(format!("{text:?} has an unknown API group: did you mean {meant}?")),
-        None if is_short => Err(format!("{text:?} has an unknown API group: {KIND_REMEDY}")),
+        None if is_short && !has_open_group(text) => Err(format!("{text:?} has an unknown API group: {KIND_REMEDY}")),
         _ => Ok(()),
     }
 }
@@ -710,6 +717,19 @@ error: policy.yaml: projects[4].executor.name: \"A_\" is not a ServiceAccount's 
             assert!(message.contains(why), "{pattern}: {message}");
         }
         assert!(error_of("[{names: ['a*,b']}]").contains("contains a comma outside of {}"));
+        for pattern in [
+            "*.com",
+            "*secrets*",
+            "ExternalSecret*.io",
+            "*.scheduling.x-k8s.io",
+            "PodGroup.scheduling.x-k8s.io",
+        ] {
+            let policy = format!(
+                "apiVersion: argocd-ocm-cmp.github.io/v1alpha1\nkind: Policy\nprojects: [{{names: [a], deniedKinds: ['{pattern}']}}]\n"
+            );
+            let read = Policy::parse(&policy, "policy.yaml");
+            assert!(read.is_ok(), "{pattern}: {read:?}");
+        }
     }
 
     #[test]

@@ -234,7 +234,9 @@ impl Works {
         let instance = work.application(&self.tracking, kind, object_ref)?;
         let name: WorkName = instance.parse().ok()?;
         let is_its = match kind {
-            Kind::ReplicaSets => name.is_of_set(&object_ref.name, &object_ref.namespace),
+            Kind::ReplicaSets => {
+                name.is_of_set(&object_ref.name, &object_ref.namespace) || name.may_be_set_of_source(&object_ref.name)
+            }
             _ => name.is_of(&object_ref.name),
         };
         if !is_its {

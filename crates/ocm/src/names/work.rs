@@ -131,7 +131,7 @@ impl WorkName {
 
     /// Returns true if this is the base of a source of the Application under a policy.
     fn has_source_base(&self, base: &str) -> bool {
-        let start = format!("{}.", readable(&self.application));
+        let start = format!("{}.", readable_under_policy(&self.application));
         let readable = base.rsplit_once(POLICY_MARK).map(|(readable, _)| readable);
         let name = readable.and_then(|readable| readable.strip_prefix(&start));
         name.is_some_and(|name| source_base(&self.application, name) == base)
@@ -159,7 +159,7 @@ impl WorkName {
     }
 
     /// Returns the name of the `ManifestWorkReplicaSet` in `namespace` that carries a part of the Application, of at most `max`
-    /// characters, at least [`SET_NAME_MIN`]. It is the same under a policy and without one.
+    /// characters, at least [`SET_NAME_MIN`]. It is the same under a policy and without one, unless it is of a source.
     ///
     /// OCM gives the works in the clusters' namespaces the same name, and adopts any existing work of that name. So no other set
     /// and no work that is delivered to clusters by name may have the name: it consists of the readable part and a hash of the
@@ -212,12 +212,26 @@ impl WorkName {
             return true;
         }
         let room = max.saturating_sub(SET_MARK.len() + HASH_DIGITS);
-        let mut start = format!("{}{PART_MARK}", plain(&self.application)).replace('.', "-");
+        let plain = plain(&self.application);
+        let base = if self.is_of_source {
+            application_of(&self.base)
+        } else {
+            &plain
+        };
+        let mut start = format!("{base}{PART_MARK}").replace('.', "-");
         if start.len() < room {
             return readable.starts_with(&start);
         }
         start.truncate(room);
         readable == start.trim_end_matches('-')
+    }
+
+    /// Returns true if a `ManifestWorkReplicaSet` of this name may carry a source of the Application under a policy. Sets of other
+    /// Applications may begin like it: Argo CD's tracking marks must name the Application.
+    pub fn may_be_set_of_source(&self, set: &str) -> bool {
+        let start = format!("{}-", readable_under_policy(&self.application).replace('.', "-"));
+        set.rsplit_once(SET_MARK)
+            .is_some_and(|(readable, digits)| is_hash(digits) && readable.starts_with(&start))
     }
 }
 
@@ -239,22 +253,18 @@ fn plain(application: &str) -> Cow<'_, str> {
 
 /// Returns the base of an Application's works under a policy.
 fn policy_base(application: &str) -> String {
-    with_policy_hash(readable(application), &[application])
+    with_policy_hash(readable_under_policy(application), &[application])
 }
 
 /// Returns the base of the works under a policy of a source of an Application. Names contain no `/`, so no Application has this hash.
 fn source_base(application: &str, source: &str) -> String {
     with_policy_hash(
-        readable(&format!("{application}.{source}")),
+        readable_under_policy(&format!("{application}.{source}")),
         &[application, "/", source],
     )
 }
 
-fn with_policy_hash(mut readable: String, hashed: &[&str]) -> String {
-    if let Some(rest) = readable.strip_prefix(ARGOCD_WORK) {
-        // The author of a GitOpsCluster chooses the end of a name with this prefix.
-        readable = format!("argocd-agent-cr.{rest}");
-    }
+fn with_policy_hash(readable: String, hashed: &[&str]) -> String {
     let mut hash = Sha256::new();
     // No other hash of this program has an input with this prefix.
     hash.update("argocd-ocm-cmp/application/");
@@ -269,6 +279,15 @@ fn with_policy_hash(mut readable: String, hashed: &[&str]) -> String {
 /// one.
 fn readable(application: &str) -> String {
     application.replace('_', ".").replace(PART_MARK, "-part-")
+}
+
+/// Returns the readable part under a policy. The author of a GitOpsCluster chooses the end of a name with the prefix of its works.
+fn readable_under_policy(application: &str) -> String {
+    let readable = readable(application);
+    match readable.strip_prefix(ARGOCD_WORK) {
+        Some(rest) => format!("argocd-agent-cr.{rest}"),
+        None => readable,
+    }
 }
 
 /// Returns the name of a part of an Application's works.

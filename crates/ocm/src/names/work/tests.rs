@@ -79,6 +79,14 @@ fn sources_of_an_application_have_separate_names_under_a_policy() {
         );
         assert!(!back.is_of(&work) && is_dns_subdomain(&work), "{work}");
         assert!(set.starts_with("team-a-shop-front-") && !set.contains('.'), "{set}");
+        assert!(
+            front.is_of_set(&set, "argocd") && shop.may_be_set_of_source(&set),
+            "{set}"
+        );
+        assert!(
+            !shop.is_of_set(&set, "argocd") && !back.is_of_set(&set, "argocd"),
+            "{set}"
+        );
         // Other Applications with names like these.
         for other in [
             "team-a.shop.front",
@@ -104,6 +112,11 @@ fn sources_of_an_application_have_separate_names_under_a_policy() {
     );
     assert!(!shop.is_of(&(shop.of_source("front").expect("a name").to_string() + "x")));
     assert_eq!(shop.of_source(&"a".repeat(80)), None, "too long to be recognized");
+    let of_agents = name("argocd-agent-cr-foo").of_source("front").expect("a name");
+    assert!(
+        of_agents.to_string().starts_with("argocd-agent-cr.foo.front.p"),
+        "{of_agents}"
+    );
 }
 
 /// The hash has 160 bits, and the encoding loses no digit.
