@@ -226,6 +226,7 @@ mod tests {
     use super::*;
     use crate::object::tests::fields;
     use Phase::{PostDelete, PostSync, PreSync, Sync, SyncFail};
+    use ocm::pull_model::OWN;
 
     fn parsed(annotations: &str) -> Result<Annotations, String> {
         super::annotations(&fields(&format!("annotations: {annotations}")))
@@ -429,6 +430,37 @@ mod tests {
         let delivered =
             "{argocd-ocm-cmp.github.io/content-hash: x, argocd-ocm-cmp.github.io/hold-until: x, argocd-ocm-other/x: y}";
         assert_eq!(parsed(delivered), Ok(Annotations::default()));
+    }
+
+    /// Otherwise an object that the program itself has annotated could not be delivered.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test reads the sources of the program")]
+    fn annotations_that_the_program_writes_are_no_errors() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut count = 0;
+        for folder in ["crates", "src", "deploy"] {
+            for file in walkdir::WalkDir::new(root.join(folder)).into_iter().flatten() {
+                let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+                // In Rust, others are in tests.
+                let lines = text
+                    .lines()
+                    .filter(|line| folder == "deploy" || line.contains("const "));
+                for name in lines.flat_map(|line| line.split(OWN).skip(1)) {
+                    let end = name
+                        .find(|char: char| !char.is_ascii_lowercase() && char != '-')
+                        .unwrap_or(name.len());
+                    // The rest are versions of kinds, labels of ClusterRoles, and finalizers.
+                    if end > 1 && !name.starts_with("aggregate-to-") {
+                        let error = parsed(&format!("{{{OWN}{}: x}}", &name[..end]))
+                            .err()
+                            .unwrap_or_default();
+                        assert!(!error.contains("is unknown"), "{error}");
+                        count += 1;
+                    }
+                }
+            }
+        }
+        assert!(count > 20, "{count}");
     }
 
     #[test]

@@ -60,13 +60,14 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             findings.extend(is_missed.then(|| AGENTS_MISSING.finding(&[])));
             continue;
         }
+        let problems = pairs.iter().filter_map(|(object, live)| {
+            let problem = problem(*live, &object.value)?;
+            Some((problem.id, format!("{} {}", object.kind(), object.name())))
+        });
+        let problems: Vec<_> = problems.collect();
         for message in [&MISSING, &NOT_ENFORCED, &DIFFERS] {
-            let objects = pairs
-                .iter()
-                .filter(|(object, live)| problem(*live, &object.value).is_some_and(|problem| problem.id == message.id));
-            let names: Vec<_> = objects
-                .map(|(object, _)| format!("{} {}", object.kind(), object.name()))
-                .collect();
+            let of_message = problems.iter().filter(|(id, _)| *id == message.id);
+            let names: Vec<_> = of_message.map(|(_, name)| name).collect();
             if !names.is_empty() {
                 findings.push(message.finding(&[("feature", &feature), ("names", &list_names(names))]));
             }

@@ -3,7 +3,6 @@
 use super::{AnnotationFault, HELM_HOOK, HELM_WEIGHT, HOOK, IGNORE_FIELDS, RESOURCE_POLICY, UPDATE_STRATEGY, items};
 use crate::similar::similar;
 use manifest::value::{Map, Value};
-
 use ocm::pull_model::{OWN, SYNC_OPTIONS};
 
 /// The effect of an annotation, or of an option in an annotation.

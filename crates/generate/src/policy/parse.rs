@@ -385,7 +385,7 @@ fn kind_without_braces(text: &str) -> Result<(), String> {
             ));
         }
     } else {
-        glob_of_kinds(text, group)?;
+        glob_of_kinds(&pattern, group)?;
     }
     let literal_group = group.filter(|group| !group.contains(['*', '?', '[']));
     literal_group.map_or(Ok(()), |group| known_group(text, group))
@@ -398,10 +398,10 @@ fn has_open_group(text: &str) -> bool {
 }
 
 /// Checks a glob that matches no kind of Kubernetes. It may match custom kinds.
-fn glob_of_kinds(text: &str, group: Option<&str>) -> Result<(), String> {
+fn glob_of_kinds(pattern: &Pattern, group: Option<&str>) -> Result<(), String> {
+    let text = &pattern.text;
     let is_of_custom_group = |known: &GroupKind| has_open_group(text) || group == Some(&*known.group);
     let custom: Vec<_> = custom_kinds().filter(|(known, _)| is_of_custom_group(known)).collect();
-    let pattern = Pattern::new(text).map_err(|error| format!("{text:?} is not a glob: {error}"))?;
     if custom.iter().any(|(known, _)| pattern.matches(&known.to_string())) {
         return Ok(());
     }
@@ -439,11 +439,10 @@ fn glob_of_kinds(text: &str, group: Option<&str>) -> Result<(), String> {
 /// Checks that the API group is not a misspelled one of Kubernetes.
 fn known_group(text: &str, group: &str) -> Result<(), String> {
     let is_custom = || custom_kinds().any(|(known, _)| &*known.group == group);
-    let mut groups = BUILT_IN.iter().map(|known| known.group);
-    if groups.any(|known| known == group) {
+    let groups = || BUILT_IN.iter().map(|known| known.group);
+    if groups().any(|known| known == group) {
         return Ok(());
     }
-    let groups = || BUILT_IN.iter().map(|known| known.group);
     // Groups of custom kinds have a dot.
     let is_short = !group.contains('.');
     let meant = groups()
