@@ -15,7 +15,6 @@ mod hub_state;
 mod message;
 mod print;
 mod rights;
-mod shipped;
 
 pub(crate) use checks::{BEFORE_INSTALL, about_nodes, denies};
 pub use checks::{CHECKS, Check, REFUSED};

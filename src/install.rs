@@ -195,9 +195,9 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
     }
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {
-        let is_left_out = options.principal == Principal::Theirs && features::PRINCIPAL_FILES.contains(file);
+        let is_left_out = options.principal == Principal::Theirs && features::PRINCIPAL_FILES.contains(&file);
         // Some features share a file.
-        if !files.contains(file) && !is_left_out {
+        if !files.contains(&file) && !is_left_out {
             files.push(file);
         }
     }
@@ -226,7 +226,7 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
 }
 
 fn parse_shipped_file(file: &str) -> impl Iterator<Item = ShippedObject> {
-    embedded::objects(file).into_iter().map(ShippedObject::new)
+    embedded::shipped(file).into_iter().map(ShippedObject::new)
 }
 
 /// Returns the admission policies of a shipped file, and their bindings, for the Argo CD in this namespace.

@@ -1,25 +1,15 @@
 {{/* The files in files/ are links to those of the repository. The templates set the values in them. */}}
 
-{{/* The features with a controller of their name, except that of `report`, in the order of the help. Each requires `controller`, and its
-permissions are in the file `deploy_` of that name. */}}
-{{- define "argocd-ocm-cmp.controllerFeatures" -}}pull,cluster-secrets,report,gitopscluster,argocd-agent{{- end -}}
-
 {{/* The features with those that they require, as JSON with the name of each. */}}
 {{- define "argocd-ocm-cmp.features" -}}
-{{- $implies := dict
-      "plugin" (list "policy")
-      "policy" (list "plugin")
-      "pull" (list "report")
-      "argocd-addon" (list "pull" "report")
-      "argocd-agent" (list "gitopscluster")
-      "live" (list "ui") -}}
+{{- $table := .Files.Get "features.yaml" | fromYamlArray -}}
 {{- $on := dict -}}
-{{- range .Values.features -}}
-  {{- $_ := set $on . true -}}
-  {{- range (get $implies . | default list) -}}{{- $_ := set $on . true -}}{{- end -}}
-{{- end -}}
-{{- range include "argocd-ocm-cmp.controllerFeatures" . | splitList "," -}}
-  {{- if hasKey $on . -}}{{- $_ := set $on "controller" true -}}{{- end -}}
+{{- range .Values.features -}}{{- $_ := set $on . true -}}{{- end -}}
+{{- /* Once for each step of a chain: argocd-addon requires pull, which requires report, which requires controller. */ -}}
+{{- range until 3 -}}
+  {{- range $table -}}
+    {{- if hasKey $on .name -}}{{- range .requires -}}{{- $_ := set $on . true -}}{{- end -}}{{- end -}}
+  {{- end -}}
 {{- end -}}
 {{- $policy := .Values.policy -}}
 {{- if and $policy.text $policy.existingConfigMap -}}
@@ -73,24 +63,24 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{/* The controllers to run, in the order of the help. */}}
 {{- define "argocd-ocm-cmp.controllers" -}}
 {{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
-{{- $names := list "application-status" -}}
-{{- range include "argocd-ocm-cmp.controllerFeatures" . | splitList "," -}}
-  {{- if hasKey $on . -}}{{- $names = append $names (eq . "report" | ternary "application-set-report" .) -}}{{- end -}}
+{{- $names := list -}}
+{{- range .Files.Get "features.yaml" | fromYamlArray -}}
+  {{- if and .controller (hasKey $on .name) -}}{{- $names = append $names .controller -}}{{- end -}}
 {{- end -}}
 {{- join "," $names -}}
 {{- end -}}
 
 {{/*
 The objects of files, as JSON with a list `items`, with the namespace and images of the release.
-Arguments: root, the context of the chart; files, a list of names.
+Arguments: root, the context of the chart; files, a list of their paths in the repository.
 */}}
 {{- define "argocd-ocm-cmp.read" -}}
 {{- $root := .root -}}
 {{- $namespace := $root.Release.Namespace -}}
 {{- $items := list -}}
 {{- range .files -}}
-  {{- $text := $root.Files.Get (printf "files/%s.yaml" .) -}}
-  {{- if not $text -}}{{- fail (printf "files/%s.yaml is not in the chart" .) -}}{{- end -}}
+  {{- $text := $root.Files.Get (printf "files/%s" .) -}}
+  {{- if not $text -}}{{- fail (printf "files/%s is not in the chart" .) -}}{{- end -}}
   {{- $text = regexReplaceAll "(?m)^((?:- | )*(?:namespace|agentInstallNamespace): )argocd$" $text (printf "${1}%s" $namespace) -}}
   {{- $text = regexReplaceAll "(?m)^( *namespace: '!)argocd'$" $text (printf "${1}%s'" $namespace) -}}
   {{- $text = regexReplaceAll "(?m)^( *(?:name|policyName): argocd-ocm-cmp-[a-z]+\\.)argocd$" $text (printf "${1}%s" $namespace) -}}

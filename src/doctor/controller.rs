@@ -101,12 +101,11 @@ fn setting(hub_state: &HubState, container: &Value, flag: &str, variable: &str) 
 mod tests {
     use super::*;
     use crate::doctor::Lookup;
-    use crate::doctor::shipped;
-    use crate::doctor::shipped::objects;
+    use crate::embedded::shipped;
     use serde_json::json;
 
     fn pod(change: impl FnOnce(&mut Value), settings: Lookup<Value>) -> ControllerPod {
-        let mut deployment = objects(shipped::CONTROLLER.text).remove(0);
+        let mut deployment = shipped("deploy/deploy_controller.yaml").remove(0);
         change(&mut deployment["spec"]["template"]["spec"]["containers"][0]);
         let hub_state = HubState {
             deployments: Lookup::Found(vec![deployment]),
@@ -118,12 +117,12 @@ mod tests {
 
     #[test]
     fn arguments_override_env_and_env_overrides_config_map() {
-        let shipped = pod(|_| (), Lookup::NotFound);
-        assert_eq!(shipped.names(), ["application-status"]);
-        assert!(shipped.elects);
-        assert_eq!(shipped.account, "argocd-ocm-cmp-controller");
+        let default = pod(|_| (), Lookup::NotFound);
+        assert_eq!(default.names(), ["application-status"]);
+        assert!(default.elects);
+        assert_eq!(default.account, "argocd-ocm-cmp-controller");
 
-        let settings = || Lookup::Found(objects(crate::embedded::DEPLOY_PULL).remove(0));
+        let settings = || Lookup::Found(shipped("deploy/deploy_pull.yaml").remove(0));
         let all = ["application-status", "pull", "application-set-report"];
         assert_eq!(pod(|_| (), settings()).names(), all);
 

@@ -2,8 +2,12 @@
 
 use super::controller::ControllerPod;
 use super::hub_state::{HubState, items};
-use super::shipped::{self, File, objects};
+use crate::embedded::shipped;
+use crate::install::Feature;
+use clap::ValueEnum;
+use controller::controllers::AGENTS;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A permission of a ServiceAccount.
@@ -66,8 +70,8 @@ pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
     {
         let account = &controller["spec"]["template"]["spec"]["serviceAccountName"];
         let with_executors = needs_execute_as(hub_state);
-        let of_argo_cd = permissions_of_file(
-            &shipped::ARGO_CD,
+        let of_argo_cd = permissions_of(
+            Feature::ArgocdRbac,
             account.as_str().unwrap_or("default"),
             &hub_state.namespace,
         );
@@ -78,20 +82,21 @@ pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
         );
     }
     if let Some(pod) = ControllerPod::from_state(hub_state) {
-        for file in files(&pod) {
-            permissions.extend(permissions_of_file(file, &pod.account, &hub_state.namespace));
+        for feature in features(&pod) {
+            permissions.extend(permissions_of(feature, &pod.account, &hub_state.namespace));
         }
     }
     permissions
 }
 
-/// Returns the files with the permissions that the enabled controllers need.
-fn files(pod: &ControllerPod) -> Vec<&'static File> {
-    let is_needed = |names: &[&str]| names.iter().any(|name| pod.is_enabled(name));
-    let further = shipped::OF_CONTROLLERS.iter().filter(|(names, _)| is_needed(names));
-    std::iter::once(&shipped::CONTROLLER)
-        .chain(further.map(|(_, file)| file))
-        .collect()
+/// Returns the features whose permissions the enabled controllers need. The controller argocd-agent also reads GitOpsClusters.
+fn features(pod: &ControllerPod) -> BTreeSet<Feature> {
+    let is_enabled = |feature: &Feature| match (feature, feature.controller()) {
+        (Feature::Controller, _) => true,
+        (Feature::GitOpsCluster, Some(name)) => pod.is_enabled(name) || pod.is_enabled(AGENTS),
+        (_, name) => name.is_some_and(|name| pod.is_enabled(name)),
+    };
+    Feature::value_variants().iter().copied().filter(is_enabled).collect()
 }
 
 /// Returns true if the permission to use an executor is needed: OCM checks it for every work, or for works that name one.
@@ -113,10 +118,13 @@ pub(super) fn gate(hub_state: &HubState, gate: &str) -> Option<bool> {
     modes.next().map(|mode| mode == "Enable")
 }
 
-/// Returns the permissions that a file grants, for an Argo CD in this namespace.
-fn permissions_of_file(file: &'static File, account: &str, argocd: &str) -> Vec<Permission> {
+/// Returns the permissions that a feature grants to an account, for an Argo CD in this namespace.
+fn permissions_of(feature: Feature, account: &str, argocd: &str) -> Vec<Permission> {
     let mut permissions = Vec::new();
-    for role in objects(file.text) {
+    let Some(file) = feature.permissions() else {
+        return permissions;
+    };
+    for role in shipped(file) {
         let namespace = match role["kind"].as_str() {
             Some("ClusterRole") => "",
             Some("Role") => argocd,
@@ -133,7 +141,7 @@ fn permissions_of_file(file: &'static File, account: &str, argocd: &str) -> Vec<
                     let is_argocd = resource == "namespaces" && name == "argocd";
                     permissions.push(Permission {
                         account: account.to_owned(),
-                        file: file.name,
+                        file,
                         verb: verb.to_owned(),
                         group: group.to_owned(),
                         resource: resource.to_owned(),
@@ -162,20 +170,19 @@ mod tests {
     /// The snapshot of missing permissions has the other rules.
     #[test]
     fn permissions_are_for_the_namespace_of_argo_cd() {
-        let lines = |file: &'static File| -> Vec<String> {
+        let lines = |feature: Feature| -> Vec<String> {
             let line = |permission: &Permission| format!("{}|{}|{permission}", permission.namespace, permission.group);
-            permissions_of_file(file, "who", "gitops").iter().map(line).collect()
+            permissions_of(feature, "who", "gitops").iter().map(line).collect()
         };
-        let controller = lines(&shipped::CONTROLLER);
+        let controller = lines(Feature::Controller);
         for permission in ["|argoproj.io|patch applications", "gitops||watch configmaps argocd-cm"] {
             assert!(controller.iter().any(|line| line == permission), "{controller:#?}");
         }
-        assert!(lines(&shipped::ARGO_CD).len() > 5);
-        for (_, file) in &shipped::OF_CONTROLLERS {
-            let lines = lines(file);
-            assert!(lines.len() > 3, "{}", file.name);
+        for feature in Feature::value_variants() {
+            let lines = lines(*feature);
+            assert_eq!(lines.len() > 3, feature.permissions().is_some(), "{feature:?}");
             let lists_namespace = lines.iter().any(|permission| permission == "||list namespaces gitops");
-            assert_eq!(lists_namespace, file.name.contains("gitopscluster"), "{lines:#?}");
+            assert_eq!(lists_namespace, *feature == Feature::GitOpsCluster, "{lines:#?}");
         }
     }
 

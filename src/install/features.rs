@@ -1,16 +1,13 @@
 //! The features that can be installed by name, and their files.
 
-use super::argo_cd::{APPLICATION_CONTROLLER, APPLICATION_SET_CONTROLLER, REPO_SERVER, SERVER};
-use crate::embedded::{
-    ADMISSION_POLICY, AGENT_ADMISSION, APPSET_PLACEMENT, ARGOCD_ACTIONS, ARGOCD_ADDON, ARGOCD_CM, ARGOCD_RBAC,
-    CM_PLUGIN, DEPLOY_ARGOCD_AGENT, DEPLOY_CLUSTER_SECRETS, DEPLOY_CMP, DEPLOY_CONTROLLER, DEPLOY_GITOPSCLUSTER,
-    DEPLOY_POLICY, DEPLOY_PRINCIPAL, DEPLOY_PULL, DEPLOY_REPORT, DEPLOY_UI, GITOPSCLUSTER_CRD, HOLDS, LIVE,
-    LIVE_ARGOCD, PLUGIN_SOURCES, POLICY_CM, PROJ, REDIS_PROXY, REPORT_CRD,
-};
+use super::name_of;
+use crate::embedded;
 use clap::ValueEnum;
+use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-/// A feature that can be installed, in the order in which their files are applied.
+/// A feature that can be installed, in the order in which their files are applied. `chart/features.yaml` describes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Feature {
     /// The sidecar of argocd-repo-server that wraps manifests into works, its policies, and the health checks for works
@@ -51,66 +48,58 @@ pub enum Feature {
 }
 
 /// The files of the principal, which are left out on a hub that has one.
-pub(super) const PRINCIPAL_FILES: [&str; 2] = [DEPLOY_PRINCIPAL, REDIS_PROXY];
+pub(super) const PRINCIPAL_FILES: [&str; 2] = ["deploy/deploy_principal.yaml", "deploy/redis_proxy.yaml"];
+
+/// A row of the table of features, which the chart reads too.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    #[serde(default)]
+    requires: Vec<String>,
+    controller: Option<String>,
+    extends: Option<String>,
+    permissions: Option<String>,
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let rows = embedded::shipped("chart/features.yaml").remove(0);
+    serde_json::from_value(rows).expect("the table of features has only the fields of a row")
+});
 
 impl Feature {
-    fn implies(self) -> &'static [Self] {
-        match self {
-            Self::Plugin => &[Self::Policy],
-            Self::Policy => &[Self::Plugin],
-            Self::ClusterSecrets | Self::Report | Self::GitOpsCluster => &[Self::Controller],
-            // Without cluster Secrets: they need permission to read all Secrets of Argo CD's namespace.
-            Self::Pull => &[Self::Controller, Self::Report],
-            Self::ArgocdAddOn => &[Self::Pull],
-            Self::ArgocdAgent => &[Self::GitOpsCluster],
-            // Its tabs are in the extension.
-            Self::Live => &[Self::Ui],
-            _ => &[],
-        }
+    fn row(self) -> &'static Row {
+        let name = name_of(&self);
+        let row = TABLE.iter().find(|row| row.name == name);
+        row.expect("every feature is in the table")
+    }
+
+    fn required(self) -> impl Iterator<Item = Self> {
+        let names = self.row().requires.iter();
+        names.map(|name| Self::from_str(name, false).expect("a feature requires features"))
     }
 
     /// Returns the component of Argo CD that the feature extends.
     pub(super) fn component(self) -> Option<&'static str> {
-        match self {
-            Self::Plugin | Self::Policy => Some(REPO_SERVER),
-            Self::ApplicationSet => Some(APPLICATION_SET_CONTROLLER),
-            Self::ArgocdRbac => Some(APPLICATION_CONTROLLER),
-            Self::ArgocdAgent | Self::Ui | Self::Live => Some(SERVER),
-            _ => None,
-        }
+        self.row().extends.as_deref()
     }
 
-    pub(super) fn files(self) -> &'static [&'static str] {
-        match self {
-            Self::Plugin => &[CM_PLUGIN, ARGOCD_CM, DEPLOY_CMP, PLUGIN_SOURCES],
-            Self::Project => &[PROJ],
-            Self::Policy => &[POLICY_CM, DEPLOY_POLICY],
-            Self::ApplicationSet => &[APPSET_PLACEMENT],
-            Self::ArgocdRbac => &[ARGOCD_RBAC, ARGOCD_ACTIONS],
-            Self::Controller => &[DEPLOY_CONTROLLER, ADMISSION_POLICY, HOLDS],
-            Self::AgentAdmission => &[AGENT_ADMISSION],
-            Self::Pull => &[DEPLOY_PULL],
-            Self::ArgocdAddOn => &[ARGOCD_ADDON],
-            Self::ClusterSecrets => &[DEPLOY_CLUSTER_SECRETS],
-            Self::Report => &[REPORT_CRD, DEPLOY_REPORT],
-            Self::GitOpsCluster => &[GITOPSCLUSTER_CRD, DEPLOY_GITOPSCLUSTER],
-            Self::ArgocdAgent => &[DEPLOY_ARGOCD_AGENT, DEPLOY_PRINCIPAL, REDIS_PROXY],
-            // The panel counts by the health of works.
-            Self::Ui => &[ARGOCD_CM, DEPLOY_UI],
-            Self::Live => &[LIVE, LIVE_ARGOCD],
-        }
+    /// Returns the file with the permissions that the feature grants.
+    pub(crate) fn permissions(self) -> Option<&'static str> {
+        self.row().permissions.as_deref()
     }
 
-    pub(super) fn controller(self) -> Option<&'static str> {
-        match self {
-            Self::Controller => Some("application-status"),
-            Self::Pull => Some("pull"),
-            Self::ClusterSecrets => Some("cluster-secrets"),
-            Self::Report => Some("application-set-report"),
-            Self::GitOpsCluster => Some("gitopscluster"),
-            Self::ArgocdAgent => Some("argocd-agent"),
-            _ => None,
-        }
+    pub(super) fn files(self) -> impl Iterator<Item = &'static str> {
+        self.permissions()
+            .into_iter()
+            .chain(self.row().files.iter().map(String::as_str))
+    }
+
+    /// Returns the controller that the feature enables.
+    pub(crate) fn controller(self) -> Option<&'static str> {
+        self.row().controller.as_deref()
     }
 }
 
@@ -120,7 +109,7 @@ pub fn with_implied(requested: impl IntoIterator<Item = Feature>) -> BTreeSet<Fe
     let mut open: Vec<_> = requested.into_iter().collect();
     while let Some(feature) = open.pop() {
         if all.insert(feature) {
-            open.extend(feature.implies());
+            open.extend(feature.required());
         }
     }
     all

@@ -2,7 +2,6 @@
 
 use super::argo_cd::SIDECAR;
 use super::{is_our_manager, parse_shipped_file};
-use crate::embedded::POLICY_CM;
 use generate::policy;
 use serde_json::Value;
 
@@ -120,7 +119,7 @@ pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &
 
 /// Returns true if a ConfigMap holds the sample of this release and nothing else.
 pub fn is_sample(config_map: &Value) -> bool {
-    let mut samples = parse_shipped_file(POLICY_CM);
+    let mut samples = parse_shipped_file("deploy/policy_cm.yaml");
     config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"])
 }
 

@@ -6,7 +6,7 @@ use super::{
     AGENT_IMAGE, ARGOCD_IMAGE, Feature, IMAGE, InstallImages, InstallOptions, LIVE, POLICY, POLICY_KEY, PolicySource,
     SHIPPED_NAMESPACE, ShippedObject, name_of,
 };
-use crate::embedded::ARGOCD_ADDON as ADDON_FILE;
+use crate::embedded;
 use controller::LEASE;
 use hub_state::pull::Dialect;
 use serde_json::{Value, json};
@@ -166,7 +166,8 @@ fn default_template(management: &mut Value, options: &InstallOptions) {
 /// applies to a template with another name, and a template that changes reaches all clusters at once. The chart does the same.
 fn addon_template_name(options: &InstallOptions) -> String {
     let InstallOptions { images, namespace, .. } = options;
-    let hash = ocm::argocd_agent::hash(&format!("{ADDON_FILE}\n{}\n{namespace}", images.argocd));
+    let file = embedded::text("deploy/argocd_addon.yaml");
+    let hash = ocm::argocd_agent::hash(&format!("{file}\n{}\n{namespace}", images.argocd));
     format!("{ARGOCD_ADDON_TEMPLATE}-{hash}")
 }
 

@@ -60,6 +60,17 @@ fn feature_implies_its_dependencies() {
 }
 
 #[test]
+fn every_feature_is_in_the_table_and_in_the_schema_of_the_chart() {
+    let features: Vec<_> = Feature::value_variants().iter().map(name_of).collect();
+    let table = crate::embedded::shipped("chart/features.yaml").remove(0);
+    let rows = table.as_array().expect("a list").iter();
+    let names: Vec<_> = rows.map(|row| row["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, features);
+    let schema: Json = serde_json::from_str(include_str!("../../chart/values.schema.json")).expect("a schema");
+    assert_eq!(schema["properties"]["features"]["items"]["enum"], json!(features));
+}
+
+#[test]
 fn every_controller_is_a_feature() {
     let mut names: Vec<_> = controller::controllers::CONTROLLERS
         .iter()
@@ -297,7 +308,7 @@ fn admission_policies_use_the_names_in_the_code() {
     use hub_state::cluster_secret as secrets;
     use ocm::argocd_agent as agents;
     use ocm::pull_model as pull;
-    let text = crate::embedded::ADMISSION_POLICY;
+    let text = crate::embedded::text("deploy/admission_policy.yaml");
     for name in [
         controller::LEASE,
         pull::PULL,

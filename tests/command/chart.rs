@@ -420,23 +420,3 @@ fn chart_version_is_the_programs_version() {
         assert_eq!(chart[part], env!("CARGO_PKG_VERSION"), "{part}");
     }
 }
-
-#[test]
-fn chart_files_match_the_repository() {
-    for file in fs::read_dir(root().join("chart/files")).expect("a folder") {
-        let file = file.expect("a file").path();
-        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
-        assert_eq!(
-            fs::read_to_string(&file).expect(name),
-            shipped(name),
-            "{name} differs from the file in the repository"
-        );
-    }
-}
-
-/// Returns the text of a shipped file.
-fn shipped(name: &str) -> String {
-    let folders = ["deploy", "examples", "monitoring", "."];
-    let folder = folders.iter().find(|folder| root().join(folder).join(name).exists());
-    read_file(&format!("{}/{name}", folder.expect(name)))
-}

@@ -2,7 +2,6 @@
 
 use crate::doctor::hub_state::{HubState, Lookup, items, name};
 use crate::doctor::message::{Finding, Message, check, list_names};
-use crate::embedded::{ADMISSION_POLICY, AGENT_ADMISSION, HOLDS, PLUGIN_SOURCES};
 use crate::install::admission_policies;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -42,10 +41,10 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     };
     // An administrator may leave out holds and the limits on agents.
     let files = [
-        ("plugin", PLUGIN_SOURCES, hub_state.sidecar().is_some()),
-        ("controller", ADMISSION_POLICY, has_controller),
-        ("controller", HOLDS, false),
-        ("agent-admission", AGENT_ADMISSION, false),
+        ("plugin", "deploy/plugin_sources.yaml", hub_state.sidecar().is_some()),
+        ("controller", "deploy/admission_policy.yaml", has_controller),
+        ("controller", "deploy/holds.yaml", false),
+        ("agent-admission", "deploy/agent_admission.yaml", false),
     ];
     let mut findings = Vec::new();
     for (feature, file, is_required) in files {
@@ -56,7 +55,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         });
         let pairs: Vec<_> = pairs.collect();
         if !is_required && pairs.iter().all(|(_, live)| live.is_none()) {
-            let is_missed = is_installed && file == AGENT_ADMISSION;
+            let is_missed = is_installed && feature == "agent-admission";
             findings.extend(is_missed.then(|| AGENTS_MISSING.finding(&[])));
             continue;
         }

@@ -2,8 +2,7 @@
 
 use crate::doctor::hub_state::{HubState, Lookup, items};
 use crate::doctor::message::{Finding, check, list_names};
-use crate::doctor::shipped::objects;
-use crate::embedded;
+use crate::embedded::{objects, shipped};
 use generate::health_rules::{self, custom};
 use jiff::Timestamp;
 use ocm::glob::Glob;
@@ -47,7 +46,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let data = |key: &str| config["data"][key].as_str().map(str::trim);
     let version = env!("CARGO_PKG_VERSION");
     let mut findings = Vec::new();
-    let shipped = objects(embedded::ARGOCD_CM);
+    let shipped = shipped("deploy/argocd_cm.yaml");
     let ours = shipped.first().and_then(|value| value["data"].as_object());
     for (key, check) in ours.into_iter().flatten() {
         let Some((_, kind)) = key.strip_prefix(HEALTH).and_then(|text| text.rsplit_once('_')) else {

@@ -2,8 +2,7 @@
 
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
 use crate::doctor::message::{Finding, check, list_names};
-use crate::doctor::shipped::objects;
-use crate::embedded;
+use crate::embedded::{objects, shipped};
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
@@ -101,7 +100,7 @@ pub(super) fn is_of(image: &str, version: &str) -> bool {
 /// Returns true if plugin.yaml has the content that we ship.
 fn is_ours(config_map: &Value) -> bool {
     let text = config_map["data"]["plugin.yaml"].as_str().unwrap_or_default();
-    objects(text) == objects(embedded::PLUGIN)
+    objects(text) == shipped("plugin.yaml")
 }
 
 /// Returns the mount paths of deploy_cmp.yaml that this container lacks: neither the path nor a parent folder is mounted.
@@ -112,7 +111,7 @@ fn missing_mounts(sidecar: &Value) -> Vec<String> {
             .filter_map(|mount| mount["mountPath"].as_str().map(str::to_owned))
             .collect()
     };
-    let shipped = objects(embedded::DEPLOY_CMP);
+    let shipped = shipped("deploy_cmp.yaml");
     let ours = shipped
         .first()
         .and_then(|value| containers(value).first())

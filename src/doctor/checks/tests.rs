@@ -1,13 +1,11 @@
 use super::{CHECKS, REFUSED};
 use crate::cli::ListFormat;
 use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, DiagnosedCluster, SyncOperation};
-use crate::doctor::shipped;
-use crate::doctor::shipped::objects;
 use crate::doctor::{
     CheckResult, Finding, FindingList, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission, Project,
     ReplicaSet, Severity, about_nodes, examine, overall_result, required_permissions,
 };
-use crate::embedded;
+use crate::embedded::{self, shipped};
 use crate::list;
 use controller::controllers::CONTROLLERS;
 use jiff::{SignedDuration, Timestamp};
@@ -25,7 +23,7 @@ fn ago(seconds: i64) -> Timestamp {
 }
 
 fn deployment(file: &str, labels: &Value) -> Value {
-    let mut deployment = objects(file).remove(0);
+    let mut deployment = shipped(file).remove(0);
     deployment["spec"]["selector"]["matchLabels"] = labels.clone();
     deployment
 }
@@ -53,13 +51,13 @@ fn work(cluster: &str, name: &str) -> HubWork {
 fn healthy_hub() -> HubState {
     let [server, controller] = ["argocd-repo-server", "argocd-ocm-cmp-controller"];
     let labels = |name: &str| json!({"app.kubernetes.io/name": name});
-    let mut repo_server = deployment(embedded::DEPLOY_CMP, &labels(server));
+    let mut repo_server = deployment("deploy_cmp.yaml", &labels(server));
     let containers = &mut repo_server["spec"]["template"]["spec"]["containers"];
     containers[0]["env"] =
-        objects(embedded::DEPLOY_POLICY)[0]["spec"]["template"]["spec"]["containers"][0]["env"].clone();
+        shipped("deploy/deploy_policy.yaml")[0]["spec"]["template"]["spec"]["containers"][0]["env"].clone();
     let argocd = json!({"name": server, "image": "quay.io/argoproj/argocd:v3.2.6"});
     containers.as_array_mut().expect("containers").insert(0, argocd);
-    let mut deployed = deployment(shipped::CONTROLLER.text, &labels(controller));
+    let mut deployed = deployment("deploy/deploy_controller.yaml", &labels(controller));
     deployed["status"] = json!({"readyReplicas": 2});
     let application_controller = json!({
         "metadata": {"name": "argocd-application-controller"},
@@ -97,14 +95,14 @@ fn healthy_hub() -> HubState {
     };
     let mut hub_state = HubState {
         namespace: "argocd".to_owned(),
-        config: Lookup::Found(objects(embedded::ARGOCD_CM).remove(0)),
+        config: Lookup::Found(shipped("deploy/argocd_cm.yaml").remove(0)),
         deployments: Lookup::Found(vec![repo_server, deployed]),
         stateful_sets: Lookup::Found(vec![application_controller]),
         pods: Lookup::Found(vec![
             pod("server-1", &labels(server), "argocd-ocm-cmp"),
             pod("controller-1", &labels(controller), "controller"),
         ]),
-        plugin: Lookup::Found(objects(include_str!("../../../cm_plugin.yaml")).remove(0)),
+        plugin: Lookup::Found(shipped("cm_plugin.yaml").remove(0)),
         leases: Lookup::Found(vec![lease]),
         apis: apis.into_iter().map(|(api, all)| (api, Lookup::Found(all))).collect(),
         work_crd: Lookup::Found(rules),
@@ -294,12 +292,12 @@ fn forbidden_reads_are_findings() {
 /// Returns the shipped admission policies, or their bindings, as an API server stores them.
 fn admission(kind: &str) -> Lookup<Vec<Value>> {
     let files = [
-        embedded::PLUGIN_SOURCES,
-        embedded::ADMISSION_POLICY,
-        embedded::HOLDS,
-        embedded::AGENT_ADMISSION,
+        "deploy/plugin_sources.yaml",
+        "deploy/admission_policy.yaml",
+        "deploy/holds.yaml",
+        "deploy/agent_admission.yaml",
     ];
-    let mut all: Vec<_> = files.into_iter().flat_map(objects).collect();
+    let mut all: Vec<_> = files.into_iter().flat_map(shipped).collect();
     all.retain(|object| object["kind"] == kind);
     for spec in all.iter_mut().map(|object| &mut object["spec"]) {
         for field in ["matchConstraints", "matchResources"] {
@@ -576,7 +574,7 @@ fn finds_problems_of_the_plugin() {
         }),
         // Comments do not count.
         ("", |hub| {
-            let text = format!("# ours\n{}", embedded::PLUGIN);
+            let text = format!("# ours\n{}", embedded::text("plugin.yaml"));
             hub.plugin = Lookup::Found(json!({"data": {"plugin.yaml": text}}));
         }),
         ("plugin-sidecar-missing", |hub| *sidecar(hub) = json!({"name": "other"})),
@@ -929,7 +927,7 @@ fn enable_agents(hub: &mut HubState, addons: &[(&str, bool)]) {
 /// Enables argocd-agent, with our principal.
 fn add_principal(hub: &mut HubState) -> &mut Value {
     enable_agents(hub, &[("eu1", true)]);
-    let shipped = objects(embedded::DEPLOY_PRINCIPAL);
+    let shipped = shipped("deploy/deploy_principal.yaml");
     let principal = shipped.into_iter().find(|value| value["kind"] == "Deployment");
     let deployments = value_of(&mut hub.deployments);
     deployments.push(principal.expect("the principal"));
