@@ -1,6 +1,7 @@
 //! Runs the suites of the workspace side by side: most of them mostly wait for real components.
 
 use crate::root;
+use crate::test_run::{NO_COMPONENTS, QUICK, WITH_COMPONENTS, left_out};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -41,12 +42,29 @@ struct Suite {
     programs: Vec<TestProgram>,
 }
 
-/// A compiled program of tests.
-#[derive(Debug)]
+/// A compiled program of tests, or a part of its tests.
+#[derive(Clone, Debug)]
 struct TestProgram {
     path: PathBuf,
     /// The folder of its package, in which cargo runs it.
     package: PathBuf,
+    /// The names of tests to run, or to leave out.
+    arguments: Vec<&'static str>,
+    /// If false, its tests pass without the real components.
+    has_components: bool,
+}
+
+impl TestProgram {
+    /// Returns the part of `cargo xtask test --quick`, and the rest.
+    fn split(self) -> Vec<Self> {
+        let quick = Self {
+            arguments: left_out().collect(),
+            has_components: false,
+            ..self.clone()
+        };
+        let arguments = WITH_COMPONENTS.to_vec();
+        vec![quick, Self { arguments, ..self }]
+    }
 }
 
 impl Suite {
@@ -107,15 +125,22 @@ impl Suites {
                 .parent()
                 .context("a manifest is in a folder")?
                 .to_owned();
-            let program = TestProgram { path, package };
-            if target["kind"][0] == "test" {
-                suites.push(Suite {
-                    name: name.to_owned(),
-                    programs: vec![program],
-                });
-            } else {
+            let is_unit_test = target["kind"][0] != "test";
+            let program = TestProgram {
+                path,
+                package,
+                arguments: Vec::new(),
+                has_components: !is_unit_test,
+            };
+            if is_unit_test {
                 unit_tests.push(program);
+                continue;
             }
+            let is_quick = QUICK.contains(&name);
+            suites.push(Suite {
+                name: name.to_owned(),
+                programs: if is_quick { program.split() } else { vec![program] },
+            });
         }
         ensure!(child.wait()?.success(), "the tests do not compile");
         suites.push(Suite {
@@ -212,7 +237,10 @@ fn run_suite(suite: &Suite, variables: &[(&str, &OsStr)], logs: &Path) -> Result
         command
             .current_dir(&program.package)
             .env("CARGO_MANIFEST_DIR", &program.package);
-        command.envs(variables.iter().copied());
+        command.args(&program.arguments).envs(variables.iter().copied());
+        if !program.has_components {
+            command.envs([NO_COMPONENTS]);
+        }
         if let Some((_, Some(threads))) = LONGEST.get(suite.position()) {
             command.env("RUST_TEST_THREADS", threads.to_string());
         }

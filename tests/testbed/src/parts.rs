@@ -567,8 +567,14 @@ fn build_checkout(variable: &str, name: &str, package: &str) -> Result<(PathBuf,
     Ok((program, checkout))
 }
 
+/// The variable that forbids the real components with the value `none`, so that a test which needs them fails as on a machine without Go.
+const COMPONENTS: &str = "TESTBED_COMPONENTS";
+
 /// Returns the prerequisites that this machine lacks for a testbed, in one line.
 pub fn missing() -> Option<String> {
+    if env::var_os(COMPONENTS).is_some_and(|value| value == "none") {
+        return Some(format!("{COMPONENTS} is none"));
+    }
     let path = env::var_os("PATH").unwrap_or_default();
     let mut missing: Vec<String> = ["go", "git", "redis-server", "setpriv"]
         .into_iter()
