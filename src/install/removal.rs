@@ -1,6 +1,7 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
+use hub_state::json::borrowed;
 use hub_state::pull;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use serde_json::{Value, json};
@@ -95,7 +96,7 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
     });
     let waits = |value: &&Value| {
         // One that the controller cannot read never waits for it.
-        let application = pull::Application::from_json(*value).ok().flatten();
+        let application = pull::Application::from_json(&borrowed(value)).ok().flatten();
         application.is_some_and(|application| application.deleting && application.argocd_finalizers().next().is_some())
     };
     let applications = applications.iter().filter(waits).map(|application| {

@@ -42,7 +42,9 @@ pub const CONTROLLER: Controller = Controller {
 };
 
 fn reconcile(cache: &Cache, object_ref: &ObjectRef, _: &Context<'_>) -> Option<Action> {
-    let set = cache.application_set(object_ref).filter(|set| !set.deleting)?;
+    let set = cache
+        .object(Kind::ApplicationSets, object_ref)
+        .filter(|set| !set.deleting)?;
     let existing = cache.reports()?.get(object_ref);
     if existing.is_some_and(|existing| existing.deleting) {
         return None;

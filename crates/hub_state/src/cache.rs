@@ -19,8 +19,8 @@ mod works;
 
 use crate::cluster_secret::ClusterSecret;
 use crate::model::{
-    AppProject, Application, ApplicationSet, Assignment, Availability, Cluster, ClusterHold, GitOpsCluster, Kind,
-    Object, Placement, PlacementDecision, TlsSecret, Work,
+    Application, Assignment, Availability, Cluster, ClusterHold, GitOpsCluster, Kind, Object, PlacementDecision,
+    TlsSecret, Work,
 };
 use crate::pull;
 use crate::pull::PullWork;
@@ -74,14 +74,11 @@ pub struct Cache {
     clusters: Store<Cluster>,
     holds: Store<ClusterHold>,
     decisions: Store<PlacementDecision>,
-    placements: Store<Placement>,
     /// The Placements that have changed, or whose decisions have, less than a minute ago, with the time of the change.
     unsettled: BTreeMap<ObjectRef, Timestamp>,
-    projects: Store<AppProject>,
     /// True if the complete list of ManagedClusters was empty.
     lists_no_cluster: bool,
     secrets: Store<ClusterSecret>,
-    application_sets: Store<ApplicationSet>,
     reports: Store<ExistingReport>,
     /// True if the reports have been listed, so that the hub serves their kind.
     are_reports_served: bool,
@@ -89,7 +86,7 @@ pub struct Cache {
     /// The GitOpsClusters whose deletion a watch event has reported.
     deleted_gitops: BTreeSet<ObjectRef>,
     allows_other_namespaces: AllowsOtherNamespaces,
-    /// The objects of argocd-agent and of its add-on, by kind.
+    /// The objects without a model of their own, by kind.
     objects: BTreeMap<Kind, Store<Object>>,
     certificates: Store<TlsSecret>,
     /// The assignments of managed clusters to GitOpsClusters, as far as they were needed since their inputs changed.
@@ -268,7 +265,8 @@ impl Cache {
 
     /// Returns an AppProject in the namespace of Argo CD.
     pub fn project(&self, name: &str) -> Option<&Value> {
-        self.projects.get(name).map(|project| &project.0)
+        let project = self.object(Kind::Projects, &ObjectRef::new(&self.argocd, name));
+        project.map(|project| &project.object)
     }
 
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that
@@ -399,11 +397,6 @@ impl Cache {
     /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
     pub fn allows_other_namespaces(&self) -> bool {
         self.allows_other_namespaces.0
-    }
-
-    /// Returns an ApplicationSet.
-    pub fn application_set(&self, object_ref: &ObjectRef) -> Option<&ApplicationSet> {
-        self.application_sets.get(object_ref)
     }
 
     /// Returns the Applications that an ApplicationSet generated.

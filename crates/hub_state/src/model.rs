@@ -27,7 +27,7 @@ pub use certificate_request::{CertificateRequest, RequestSpec, RequestStatus, Re
 pub use cluster::{ACM_HUB, Availability, Cluster};
 pub use desired_agent::{DesiredAgent, Mode};
 pub use generated::Generated;
-pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Placement, Spec, is_open};
+pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Spec, is_open};
 pub use images::{Images, have_same_version, shipped};
 pub use kind::Kind;
 pub use labels::Labels;
@@ -41,21 +41,7 @@ use ocm::hold::Hold;
 use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
-
-/// The delivered fields of an AppProject.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AppProject(pub Value);
-
-/// An ApplicationSet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApplicationSet {
-    /// The UID, which distinguishes it from an earlier object of the same name.
-    pub uid: Box<str>,
-    /// True if the ApplicationSet has a deletion timestamp.
-    pub deleting: bool,
-}
 
 /// The hold of a managed cluster, from the annotations of its namespace.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,8 @@
 
 mod statuses;
 
-use crate::json::{Json, own, text_at};
+use crate::json::{own, text_at};
+use manifest::value::Value as Borrowed;
 use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
@@ -34,7 +35,7 @@ pub struct Resource {
 
 impl Resource {
     /// Reads these objects, in the format of both an Application's status and a work's status, and sorts them.
-    pub(crate) fn sorted<'v, V: Json + 'v>(objects: impl Iterator<Item = &'v V>) -> Arc<[Self]> {
+    pub(crate) fn sorted<'v>(objects: impl Iterator<Item = &'v Borrowed<'v>>) -> Arc<[Self]> {
         let resources = objects.map(|object| {
             let text = |path| own(object, path).unwrap_or_default();
             Self {

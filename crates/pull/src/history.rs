@@ -52,6 +52,7 @@ pub(super) fn after(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hub_state::json::borrowed;
     use hub_state::pull::text::time;
     use hub_state::testing::pull::application;
 
@@ -84,7 +85,7 @@ mod tests {
         });
         assert_eq!((entries.len(), &entries[1]), (2, &entry));
         assert_eq!(
-            Deployment::read_history(&json!({"history": entries})),
+            Deployment::read_history(&borrowed(&json!({"history": entries}))),
             second,
             "it is read as it was written"
         );

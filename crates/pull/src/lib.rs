@@ -28,7 +28,6 @@ pub mod work;
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use hub_state::json::annotation;
     use hub_state::pull::forwarded::Requests;
     use hub_state::pull::retention::Retention;
     use hub_state::pull::{Application, Settings};
@@ -72,8 +71,7 @@ pub(crate) mod tests {
     /// Returns the payload hash of the Application in a work.
     pub(crate) fn payload(application: &Application, requests: &Requests) -> String {
         let object = payload::application(application, &Settings::default(), requests);
-        annotation(&object, ocm::pull_model::PAYLOAD)
-            .expect("a form")
-            .to_owned()
+        let payload = object["metadata"]["annotations"][ocm::pull_model::PAYLOAD].as_str();
+        payload.expect("a form").to_owned()
     }
 }

@@ -1,7 +1,6 @@
 //! Builds the objects for a managed cluster: the Application as the Argo CD there runs it, and its prerequisites.
 
 use hub_state::annotations::REFRESH;
-use hub_state::json::text_at;
 use hub_state::pull::application::{Application, Destination, is_copied};
 use hub_state::pull::digest::hash;
 use hub_state::pull::forwarded::Requests;
@@ -36,8 +35,8 @@ pub fn manifests(
     }
     // Every Argo CD creates its own default project.
     let is_default = |project: &Value| {
-        text_at(project, "/metadata/name") == Some(names::DEFAULT_PROJECT)
-            && text_at(project, "/metadata/namespace") == Some(&*settings.argocd)
+        let metadata = &project["metadata"];
+        metadata["name"] == names::DEFAULT_PROJECT && metadata["namespace"] == *settings.argocd
     };
     let project = project.filter(|project| settings.project && !is_default(project));
     manifests.extend(project.map(project_object));
@@ -119,8 +118,8 @@ fn project_object(project: &Value) -> Value {
     annotations.retain(|name, _| is_copied(name));
     let mut labels = entries(project.pointer("/metadata/labels"));
     labels.remove(names::ARGO_CD_INSTANCE);
-    let name = text_at(project, "/metadata/name").unwrap_or_default();
-    let namespace = text_at(project, "/metadata/namespace");
+    let name = project["metadata"]["name"].as_str().unwrap_or_default();
+    let namespace = project["metadata"]["namespace"].as_str();
     json!({
         "apiVersion": names::API_VERSION,
         "kind": names::PROJECT_KIND,

@@ -2,7 +2,7 @@
 
 use super::status::{StatusInputs, desired};
 use super::tests::{payload, work};
-use hub_state::json;
+use hub_state::json::{self, borrowed};
 use hub_state::pull::forwarded::Requests;
 use hub_state::pull::mirrored_status::{MirroredStatus, patch};
 use hub_state::pull::pull_work::PullWork;
@@ -141,7 +141,7 @@ fn writes_any_reported_status_once_and_bounded() {
         );
         let written = patch(&before, &after, false).expect("it says something");
         assert!(written.to_string().len() < 100_000);
-        let read = MirroredStatus::from_json(&written["status"]);
+        let read = MirroredStatus::from_json(&borrowed(&written["status"]));
         assert_eq!(
             patch(&read, &desired(&read, &inputs), false),
             None,
@@ -162,7 +162,7 @@ fn parses_or_ignores_any_work() {
         tampered(vec![work(&application(|_| ()), &Requests::default(), Some(report))])
     };
     holds(1200, inputs, |work| {
-        let pull_work = PullWork::from_json(&work).expect("it is not deep");
+        let pull_work = PullWork::from_json(&borrowed(&work)).expect("it is not deep");
         // The API server stores no number that exceeds the range of a float.
         if let Ok(read) = json::parse(&work.to_string()) {
             let borrowed = PullWork::from_json(&read).expect("it is not deep");

@@ -1,6 +1,7 @@
 //! Tests of reading the works that the controller writes.
 
 use super::tests::{payload, work};
+use hub_state::json::borrowed;
 use hub_state::pull::PullWork;
 use hub_state::pull::forwarded::Requests;
 use hub_state::pull::pull_work::ApplyState;
@@ -24,7 +25,7 @@ fn reads_only_works_of_the_pull_model() {
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut work = work_with_feedback(None);
         change(&mut work);
-        PullWork::from_json(&work).expect("it is not deep")
+        PullWork::from_json(&borrowed(&work)).expect("it is not deep")
     };
     let unclaimed: [&dyn Fn(&mut Value); 5] = [
         &|work| work["metadata"]["labels"] = json!({}),

@@ -21,9 +21,7 @@ use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
 use ocm::resources::{APPLICATIONS, WORKS};
 use primitives::object_ref::ObjectRef;
-use primitives::resource::Resource;
 use runtime::action::{Action, Event, InvolvedObject, Write};
-use serde_json::Value;
 use std::time::Duration;
 
 /// The controller of the pull model.
@@ -127,10 +125,6 @@ fn removed<'w>(
     staying.map(delete).collect()
 }
 
-fn patch(resource: &'static Resource, object_ref: &ObjectRef, body: Value) -> Write {
-    Write::patch(resource, object_ref.clone(), body)
-}
-
 /// An Application of the pull model, and the works that may carry it.
 struct PulledApplication<'i> {
     cache: &'i Cache,
@@ -160,7 +154,7 @@ impl<'i> PulledApplication<'i> {
             None => self.trusted(),
         };
         let Some(work) = work else {
-            writes.push(patch(&APPLICATIONS, self.object_ref, release));
+            writes.push(Write::patch(&APPLICATIONS, self.object_ref.clone(), release));
             return writes;
         };
         // The agent's report during the deletion, such as an error that blocks it.
@@ -332,7 +326,7 @@ impl<'i> PulledApplication<'i> {
         };
         let desired = status::desired(&pull.current, &inputs);
         let body = pull.patch(forwarded, mirrored_status::patch(&pull.current, &desired, compares));
-        let write = body.map(|body| patch(&APPLICATIONS, self.object_ref, body));
+        let write = body.map(|body| Write::patch(&APPLICATIONS, self.object_ref.clone(), body));
         (write, new_conditions(&pull.current, &desired))
     }
 
@@ -373,7 +367,11 @@ fn delivered(desired: &Desired, object_ref: ObjectRef, work: Option<&PullWorkRef
     match work {
         None => Some(Write::create(&WORKS, object_ref, desired.object().clone())),
         Some(work) if work.pull_work.deleting || desired.is_stored(work.pull_work) => None,
-        Some(work) => Some(patch(&WORKS, work.object_ref, desired.patch(&work.pull_work.version))),
+        Some(work) => Some(Write::patch(
+            &WORKS,
+            work.object_ref.clone(),
+            desired.patch(&work.pull_work.version),
+        )),
     }
 }
 

@@ -5,7 +5,6 @@
 //! difference: the destination is the managed cluster, and not `spec.destination`, which is for the Argo CD there.
 
 use super::payload;
-use hub_state::json::{items, text_at};
 use hub_state::pull::namespaces::{CONFIG_MAP, NAMESPACES, NamespacePattern, Namespaces};
 use hub_state::pull::{Application, Settings};
 use ocm::glob::Glob;
@@ -53,17 +52,15 @@ pub fn check_project(
         }
         return Err(format!("AppProject {argocd}/{name} does not exist"));
     };
-    let sources = items(project, "/spec/sourceNamespaces")
-        .iter()
-        .filter_map(Value::as_str);
-    let mut sources = sources.filter_map(NamespacePattern::new);
+    let sources = project["spec"]["sourceNamespaces"].as_array().into_iter().flatten();
+    let mut sources = sources.filter_map(|source| NamespacePattern::new(source.as_str()?));
     if is_outside && !sources.any(|pattern| pattern.matches(namespace)) {
         return Err(format!(
             "AppProject {argocd}/{name} does not permit Applications in Namespace {namespace}: add it to `sourceNamespaces`"
         ));
     }
     let spec = application.spec();
-    let target = text_at(&spec, "/destination/namespace").unwrap_or_default();
+    let target = spec["destination"]["namespace"].as_str().unwrap_or_default();
     if permits(project, cluster, target) {
         return Ok(());
     }
@@ -78,7 +75,7 @@ pub fn check_project(
 fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
     let servers = ["", ":6443"].map(|port| format!("https://{cluster}-control-plane{port}"));
     let mut is_permitted = false;
-    for destination in items(project, "/spec/destinations") {
+    for destination in project["spec"]["destinations"].as_array().into_iter().flatten() {
         let pattern = |key: &str| destination.get(key).and_then(Value::as_str).unwrap_or_default();
         let (name, server, target) = (pattern("name"), pattern("server"), pattern("namespace"));
         let has_name = permits_text(name, &[cluster]);

@@ -2,7 +2,7 @@
 
 use super::payload;
 use hub_state::annotations::REFRESH;
-use hub_state::json::text_at;
+use hub_state::json::borrowed;
 use hub_state::pull::application::Application;
 use hub_state::pull::feedback;
 use hub_state::pull::fingerprint::{ANNOTATIONS, LABELS, SCRAPE_TYPE, fingerprint};
@@ -88,7 +88,8 @@ impl Desired {
 
     /// Returns true if the stored work needs no write.
     pub fn is_stored(&self, work: &PullWork) -> bool {
-        work.fingerprint == fingerprint(&self.object) && work.feedback_mode.is_none_or(|stored| stored == self.feedback)
+        work.fingerprint == fingerprint(&borrowed(&self.object))
+            && work.feedback_mode.is_none_or(|stored| stored == self.feedback)
     }
 
     /// Returns the work to create.
@@ -152,7 +153,7 @@ fn labels(application: &Application, settings: &Settings) -> Map<String, Value> 
 
 /// Returns the OCM resource identifier of an object of ours.
 fn identifier(object: &Value) -> Map<String, Value> {
-    let (group, resource) = match text_at(object, "/kind") {
+    let (group, resource) = match object["kind"].as_str() {
         Some(names::KIND) => (names::GROUP, names::PLURAL),
         Some(names::PROJECT_KIND) => (names::GROUP, names::PROJECT_PLURAL),
         _ => ("", "namespaces"),
@@ -160,14 +161,14 @@ fn identifier(object: &Value) -> Map<String, Value> {
     present([
         ("group", Some(group)),
         ("resource", Some(resource)),
-        ("name", text_at(object, "/metadata/name")),
-        ("namespace", text_at(object, "/metadata/namespace")),
+        ("name", object["metadata"]["name"].as_str()),
+        ("namespace", object["metadata"]["namespace"].as_str()),
     ])
 }
 
 /// Returns the ManifestConfig of an object: its update strategy and feedback rules.
 fn config(object: &Value, application: &Application, retention: Retention, mode: FeedbackMode) -> Option<Value> {
-    let kind = text_at(object, "/kind")?;
+    let kind = object["kind"].as_str()?;
     let server_side = |apply: Value| json!({"type": "ServerSideApply", "serverSideApply": apply});
     let strategy = match kind {
         _ if retention == Retention::Released => json!({"type": READ_ONLY}),

@@ -11,14 +11,13 @@ use http::Request;
 use serde_json::{Map, Value};
 
 /// The verbs of a transcript, each with its method and the type of its body.
-const VERBS: [(&str, &str, &str); 7] = [
+const VERBS: [(&str, &str, &str); 6] = [
     ("GET", "GET", ""),
     ("POST", "POST", "application/json"),
     ("PUT", "PUT", "application/json"),
     ("DELETE", "DELETE", "application/json"),
     ("MERGE", "PATCH", "application/merge-patch+json"),
     ("JSON", "PATCH", "application/json-patch+json"),
-    ("APPLY", "PATCH", "application/apply-patch+yaml"),
 ];
 
 /// A request and its answer.

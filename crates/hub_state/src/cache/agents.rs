@@ -1,4 +1,5 @@
-//! The cached objects of argocd-agent on the hub, and of the add-on that installs it on managed clusters.
+//! The cached objects without a model of their own. Most belong to argocd-agent on the hub, or to the add-on that installs it on
+//! managed clusters.
 
 use super::{Cache, Cached};
 use crate::model::{Kind, Object, Requester, TlsSecret};
@@ -51,6 +52,10 @@ impl Cached for Object {
                 let clusters = before.into_iter().chain(after).flat_map(Self::decided_clusters);
                 clusters.for_each(|cluster| cache.assignments.forget(cluster));
             }
+            Kind::Placements => {
+                cache.unsettle(object_ref.clone());
+                cache.assignments.forget_all();
+            }
             Kind::AddOns => cache.assignments.forget(&*object_ref.namespace),
             Kind::IssuedCertificates => {
                 if let Some(cluster) = names::cluster_of_issued(&object_ref.name) {
@@ -85,17 +90,17 @@ impl Cached for TlsSecret {
 }
 
 impl Cache {
-    /// Returns an object of argocd-agent or of its add-on.
+    /// Returns an object of a kind that has no model of its own.
     pub fn object(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Object> {
         self.objects.get(&kind)?.get(object_ref)
     }
 
-    /// Returns all objects of a kind of argocd-agent and of its add-on.
+    /// Returns all objects of such a kind.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&ObjectRef, &Object)> {
         self.objects.get(&kind).into_iter().flat_map(Store::iter)
     }
 
-    /// Returns the objects of a kind of argocd-agent and of its add-on in a namespace.
+    /// Returns the objects of such a kind in a namespace.
     pub fn objects_in<'c>(
         &'c self,
         kind: Kind,

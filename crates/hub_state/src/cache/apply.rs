@@ -3,10 +3,7 @@
 
 use super::change::{Cached, Change, Changed, ObjectKey, Setting, TrackingBefore};
 use super::{Cache, ReconcileRequest, Refusal};
-use crate::model::{
-    AppProject, ApplicationSet, Availability, Cluster, ClusterHold, GitOpsCluster, Kind, Placement, Text, is_open,
-    parse, parse_data,
-};
+use crate::model::{Availability, Cluster, ClusterHold, GitOpsCluster, Kind, is_open, parse, parse_data};
 use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
 use crate::report::{ExistingReport, Resource};
 use jiff::Timestamp;
@@ -15,8 +12,6 @@ use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use runtime::store::{Indexed, Store, Update};
-use serde::de::IgnoredAny;
-use serde_json::Value;
 use std::any::Any;
 use std::collections::HashSet;
 use std::iter;
@@ -216,26 +211,6 @@ impl Cached for ClusterHold {
     }
 }
 
-impl Indexed for Placement {
-    type Key = ObjectRef;
-    type Indices = ();
-}
-
-impl Cached for Placement {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        Self::from_json(text).map(Some)
-    }
-
-    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
-        &mut cache.placements
-    }
-
-    fn forget_computed(cache: &mut Cache, _: Kind, object_ref: &ObjectRef, _: Option<&Self>) {
-        cache.unsettle(object_ref.clone());
-        cache.assignments.forget_all();
-    }
-}
-
 impl Indexed for GitOpsCluster {
     type Key = ObjectRef;
     type Indices = ();
@@ -275,47 +250,6 @@ impl Cached for GitOpsCluster {
     }
 }
 
-impl Indexed for AppProject {
-    type Key = Arc<str>;
-    type Indices = ();
-}
-
-impl Cached for AppProject {
-    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        let mut project: Value = parse(text)?;
-        if let Some(project) = project.as_object_mut() {
-            project.retain(|key, _| key != "status");
-            if let Some(metadata) = project.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.retain(|key, _| ["name", "namespace", "labels", "annotations"].contains(&&**key));
-            }
-        }
-        Ok(Some(Self(project)))
-    }
-
-    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
-        &mut cache.projects
-    }
-}
-
-impl Indexed for ApplicationSet {
-    type Key = ObjectRef;
-    type Indices = ();
-}
-
-impl Cached for ApplicationSet {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
-        let Text::<IgnoredAny> { metadata, .. } = parse(text)?;
-        Ok(Some(Self {
-            uid: metadata.uid,
-            deleting: metadata.deletion_timestamp.is_some(),
-        }))
-    }
-
-    fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {
-        &mut cache.application_sets
-    }
-}
-
 impl Indexed for ExistingReport {
     type Key = ObjectRef;
     type Indices = ();
@@ -341,8 +275,8 @@ impl Cached for ExistingReport {
         if !is_list || std::mem::replace(&mut cache.are_reports_served, true) {
             return Vec::new();
         }
-        let sets = cache.application_sets.keys();
-        sets.flat_map(|set| cache.map(Kind::ApplicationSets, set, None))
+        let sets = cache.objects(Kind::ApplicationSets);
+        sets.flat_map(|(set, _)| cache.map(Kind::ApplicationSets, set, None))
             .collect()
     }
 }

@@ -105,9 +105,11 @@ impl Cache {
 
     /// Returns the clusters that a Placement selects.
     pub fn selection(&self, placement: &ObjectRef) -> Selection {
-        let Some(selected) = self.placements.get(placement).map(|placement| placement.selected) else {
+        let Some(placement_object) = self.object(Kind::Placements, placement) else {
             return Selection::NoPlacement;
         };
+        let selected = placement_object.object.as_u64();
+        let selected = selected.and_then(|selected| usize::try_from(selected).ok());
         let named = self.named_by(placement).map_or(0, BTreeMap::len);
         match (named, selected) {
             (0, None | Some(0)) => Selection::Empty,

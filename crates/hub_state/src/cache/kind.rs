@@ -3,8 +3,7 @@
 use super::{AllowsOtherNamespaces, Cache, Cached, Change, ReconcileRequest, Setting};
 use crate::cluster_secret::{CLUSTER, ClusterSecret, SECRET_TYPE};
 use crate::model::{
-    AppProject, Application, ApplicationSet, Cluster, ClusterHold, GitOpsCluster, Kind, Object, Placement,
-    PlacementDecision, TlsSecret, Work,
+    Application, Cluster, ClusterHold, GitOpsCluster, Kind, Object, PlacementDecision, TlsSecret, Work,
 };
 use crate::pull::namespaces;
 use crate::pull::namespaces::Namespaces;
@@ -160,16 +159,16 @@ impl Kind {
             Self::Decisions => {
                 watched(&resources::DECISIONS, objects::<PlacementDecision>()).only(WithoutLabel(MANAGED_BY, OURS))
             }
-            Self::Projects => watched(&resources::PROJECTS, objects::<AppProject>()).in_argocd(),
+            Self::Projects => watched(&resources::PROJECTS, object).in_argocd(),
             Self::Secrets => watched(&resources::SECRETS, objects::<ClusterSecret>())
                 .in_argocd()
                 .only(Label(SECRET_TYPE, CLUSTER)),
-            Self::ApplicationSets => watched(&resources::APPLICATION_SETS, objects::<ApplicationSet>()).if_served(),
+            Self::ApplicationSets => watched(&resources::APPLICATION_SETS, object).if_served(),
             Self::Reports => watched(&resources::REPORTS, objects::<ExistingReport>())
                 .if_served()
                 .in_small_pages(),
             Self::GitOpsClusters => watched(&resources::GITOPS_CLUSTERS, objects::<GitOpsCluster>()).if_served(),
-            Self::Placements => watched(&resources::PLACEMENTS, objects::<Placement>()),
+            Self::Placements => watched(&resources::PLACEMENTS, object),
             Self::Namespace => {
                 watched(&resources::NAMESPACES, setting::<AllowsOtherNamespaces>()).only(NamespaceOfArgoCd)
             }

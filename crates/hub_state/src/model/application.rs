@@ -98,7 +98,8 @@ impl Application {
         }
         let Text { metadata, mut status } = parse::<Text<Status>>(text)?;
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
-        let set = pull::application::owning_set(&metadata.owner_references);
+        let owners: Vec<_> = metadata.owner_references.iter().map(json::borrowed).collect();
+        let set = pull::application::owning_set(&owners);
         let (mut generated, mut pull) = (None, None);
         if set.is_some() || metadata.label(ocm::pull_model::PULL).is_some() {
             let object = json::parse(text)?;

@@ -1,7 +1,8 @@
 //! The fields of an Application that the report of its ApplicationSet needs. They are read only for generated Applications.
 
-use crate::json::{Json, items, own, text_at};
+use crate::json::{items, own, text_at};
 use crate::report::Resource;
+use manifest::value::Value;
 use ocm::work as works;
 use std::sync::Arc;
 
@@ -31,11 +32,11 @@ pub struct Generated {
 
 impl Generated {
     /// Reads an Application of this ApplicationSet.
-    pub(super) fn from_json(set: &str, application: &impl Json) -> Self {
+    pub(super) fn from_json(set: &str, application: &Value<'_>) -> Self {
         let text = |path| own(application, path).unwrap_or_default();
         let resources = items(application, "/status/resources").iter();
         let revisions = items(application, "/status/sync/revisions").iter();
-        let revisions: Vec<_> = revisions.filter_map(Json::as_text).collect();
+        let revisions: Vec<_> = revisions.filter_map(Value::as_str).collect();
         Self {
             set: set.into(),
             cluster: cluster(application).map(Into::into),
@@ -55,7 +56,7 @@ impl Generated {
 }
 
 /// Returns the managed cluster in the destination. For argocd-agent, it is in the address of the resource proxy.
-fn cluster(application: &impl Json) -> Option<&str> {
+fn cluster<'v>(application: &'v Value<'_>) -> Option<&'v str> {
     if let Some(name) = text_at(application, "/spec/destination/name") {
         return (name != HUB).then_some(name);
     }

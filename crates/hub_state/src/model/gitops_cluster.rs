@@ -1,4 +1,4 @@
-//! The model of a GitOpsCluster, in either dialect, and of the Placement that it names.
+//! The model of a GitOpsCluster, in either dialect.
 
 use super::{DesiredAgent, Images, Mode, Text, parse};
 use crate::annotations::DISABLE_IMAGE_SYNC;
@@ -302,32 +302,6 @@ impl<'a> RequestedAgent<'a> {
 /// Returns the text if it is not empty.
 fn non_empty(field: &Field<Box<str>>) -> Option<Box<str>> {
     field.clone().into_option().filter(|text| !text.is_empty())
-}
-
-/// A Placement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placement {
-    /// The number of managed clusters that its status reports; none before the status is set.
-    pub selected: Option<usize>,
-}
-
-impl Placement {
-    /// Reads the JSON of a Placement.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Status {
-            number_of_selected_clusters: Option<usize>,
-        }
-        let Text::<Status> { status, .. } = parse(text)?;
-        Ok(Self {
-            selected: status.and_then(|status| status.number_of_selected_clusters),
-        })
-    }
 }
 
 /// Reads from the JSON of a Namespace whether GitOpsClusters of other namespaces may have cluster Secrets in it.

@@ -202,6 +202,21 @@ fn compared(kind: Kind, object: Value) -> Value {
         Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
             json!({"metadata": object["metadata"]})
         }
-        _ => Value::Object(object),
+        // Only the UID and the deletion matter.
+        Kind::ApplicationSets => Value::Null,
+        // Only the number of managed clusters that it selects matters; null before the status is set.
+        Kind::Placements => {
+            let selected = |status: &Value| status["numberOfSelectedClusters"].as_u64();
+            object.get("status").and_then(selected).into()
+        }
+        // A change of the status also changes the generation.
+        Kind::Projects => {
+            object.remove("status");
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                metadata.retain(|key, _| !["generation", "finalizers", "creationTimestamp"].contains(&key.as_str()));
+            }
+            object.into()
+        }
+        _ => object.into(),
     }
 }

@@ -1,10 +1,11 @@
 //! The model of a work: its health and its owner.
 
 use super::{Kind, Labels};
-use crate::json::{self, Json, at, entry, items};
+use crate::json::{self, at, entry, items};
 use crate::pull::PullWork;
 use crate::report::Resource;
 use jiff::Timestamp;
+use manifest::value::{Map, Value};
 use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use ocm::ownership::OF_REPLICA_SET;
@@ -102,7 +103,7 @@ impl Work {
             objects,
             resources: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
                 let manifests = items(&work, "/status/resourceStatus/manifests").iter();
-                Resource::sorted(manifests.filter_map(|manifest| manifest.field("resourceMeta")))
+                Resource::sorted(manifests.filter_map(|manifest| at(manifest, "/resourceMeta")))
             } else {
                 Arc::default()
             },
@@ -137,10 +138,10 @@ impl Work {
 }
 
 /// Returns the labels of a work.
-fn labels<V: Json>(work: &V) -> impl Iterator<Item = (&str, &str)> {
-    let labels = at(work, "/metadata/labels").and_then(V::as_fields);
-    let labels = labels.into_iter().flatten();
-    labels.filter_map(|(key, value)| Some((key, value.as_text()?)))
+fn labels<'v>(work: &'v Value<'_>) -> impl Iterator<Item = (&'v str, &'v str)> {
+    let labels = at(work, "/metadata/labels").and_then(Value::as_map);
+    let labels = labels.into_iter().flat_map(Map::iter);
+    labels.filter_map(|(key, value)| Some((key, value.as_str()?)))
 }
 
 /// Returns the names of the objects of a work, sorted.

@@ -4,8 +4,9 @@ use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests, wr
 use super::mirrored_status::MirroredStatus;
 use super::text::{group, time};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
-use crate::json::{Json, Written, annotation, check_depth, entry, items, own, text_at};
+use crate::json::{Written, annotation, at, check_depth, entry, items, own, text_at};
 use jiff::Timestamp;
+use manifest::value::{Map, Value as Borrowed};
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use ocm::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};
@@ -68,7 +69,7 @@ impl Application {
     /// # Errors
     ///
     /// Returns an error if its values are too deep to be copied.
-    pub fn from_json<V: Json>(object: &V) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(object: &Borrowed<'_>) -> Result<Option<Self>, InvalidObject> {
         if !entry(object, "labels", names::PULL).is_some_and(is_true) {
             return Ok(None);
         }
@@ -84,17 +85,14 @@ impl Application {
             version: needed("/metadata/resourceVersion"),
             cluster: annotated(names::CLUSTER),
             project: needed("/spec/project"),
-            finalizers: finalizers.filter_map(V::as_text).map(Into::into).collect(),
+            finalizers: finalizers.filter_map(Borrowed::as_str).map(Into::into).collect(),
             deleting: text_at(object, "/metadata/deletionTimestamp").is_some(),
             requests: Requests {
                 operation: OperationRequest::of_hub(object),
                 refresh: RefreshRequest::of_hub(object),
             },
             set: owning_set(items(object, "/metadata/ownerReferences")).map(Into::into),
-            current: object
-                .field("status")
-                .map(MirroredStatus::from_json)
-                .unwrap_or_default(),
+            current: at(object, "/status").map(MirroredStatus::from_json).unwrap_or_default(),
             operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
@@ -161,10 +159,10 @@ impl Application {
 
 /// Returns the name of the ApplicationSet among the owners of an object. Versions and case do not matter, as in
 /// argocd-pull-integration.
-pub(crate) fn owning_set<V: Json>(owners: &[V]) -> Option<&str> {
-    let is_set = |owner: &&V| {
-        let group = group(text_at(*owner, "/apiVersion").unwrap_or_default());
-        let kind = text_at(*owner, "/kind").unwrap_or_default();
+pub(crate) fn owning_set<'v>(owners: &'v [Borrowed<'_>]) -> Option<&'v str> {
+    let is_set = |owner: &&Borrowed<'_>| {
+        let group = group(text_at(owner, "/apiVersion").unwrap_or_default());
+        let kind = text_at(owner, "/kind").unwrap_or_default();
         group.eq_ignore_ascii_case(names::GROUP) && kind.eq_ignore_ascii_case(names::SET_KIND)
     };
     text_at(owners.iter().find(is_set)?, "/name")
@@ -172,16 +170,15 @@ pub(crate) fn owning_set<V: Json>(owners: &[V]) -> Option<&str> {
 
 /// The fields that are copied in either dialect.
 #[derive(Serialize)]
-#[serde(bound = "V: Json")]
-struct Base<'v, V> {
-    annotations: BTreeMap<&'v str, Written<'v, V>>,
-    labels: BTreeMap<&'v str, Written<'v, V>>,
+struct Base<'v, 't> {
+    annotations: BTreeMap<&'v str, Written<'v, 't>>,
+    labels: BTreeMap<&'v str, Written<'v, 't>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    spec: Option<Written<'v, V>>,
+    spec: Option<Written<'v, 't>>,
 }
 
 /// Returns the JSON of the fields that are copied in either dialect.
-fn base(object: &impl Json) -> String {
+fn base(object: &Borrowed<'_>) -> String {
     let parent = annotation(object, TRACKING_ID).and_then(|id| id.split_once(':').map(|(parent, _)| parent));
     // The hub's Argo CD wrote the label if it tracks by both label and annotation. Otherwise any writer may have.
     let is_mark = |name: &str, value: Option<&str>| name == INSTANCE && parent.is_some() && value == parent;
@@ -191,22 +188,20 @@ fn base(object: &impl Json) -> String {
     let base = Base {
         annotations: entries(object, "annotations", |name, _| is_copied(name)),
         labels: entries(object, "labels", is_label_copied),
-        spec: object.field("spec").map(Written::whole),
+        spec: at(object, "/spec").map(Written::whole),
     };
     serde_json::to_string(&base).expect("JSON is written as JSON")
 }
 
 /// Returns these entries of a map in an object's metadata.
-fn entries<'v, V: Json>(
-    object: &'v V,
+fn entries<'v, 't>(
+    object: &'v Borrowed<'t>,
     map: &str,
     is_copied: impl Fn(&str, Option<&str>) -> bool,
-) -> BTreeMap<&'v str, Written<'v, V>> {
-    let map = object
-        .field("metadata")
-        .and_then(|metadata| metadata.field(map)?.as_fields());
-    let entries = map.into_iter().flatten();
-    let copied = entries.filter(|(name, value)| is_copied(name, value.as_text()));
+) -> BTreeMap<&'v str, Written<'v, 't>> {
+    let map = at(object, "/metadata").and_then(|metadata| metadata.as_map()?.get(map)?.as_map());
+    let entries = map.into_iter().flat_map(Map::iter);
+    let copied = entries.filter(|(name, value)| is_copied(name, value.as_str()));
     copied.map(|(name, value)| (name, Written::whole(value))).collect()
 }
 
@@ -232,6 +227,7 @@ pub fn is_copied(annotation: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::{self, borrowed};
     use crate::testing::pull::{UID, annotate, application, object};
 
     #[test]
@@ -242,9 +238,9 @@ mod tests {
         }
         for no in [json!("yes"), json!("false"), json!(""), Value::Null] {
             let object = object(|object| object["metadata"]["labels"][names::PULL] = no.clone());
-            assert!(Application::from_json(&object).unwrap().is_none(), "{no}");
+            assert!(Application::from_json(&borrowed(&object)).unwrap().is_none(), "{no}");
         }
-        assert!(Application::from_json(&json!({"metadata": {}})).unwrap().is_none());
+        assert!(Application::from_json(&json::parse("{}").unwrap()).unwrap().is_none());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! An entry of the deployment history of an Application.
 
 use super::text::time;
-use crate::json::{self, Json, items, text_at};
+use crate::json::{self, integer_at, items, text_at};
 use jiff::Timestamp;
+use manifest::value::Value as Borrowed;
 use serde_json::Value;
 
 /// A deployment: an entry of `status.history`.
@@ -18,10 +19,10 @@ pub struct Deployment {
 
 impl Deployment {
     /// Reads the entries of a `status`.
-    pub fn read_history<V: Json>(status: &V) -> Vec<Self> {
+    pub fn read_history(status: &Borrowed<'_>) -> Vec<Self> {
         let entries = items(status, "/history").iter();
-        let read = |entry: &V| Self {
-            id: entry.field("id").and_then(V::as_integer).unwrap_or_default(),
+        let read = |entry: &Borrowed<'_>| Self {
+            id: integer_at(entry, "/id").unwrap_or_default(),
             started: text_at(entry, "/deployStartedAt").and_then(time),
             text: json::to_string(entry).into(),
         };

@@ -6,8 +6,9 @@
 use super::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync};
 use super::text::{bounded, bounded_line, bounded_word, time};
 use crate::annotations::REFRESH;
-use crate::json::{Json, items, text_at};
+use crate::json::{at, integer_at, items, text_at};
 use jiff::Timestamp;
+use manifest::value::Value as Borrowed;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -127,7 +128,7 @@ pub struct Feedback {
 
 impl Feedback {
     /// Reads the feedback of the Application's manifest.
-    pub(super) fn from_manifest(manifest: &impl Json) -> Self {
+    pub(super) fn from_manifest(manifest: &Borrowed<'_>) -> Self {
         let values = Values::from_manifest(manifest);
         let word = |name| values.word(name);
         Self {
@@ -142,14 +143,14 @@ impl Feedback {
     }
 }
 
-struct Values<'v, V>(BTreeMap<&'v str, &'v V>);
+struct Values<'v, 't>(BTreeMap<&'v str, &'v Borrowed<'t>>);
 
-impl<'v, V: Json> Values<'v, V> {
-    fn from_manifest(manifest: &'v V) -> Self {
+impl<'v, 't> Values<'v, 't> {
+    fn from_manifest(manifest: &'v Borrowed<'t>) -> Self {
         let values = items(manifest, "/statusFeedback/values").iter();
         Self(
             values
-                .filter_map(|value| Some((text_at(value, "/name")?, value.field("fieldValue")?)))
+                .filter_map(|value| Some((text_at(value, "/name")?, at(value, "/fieldValue")?)))
                 .collect(),
         )
     }
@@ -175,7 +176,7 @@ impl<'v, V: Json> Values<'v, V> {
 
     fn number(&self, name: &str) -> Option<i64> {
         let value = *self.0.get(name)?;
-        (text_at(value, "/type")? == "Integer").then(|| value.field("integer")?.as_integer())?
+        (text_at(value, "/type")? == "Integer").then(|| integer_at(value, "/integer"))?
     }
 
     fn mirror(&self) -> MirroredStatus {
@@ -227,16 +228,17 @@ impl<'v, V: Json> Values<'v, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::borrowed;
     use crate::testing::pull::reported;
+
+    fn read(manifest: &Value) -> Feedback {
+        Feedback::from_manifest(&borrowed(manifest))
+    }
 
     #[test]
     fn first_feedback_rules_match_the_peers() {
         let rules = rules(0);
-        let five: Vec<_> = items(&rules, "")
-            .iter()
-            .take(5)
-            .map(|rule| rule["jsonPaths"].clone())
-            .collect();
+        let five = [0, 1, 2, 3, 4].map(|number: usize| rules[number]["jsonPaths"].clone());
         let one = |name: &str, path: &str| json!([{"name": name, "path": path}]);
         let desired = [
             one("healthStatus", ".status.health.status"),
@@ -252,7 +254,8 @@ mod tests {
     fn requests_each_value_once_and_a_revision_per_source() {
         let names = |sources| -> Vec<String> {
             let rules = rules(sources);
-            let paths = items(&rules, "").iter().flat_map(|rule| items(rule, "/jsonPaths"));
+            let rules = borrowed(&rules);
+            let paths = rules.items().iter().flat_map(|rule| items(rule, "/jsonPaths"));
             paths
                 .map(|path| text_at(path, "/name").expect("a name").to_owned())
                 .collect()
@@ -271,7 +274,7 @@ mod tests {
         let names: Vec<_> = (0..20_000).map(|source| format!("syncRevision{source}")).collect();
         let mut values: Vec<_> = names.iter().map(|name| (&**name, "abc")).collect();
         values.push(("reconciledAt", "-000001-06-01T12:00:00Z"));
-        let feedback = Feedback::from_manifest(&reported(&values));
+        let feedback = read(&reported(&values));
         assert_eq!(feedback.reported.sync.revisions.len(), SOURCES_MAX);
         assert_eq!(feedback.reported.reconciled_at, None, "the API server refuses it");
     }
@@ -343,13 +346,13 @@ mod tests {
             initiated_by: None,
             is_silent: false,
         };
-        assert_eq!(Feedback::from_manifest(&manifest), desired);
+        assert_eq!(read(&manifest), desired);
     }
 
     #[test]
     fn bounds_and_escapes_texts_of_a_cluster() {
         let long = "x".repeat(10_000);
-        let read = |name, text| Feedback::from_manifest(&reported(&[(name, text)])).reported;
+        let read = |name, text| read(&reported(&[(name, text)])).reported;
         let word = read("healthStatus", &long).health.status.expect("a word");
         assert_eq!(word.len(), 512);
         let word = read("syncRevision", "a\nb\u{1b}[2J\u{202e}").sync.revision;
@@ -367,10 +370,7 @@ mod tests {
             ("reconciledAt", "today"),
             ("syncStatus", ""),
         ];
-        assert_eq!(
-            Feedback::from_manifest(&reported(&started)).reported,
-            MirroredStatus::default()
-        );
+        assert_eq!(read(&reported(&started)).reported, MirroredStatus::default());
         for value in [
             json!({"type": "Integer", "integer": 1}),
             json!({"type": "JsonRaw", "jsonRaw": "[]"}),
@@ -382,13 +382,13 @@ mod tests {
         ] {
             let mut manifest = reported(&[]);
             manifest["statusFeedback"]["values"] = json!([{"name": "healthStatus", "fieldValue": value}, {}, "x"]);
-            let feedback = Feedback::from_manifest(&manifest);
+            let feedback = read(&manifest);
             assert_eq!(feedback.reported, MirroredStatus::default(), "{manifest}");
             assert!(!feedback.is_silent);
         }
-        assert!(Feedback::from_manifest(&reported(&[])).is_silent);
+        assert!(read(&reported(&[])).is_silent);
         for broken in [json!({}), json!({"statusFeedback": {"values": {}}}), Value::Null] {
-            assert_eq!(Feedback::from_manifest(&broken).reported, MirroredStatus::default());
+            assert_eq!(read(&broken).reported, MirroredStatus::default());
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::digest::hash;
 use crate::annotations::REFRESH;
-use crate::json::{self, Json, annotation, entry, items, text_at};
+use crate::json::{self, annotation, at, entry, items, text_at};
+use manifest::value::Value as Borrowed;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 
@@ -50,13 +51,11 @@ pub const TIME_SEPARATOR: char = '@';
 
 impl OperationRequest {
     /// Reads the operation of an Application of the hub.
-    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
-        let operation = object
-            .field("operation")
-            .filter(|operation| operation.as_fields().is_some())?;
+    pub(super) fn of_hub(object: &Borrowed<'_>) -> Option<Self> {
+        let operation = at(object, "/operation").filter(|operation| operation.as_map().is_some())?;
         let mut operation: Value = serde_json::from_str(&json::to_string(operation)).ok()?;
-        let mut info: Vec<Value> = items(&operation, "/info").to_vec();
-        info.retain(|item| text_at(item, "/name") != Some(names::OPERATION));
+        let mut info = operation["info"].as_array().cloned().unwrap_or_default();
+        info.retain(|item| item["name"] != names::OPERATION);
         operation["info"] = info.into();
         let requested = written_at(object, &["f:operation"]);
         let id = name(
@@ -75,10 +74,10 @@ impl OperationRequest {
     }
 
     /// Reads the operation in a work's payload, if it has an ID of ours.
-    pub fn of_payload(payload: &impl Json) -> Option<Self> {
-        let operation = payload.field("operation")?;
+    pub fn of_payload(payload: &Borrowed<'_>) -> Option<Self> {
+        let operation = at(payload, "/operation")?;
         let mut info = items(operation, "/info").iter();
-        let item = info.find(|item| text_at(*item, "/name") == Some(names::OPERATION))?;
+        let item = info.find(|item| text_at(item, "/name") == Some(names::OPERATION))?;
         Some(Self {
             id: text_at(item, "/value")?.into(),
             value: json::to_string(operation).into(),
@@ -93,7 +92,7 @@ impl OperationRequest {
     /// Returns true if the ApplicationSet controller requested the operation, as it does in each step of a RollingSync.
     pub fn is_of_set(&self) -> bool {
         let value: Value = serde_json::from_str(&self.value).unwrap_or_default();
-        text_at(&value, "/initiatedBy/username") == Some(names::SET_CONTROLLER)
+        value["initiatedBy"]["username"] == names::SET_CONTROLLER
     }
 
     /// Returns true if both request the same, ignoring the time.
@@ -105,7 +104,7 @@ impl OperationRequest {
 
 impl RefreshRequest {
     /// Reads the refresh request of an Application of the hub.
-    pub(super) fn of_hub(object: &impl Json) -> Option<Self> {
+    pub(super) fn of_hub(object: &Borrowed<'_>) -> Option<Self> {
         let kind = entry(object, "annotations", REFRESH)?;
         let field = format!("f:{REFRESH}");
         let requested = written_at(object, &["f:metadata", "f:annotations", &field]);
@@ -118,7 +117,7 @@ impl RefreshRequest {
     }
 
     /// Reads the refresh request in a work's payload, if it has an ID of ours.
-    pub(super) fn of_payload(payload: &impl Json) -> Option<Self> {
+    pub(super) fn of_payload(payload: &Borrowed<'_>) -> Option<Self> {
         Some(Self {
             kind: entry(payload, "annotations", REFRESH)?.into(),
             nonce: annotation(payload, names::REFRESH_REQUEST)?.into(),
@@ -127,16 +126,12 @@ impl RefreshRequest {
 }
 
 /// Returns the time of the last write to this field, to the second, from `managedFields`.
-pub(super) fn written_at<'v, V: Json>(object: &'v V, field: &[&str]) -> Option<&'v str> {
-    let owns = |entry: &&V| {
-        let fields = entry.field("fieldsV1");
-        field
-            .iter()
-            .try_fold(fields?, |fields, name| fields.field(name))
-            .map(|_| ())
+pub(super) fn written_at<'v>(object: &'v Borrowed<'_>, field: &[&str]) -> Option<&'v str> {
+    let owns = |entry: &&Borrowed<'_>| {
+        let fields = at(entry, "/fieldsV1").and_then(Borrowed::as_map);
+        fields.is_some_and(|fields| fields.at(field).is_some())
     };
-    let entries = items(object, "/metadata/managedFields").iter();
-    let owners = entries.filter(|entry| owns(entry).is_some());
+    let owners = items(object, "/metadata/managedFields").iter().filter(owns);
     owners.filter_map(|entry| text_at(entry, "/time")).max()
 }
 

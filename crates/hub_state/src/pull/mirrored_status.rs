@@ -2,11 +2,12 @@
 
 use super::deployment::Deployment;
 use super::text::{bounded, time};
-use crate::json::{Json, items, own, text_at};
+use crate::json::{at, integer_at, items, own, text_at};
 use jiff::Timestamp;
+use manifest::value::Value as Borrowed;
 use ocm::merge_patch;
 use primitives::timestamp::format_time;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The fields of an Application's status that the controller owns. Times have whole seconds, as Kubernetes stores them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,10 +80,10 @@ pub struct Condition {
 
 impl MirroredStatus {
     /// Reads an Application's `status`.
-    pub fn from_json<V: Json>(status: &V) -> Self {
+    pub fn from_json(status: &Borrowed<'_>) -> Self {
         let message = |path| text_at(status, path).map(bounded);
         let time = |path| text_at(status, path).and_then(time);
-        let revisions = items(status, "/sync/revisions").iter().filter_map(V::as_text);
+        let revisions = items(status, "/sync/revisions").iter().filter_map(Borrowed::as_str);
         let conditions = items(status, "/conditions").iter();
         let mut mirror = Self {
             health: Health {
@@ -95,7 +96,7 @@ impl MirroredStatus {
                 revision: own(status, "/sync/revision"),
                 revisions: revisions.map(Into::into).collect(),
             },
-            operation: status.field("operationState").and_then(OperationState::from_json),
+            operation: at(status, "/operationState").and_then(OperationState::from_json),
             reconciled_at: time("/reconciledAt"),
             source_type: own(status, "/sourceType"),
             history: Deployment::read_history(status),
@@ -107,86 +108,65 @@ impl MirroredStatus {
 
     /// Returns the JSON to write. The operation state needs an operation, which the feedback does not contain.
     fn to_json(&self) -> Value {
-        let mut health = Map::new();
-        put(&mut health, "status", self.health.status.as_deref());
-        put(&mut health, "message", self.health.message.as_deref());
-        put(&mut health, "lastTransitionTime", self.health.since.map(format_time));
-        let mut sync = Map::new();
-        put(&mut sync, "status", self.sync.status.as_deref());
-        put(&mut sync, "revision", self.sync.revision.as_deref());
-        if !self.sync.revisions.is_empty() {
-            sync.insert("revisions".to_owned(), json!(self.sync.revisions));
-        }
-        let mut status = Map::new();
-        for (key, part) in [("health", health), ("sync", sync)] {
-            if !part.is_empty() {
-                status.insert(key.to_owned(), part.into());
-            }
-        }
-        if let Some(operation) = &self.operation {
-            status.insert("operationState".to_owned(), operation.to_json().into());
-        }
-        put(&mut status, "reconciledAt", self.reconciled_at.map(format_time));
-        put(&mut status, "sourceType", self.source_type.as_deref());
-        if !self.history.is_empty() {
-            let history: Vec<_> = self.history.iter().map(Deployment::to_json).collect();
-            status.insert("history".to_owned(), history.into());
-        }
-        if !self.conditions.is_empty() {
-            let conditions: Vec<_> = self.conditions.iter().map(Condition::to_json).collect();
-            status.insert("conditions".to_owned(), conditions.into());
-        }
-        status.into()
+        let Self { health, sync, .. } = self;
+        let time = |at: Option<Timestamp>| at.map(format_time);
+        let operation = self.operation.as_ref().map(|state| {
+            json!({
+                "phase": state.phase,
+                "startedAt": format_time(state.started_at),
+                "finishedAt": time(state.finished_at),
+                "message": state.message,
+                "retryCount": state.retries,
+                "syncResult": {"revision": state.revision},
+            })
+        });
+        let condition = |condition: &Condition| {
+            let since = time(condition.since);
+            without_empty(json!({"type": condition.kind, "message": condition.message, "lastTransitionTime": since}))
+        };
+        without_empty(json!({
+            "health": {"status": health.status, "message": health.message, "lastTransitionTime": time(health.since)},
+            "sync": {"status": sync.status, "revision": sync.revision, "revisions": sync.revisions},
+            "operationState": operation,
+            "reconciledAt": time(self.reconciled_at),
+            "sourceType": self.source_type,
+            "history": self.history.iter().map(Deployment::to_json).collect::<Vec<_>>(),
+            "conditions": self.conditions.iter().map(condition).collect::<Vec<_>>(),
+        }))
     }
 }
 
+/// Returns an object without its empty fields; the elements of lists stay as they are.
+fn without_empty(mut value: Value) -> Value {
+    if let Value::Object(fields) = &mut value {
+        for field in fields.values_mut() {
+            *field = without_empty(field.take());
+        }
+        fields.retain(|_, field| ![Value::Null, json!({}), json!([])].contains(field));
+    }
+    value
+}
+
 impl OperationState {
-    fn from_json<V: Json>(state: &V) -> Option<Self> {
+    fn from_json(state: &Borrowed<'_>) -> Option<Self> {
         Some(Self {
             phase: own(state, "/phase")?,
             started_at: text_at(state, "/startedAt").and_then(time)?,
             finished_at: text_at(state, "/finishedAt").and_then(time),
             message: text_at(state, "/message").map(bounded),
-            retries: state.field("retryCount").and_then(V::as_integer),
+            retries: integer_at(state, "/retryCount"),
             revision: own(state, "/syncResult/revision"),
         })
-    }
-
-    fn to_json(&self) -> Map<String, Value> {
-        let mut state = Map::new();
-        put(&mut state, "phase", Some(&*self.phase));
-        put(&mut state, "startedAt", Some(format_time(self.started_at)));
-        put(&mut state, "finishedAt", self.finished_at.map(format_time));
-        put(&mut state, "message", self.message.as_deref());
-        put(&mut state, "retryCount", self.retries);
-        if let Some(revision) = &self.revision {
-            state.insert("syncResult".to_owned(), json!({"revision": revision}));
-        }
-        state
     }
 }
 
 impl Condition {
-    fn from_json(condition: &impl Json) -> Option<Self> {
+    fn from_json(condition: &Borrowed<'_>) -> Option<Self> {
         Some(Self {
             kind: own(condition, "/type")?,
             message: text_at(condition, "/message").map(bounded).unwrap_or_default(),
             since: text_at(condition, "/lastTransitionTime").and_then(time),
         })
-    }
-
-    fn to_json(&self) -> Value {
-        let mut condition = Map::new();
-        put(&mut condition, "type", Some(&*self.kind));
-        put(&mut condition, "message", Some(&*self.message));
-        put(&mut condition, "lastTransitionTime", self.since.map(format_time));
-        condition.into()
-    }
-}
-
-fn put<T: Into<Value>>(map: &mut Map<String, Value>, key: &str, value: Option<T>) {
-    if let Some(value) = value {
-        map.insert(key.to_owned(), value.into());
     }
 }
 

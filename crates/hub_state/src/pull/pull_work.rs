@@ -7,7 +7,8 @@ use super::forwarded::{OperationRequest, RefreshRequest};
 use super::options::FeedbackMode;
 use super::retention::Retention;
 use super::text::group;
-use crate::json::{Json, annotation, at, check_depth, entry, items, own, text_at};
+use crate::json::{annotation, at, check_depth, entry, integer_at, items, own, text_at};
+use manifest::value::Value;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use primitives::object_ref::ObjectRef;
@@ -69,7 +70,7 @@ impl PullWork {
     /// # Errors
     ///
     /// Returns an error if its values are too deep for a fingerprint.
-    pub fn from_json(work: &impl Json) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(work: &Value<'_>) -> Result<Option<Self>, InvalidObject> {
         let payload = payload(work);
         let claim = claim(work);
         let Some(name) = name(payload, claim) else {
@@ -78,7 +79,7 @@ impl PullWork {
         check_depth(work)?;
         let name = Arc::from(name);
         let reported = payload.and_then(|payload| reported(work, payload));
-        let generation = at(work, "/metadata/generation").and_then(Json::as_integer);
+        let generation = integer_at(work, "/metadata/generation");
         let available = reported.and_then(|reported| condition(reported, "Available", None));
         Ok(Some(Self {
             claim: claim
@@ -143,19 +144,19 @@ impl PullWork {
 }
 
 /// Returns the Application that a work contains.
-fn payload<V: Json>(work: &V) -> Option<&V> {
+fn payload<'v, 't>(work: &'v Value<'t>) -> Option<&'v Value<'t>> {
     let mut manifests = items(work, "/spec/workload/manifests").iter();
-    manifests.find(|object| is_application(*object))
+    manifests.find(|object| is_application(object))
 }
 
 /// Returns the name of the Application that a work contains, or else claims to contain.
-fn name<'v>(payload: Option<&'v impl Json>, claim: Option<(&str, &'v str)>) -> Option<&'v str> {
+fn name<'v>(payload: Option<&'v Value<'_>>, claim: Option<(&str, &'v str)>) -> Option<&'v str> {
     let contained = payload.and_then(|payload| text_at(payload, "/metadata/name"));
     contained.or(claim.map(|(_, name)| name))
 }
 
 /// Returns the namespace and the name of the Application that the labels and annotations of a work name.
-fn claim(work: &impl Json) -> Option<(&str, &str)> {
+fn claim<'v>(work: &'v Value<'_>) -> Option<(&'v str, &'v str)> {
     let is_pull = entry(work, "labels", names::PULL).is_some_and(is_true);
     if !is_pull && entry(work, "labels", names::OF_SET).is_none() {
         return None;
@@ -166,17 +167,19 @@ fn claim(work: &impl Json) -> Option<(&str, &str)> {
     ))
 }
 
-fn is_application(object: &impl Json) -> bool {
+fn is_application(object: &Value<'_>) -> bool {
     let api_version = text_at(object, "/apiVersion").unwrap_or_default();
     group(api_version) == names::GROUP && text_at(object, "/kind") == Some(names::KIND)
 }
 
 /// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and
 /// the status may include objects of an earlier generation. An agent that does not know the kind reports no plural for it.
-fn reported<'v, V: Json>(work: &'v V, payload: &V) -> Option<&'v V> {
-    let same = |meta: &V, key: &str| text_at(meta, &format!("/{key}")) == text_at(payload, &format!("/metadata/{key}"));
+fn reported<'v, 't>(work: &'v Value<'t>, payload: &Value<'_>) -> Option<&'v Value<'t>> {
+    let same = |meta: &Value<'_>, key: &str| {
+        text_at(meta, &format!("/{key}")) == text_at(payload, &format!("/metadata/{key}"))
+    };
     items(work, "/status/resourceStatus/manifests").iter().find(|manifest| {
-        let Some(meta) = manifest.field("resourceMeta") else {
+        let Some(meta) = at(manifest, "/resourceMeta") else {
             return false;
         };
         let is_kind = text_at(meta, "/resource") == Some(names::PLURAL) || text_at(meta, "/kind") == Some(names::KIND);
@@ -184,7 +187,7 @@ fn reported<'v, V: Json>(work: &'v V, payload: &V) -> Option<&'v V> {
     })
 }
 
-fn applied(reported: &impl Json, generation: Option<i64>) -> ApplyState {
+fn applied(reported: &Value<'_>, generation: Option<i64>) -> ApplyState {
     let applied = condition(reported, "Applied", generation);
     match applied.and_then(|applied| text_at(applied, "/status")) {
         Some("True") => ApplyState::Succeeded,
@@ -197,10 +200,10 @@ fn applied(reported: &impl Json, generation: Option<i64>) -> ApplyState {
 }
 
 /// Returns the condition of this type, unless it is older than this generation.
-fn condition<'v, V: Json>(reported: &'v V, kind: &str, generation: Option<i64>) -> Option<&'v V> {
+fn condition<'v, 't>(reported: &'v Value<'t>, kind: &str, generation: Option<i64>) -> Option<&'v Value<'t>> {
     let mut conditions = items(reported, "/conditions").iter();
-    let condition = conditions.find(|condition| text_at(*condition, "/type") == Some(kind))?;
-    let observed = condition.field("observedGeneration").and_then(V::as_integer);
+    let condition = conditions.find(|condition| text_at(condition, "/type") == Some(kind))?;
+    let observed = integer_at(condition, "/observedGeneration");
     let is_behind = generation.is_some_and(|generation| observed.is_some_and(|observed| observed < generation));
     (!is_behind).then_some(condition)
 }

@@ -1,6 +1,7 @@
 //! The ownership of delivered objects: a work keeps them, or releases them to another component.
 
-use crate::json::{Json, items, text_at};
+use crate::json::{items, text_at};
+use manifest::value::Value;
 
 /// The propagation policy that keeps delivered objects when the work is deleted.
 pub const ORPHAN: &str = "Orphan";
@@ -22,9 +23,9 @@ pub enum Retention {
 
 impl Retention {
     /// Reads the state from an existing work.
-    pub fn from_work<V: Json>(work: &V) -> Self {
+    pub fn from_work(work: &Value<'_>) -> Self {
         let mut configs = items(work, "/spec/manifestConfigs").iter();
-        let is_read_only = |config: &V| text_at(config, "/updateStrategy/type") == Some(READ_ONLY);
+        let is_read_only = |config: &Value<'_>| text_at(config, "/updateStrategy/type") == Some(READ_ONLY);
         match text_at(work, "/spec/deleteOption/propagationPolicy") {
             Some(ORPHAN) if configs.all(is_read_only) => Self::Released,
             Some(ORPHAN) => Self::Orphaning,

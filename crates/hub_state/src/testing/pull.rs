@@ -1,5 +1,6 @@
 //! An Application of the pull model, and the status that an agent reports of it.
 
+use crate::json::borrowed;
 use crate::pull::{Application, PullWork};
 use serde_json::{Value, json};
 
@@ -41,13 +42,13 @@ pub fn application(change: impl FnOnce(&mut Value)) -> Application {
 
 /// Reads an Application of the pull model.
 pub fn read_application(object: &Value) -> Application {
-    let application = Application::from_json(object).expect("it is not deep");
+    let application = Application::from_json(&borrowed(object)).expect("it is not deep");
     application.expect("it is of the pull model")
 }
 
 /// Reads a work of the pull model.
 pub fn read_work(work: &Value) -> PullWork {
-    let pull_work = PullWork::from_json(work).expect("it is not deep");
+    let pull_work = PullWork::from_json(&borrowed(work)).expect("it is not deep");
     pull_work.expect("it is of the pull model")
 }
 

@@ -3,7 +3,6 @@
 use super::*;
 use hub_state::annotations::REFRESH;
 use hub_state::cache::{Change, ReconcileRequest, Refusal};
-use hub_state::json::{items, text_at};
 use hub_state::model::{Availability, Kind};
 use hub_state::pull::namespaces::Namespaces;
 use hub_state::reconcile::{Settings, mappers};
@@ -11,7 +10,7 @@ use hub_state::testing::{NOW, at, cluster, deleted, hold, listed, now, stored};
 use ocm::pull_model as names;
 use runtime::action::Verb;
 use runtime::queue::Refresh;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testing::merge;
 
@@ -253,14 +252,16 @@ impl Hub {
 
     /// Returns the health in the status of `argocd/shop`.
     fn health(&self) -> &str {
-        text_at(self.get_application(&shop()), "/status/health/status").unwrap_or_default()
+        self.get_application(&shop())["status"]["health"]["status"]
+            .as_str()
+            .unwrap_or_default()
     }
 
     fn conditions(&self, object_ref: &ObjectRef) -> Vec<(&str, &str)> {
-        let conditions = items(self.get_application(object_ref), "/status/conditions").iter();
-        let text = |condition, path| text_at(condition, path).unwrap_or_default();
+        let conditions = self.get_application(object_ref)["status"]["conditions"].as_array();
+        let conditions = conditions.into_iter().flatten();
         conditions
-            .map(|condition| (text(condition, "/type"), text(condition, "/message")))
+            .filter_map(|condition| Some((condition["type"].as_str()?, condition["message"].as_str()?)))
             .collect()
     }
 

@@ -4,7 +4,7 @@ use super::tests::{ask, click};
 use super::*;
 use crate::tests::work;
 use hub_state::annotations::REFRESH;
-use hub_state::json::{annotation, text_at};
+use hub_state::json::borrowed;
 use hub_state::testing::pull::{object, read_application, read_work, reported};
 use ocm::pull_model as names;
 use serde_json::{Value, json};
@@ -133,7 +133,9 @@ impl SimulatedHub {
         set(&mut self.operation, "/operation");
         set(&mut self.refresh, "/metadata/annotations/argocd.argoproj.io~1refresh");
         assert!(!self.runs || self.operation == before, "it runs, and would never end");
-        self.form = annotation(object, names::PAYLOAD).map(ToOwned::to_owned);
+        self.form = object["metadata"]["annotations"][names::PAYLOAD]
+            .as_str()
+            .map(ToOwned::to_owned);
         self.applied = object.clone();
     }
 
@@ -146,7 +148,7 @@ impl SimulatedHub {
 
     fn finish(&mut self) {
         if self.runs {
-            let revision = text_at(&self.begun, "/sync/revision").expect("a revision");
+            let revision = self.begun["sync"]["revision"].as_str().expect("a revision");
             self.done.push(revision.to_owned());
             self.operation = Value::Null;
             self.runs = false;
@@ -157,7 +159,7 @@ impl SimulatedHub {
         let Some(work) = self.work.as_mut() else { return };
         let Some(form) = &self.form else { return };
         let named = |operation: &Value| {
-            OperationRequest::of_payload(&json!({"operation": operation})).map(|request| request.id)
+            OperationRequest::of_payload(&borrowed(&json!({"operation": operation}))).map(|request| request.id)
         };
         let (pending, begun) = (named(&self.operation), named(&self.begun));
         let mut values = vec![("payload", &**form)];

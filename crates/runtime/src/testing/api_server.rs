@@ -1,7 +1,6 @@
 //! A fake API server in memory for unit tests. `tests/data/conformance` checks that a real API server gives the same responses.
 
 mod call;
-mod managers;
 mod selector;
 #[cfg(test)]
 mod tests;
@@ -10,7 +9,6 @@ pub use call::Call;
 pub use selector::selects;
 
 use http::{Method, Request};
-use managers::Managers;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use testing::merge;
@@ -33,8 +31,8 @@ pub struct Answer {
 struct Refused {
     code: u16,
     reason: &'static str,
-    /// The reason, the field and the message of each cause.
-    causes: Vec<(&'static str, String, String)>,
+    /// The reason and the field of the cause.
+    cause: Option<(&'static str, String)>,
 }
 
 impl Refused {
@@ -45,21 +43,21 @@ impl Refused {
         Self {
             code,
             reason,
-            causes: Vec::new(),
+            cause: None,
         }
     }
 
     fn invalid(cause: &'static str, field: &str) -> Self {
         Self {
-            causes: vec![(cause, field.to_owned(), String::new())],
+            cause: Some((cause, field.to_owned())),
             ..Self::new(422, "Invalid")
         }
     }
 
     fn body(&self) -> Value {
-        let causes = self.causes.iter();
+        let causes = self.cause.iter();
         let causes: Vec<_> = causes
-            .map(|(reason, field, message)| json!({"reason": reason, "field": field, "message": message}))
+            .map(|(reason, field)| json!({"reason": reason, "field": field}))
             .collect();
         json!({"kind": "Status", "status": "Failure", "code": self.code, "reason": self.reason, "details": {"causes": causes}})
     }
@@ -82,11 +80,9 @@ fn execute(call: &Call, existing: Option<&Value>, version: u64) -> Result<Answer
     {
         return Err(Refused::NOT_FOUND);
     }
-    let is_apply = call.method == Method::PATCH && call.content.contains("apply");
     let Some(existing) = existing else {
         return match call.method {
             Method::POST => Ok(create(call, version)),
-            Method::PATCH if is_apply && call.subresource.is_none() => Ok(create(call, version)),
             // A write with the UID of a deleted object would replace another object.
             Method::PUT if call.plural == "leases" && !call.body["metadata"]["uid"].is_null() => Err(Refused::CONFLICT),
             Method::PUT if call.plural == "leases" => Ok(create(call, version)),
@@ -97,16 +93,11 @@ fn execute(call: &Call, existing: Option<&Value>, version: u64) -> Result<Answer
         Method::GET => Ok(stored(200, existing.clone())),
         Method::POST => Err(Refused::new(409, "AlreadyExists")),
         Method::DELETE => delete(call, existing, version),
-        Method::PUT => update(call, existing, call.body.clone(), None, version),
-        _ if is_apply => {
-            let mut managers = Managers::from_object(existing);
-            let after = managers.apply(call, existing)?;
-            update(call, existing, after, Some(&managers), version)
-        }
+        Method::PUT => update(call, existing, call.body.clone(), version),
         _ => {
             let mut after = existing.clone();
             merge(&mut after, &call.body);
-            update(call, existing, after, None, version)
+            update(call, existing, after, version)
         }
     }
 }
@@ -141,9 +132,6 @@ fn create(call: &Call, version: u64) -> Answer {
         metadata["generation"] = json!(1);
     }
     tidy(call, &mut object);
-    let mut managers = Managers::default();
-    managers.note(call, &json!({}), &object);
-    managers.put_into(&mut object);
     stored(201, object)
 }
 
@@ -204,14 +192,8 @@ fn raise_generation(object: &mut Value) {
     object["metadata"]["generation"] = json!(generation + 1);
 }
 
-/// Stores the result of a write. For an apply, the new field managers are passed in.
-fn update(
-    call: &Call,
-    before: &Value,
-    mut after: Value,
-    applied: Option<&Managers>,
-    version: u64,
-) -> Result<Answer, Refused> {
+/// Stores the result of a write.
+fn update(call: &Call, before: &Value, mut after: Value, version: u64) -> Result<Answer, Refused> {
     check(call, before, &after)?;
     for key in [
         "uid",
@@ -220,7 +202,6 @@ fn update(
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "generation",
-        "managedFields",
         "resourceVersion",
     ] {
         after["metadata"][key] = before["metadata"][key].clone();
@@ -242,12 +223,6 @@ fn update(
     if call.has_generation() && call.content_of(before) != call.content_of(&after) {
         raise_generation(&mut after);
     }
-    let mut managers = Managers::from_object(before);
-    match applied {
-        Some(applied) => managers = applied.clone(),
-        None => managers.note(call, before, &after),
-    }
-    managers.put_into(&mut after);
     if after == *before {
         return Ok(stored(200, after));
     }
@@ -256,13 +231,6 @@ fn update(
             code: 200,
             body: after,
             stored: None,
-        });
-    }
-    if call.query.contains_key("dryRun") {
-        return Ok(Answer {
-            code: 200,
-            body: after,
-            stored: Some(before.clone()),
         });
     }
     after["metadata"]["resourceVersion"] = json!(version.to_string());

@@ -1,4 +1,4 @@
-//! Tests of the models of GitOpsClusters and Placements.
+//! Tests of the model of GitOpsClusters.
 
 use super::*;
 use serde_json::json;
@@ -190,18 +190,6 @@ fn fields_decide_the_dialect() {
         (false, Some("gitops"))
     );
     assert_eq!(spec(&json!({"argoServer": {"argoNamespace": ""}})).argocd, None);
-}
-
-#[test]
-fn placement_without_status_has_an_unknown_selection() {
-    for (selected, text) in [
-        (None, r#"{"metadata":{}}"#),
-        (None, r#"{"metadata":{},"status":{}}"#),
-        (Some(0), r#"{"metadata":{},"status":{"numberOfSelectedClusters":0}}"#),
-        (Some(3), r#"{"metadata":{},"status":{"numberOfSelectedClusters":3}}"#),
-    ] {
-        assert_eq!(Placement::from_json(text), Ok(Placement { selected }), "{text}");
-    }
 }
 
 #[test]

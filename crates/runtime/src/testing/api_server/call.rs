@@ -22,8 +22,6 @@ pub struct Call {
     pub subresource: Option<String>,
     /// The parameters of the URL.
     pub query: BTreeMap<String, String>,
-    /// The content type of the body.
-    pub content: String,
     /// The body as JSON.
     pub body: Value,
     /// The path of the collection.
@@ -49,7 +47,6 @@ impl Call {
         };
         let query = request.uri().query().unwrap_or_default().split('&');
         let query = query.filter_map(|pair| pair.split_once('='));
-        let content = request.headers().get("content-type");
         let below = rest.len().saturating_sub(1);
         Self {
             method: request.method().clone(),
@@ -59,7 +56,6 @@ impl Call {
             name: rest.get(1).map(ToString::to_string),
             subresource: rest.get(2).map(ToString::to_string),
             query: query.map(|(key, value)| (key.to_owned(), decode(value))).collect(),
-            content: content.map_or_else(String::new, |text| text.to_str().expect("ASCII").to_owned()),
             body: serde_json::from_slice(request.body()).unwrap_or_default(),
             path: format!("/{}", parts[..parts.len() - below].join("/")),
         }
