@@ -33,7 +33,7 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet<'
         cluster.is_some_and(|cluster| fleet.has(cluster))
     });
     let recovered = recovered.map(|condition| format!("resolved: {}", condition.message));
-    changes.extend(recovered.map(|message| normal("ManifestWorkRecovered", message)));
+    changes.extend(recovered.map(|message| Event::normal("ManifestWorkRecovered", message)));
     if changes.is_empty() {
         return completed(before, after);
     }
@@ -53,17 +53,13 @@ fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
     } else {
         return None;
     };
-    Some(normal(reason, message.to_owned()))
+    Some(Event::normal(reason, message.to_owned()))
 }
 
 /// Returns the message with the totals.
 fn info(conditions: &[Condition]) -> Option<&str> {
     let info = conditions.iter().find(|condition| condition.kind == INFO);
     info.map(|condition| &*condition.message)
-}
-
-fn normal(reason: &'static str, message: String) -> Event {
-    Event::normal(reason, message)
 }
 
 /// Returns the conditions of a type whose state does not occur in the other list.

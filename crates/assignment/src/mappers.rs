@@ -2,7 +2,7 @@
 //! their cluster Secrets and the ManifestWorks of their agents.
 
 use super::certificates::records;
-use hub_state::cache::{Cache, Changed, ReconcileRequest, TrackingBefore};
+use hub_state::cache::{Cache, Changed, ReconcileRequest};
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
 use ocm::argocd_agent as names;
@@ -35,14 +35,9 @@ pub fn cluster_alone(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> 
     vec![ReconcileRequest::cluster(&changed.object_ref.name)]
 }
 
-/// Maps a change of Argo CD's resource tracking to all managed clusters, if its label changed, which no Secret may have.
-pub fn tracking(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    match changed.before::<TrackingBefore>() {
-        Some(before) if before.label != cache.tracking().label() => {
-            cache.clusters().map(ReconcileRequest::cluster).collect()
-        }
-        _ => Vec::new(),
-    }
+/// Maps a change of Argo CD's resource tracking to all managed clusters: no Secret may have its label.
+pub fn tracking(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+    cache.clusters().map(ReconcileRequest::cluster).collect()
 }
 
 /// Maps a change of a cluster Secret to the managed clusters that it concerns, whatever GitOpsClusters say.

@@ -31,7 +31,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use testing::merge;
 
-/// The simulated controllers.
 static SIMULATED: [&Controller; 7] = [&GITOPS, &SECRETS, &HUB, &ADDON, &WORKS, &REQUESTS, &AGENT_SECRETS];
 
 /// The managed clusters.
@@ -45,7 +44,6 @@ pub(super) struct Hub {
     pub(super) objects: BTreeMap<ObjectRef, Value>,
     /// The cluster Secrets.
     pub(super) secrets: BTreeMap<String, Value>,
-    /// All other objects.
     pub(super) existing: BTreeMap<(Kind, ObjectRef), Value>,
     pub(super) now: Timestamp,
     pub(super) new_leader_for: Option<Duration>,
@@ -187,7 +185,6 @@ impl Hub {
         self.select_for(&some(), clusters);
     }
 
-    /// Returns the objects of a kind.
     pub(super) fn kept(&self, kind: Kind) -> Vec<(&ObjectRef, &Value)> {
         let all = self.existing.iter();
         all.filter(|((other, _), _)| *other == kind)
@@ -211,7 +208,6 @@ impl Hub {
         self.cache.certificate(names::CA_SECRET).expect("it is there")
     }
 
-    /// Returns a stored object.
     fn stored(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Value> {
         match kind {
             Kind::GitOpsClusters => self.objects.get(object_ref),

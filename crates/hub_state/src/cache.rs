@@ -28,7 +28,7 @@ use crate::pull::namespaces::Namespaces;
 use crate::pull::work_name;
 use crate::report::{ExistingReport, Resource};
 pub use apply::AllowsOtherNamespaces;
-pub use change::{Cached, Change, Changed, Mapper, Mappers, ObjectKey, Setting, TrackingBefore, owners};
+pub use change::{Cached, Change, Changed, Mapper, Mappers, ObjectKey, Setting, owners};
 pub use decisions::Selection;
 use interned::Interned;
 use jiff::Timestamp;

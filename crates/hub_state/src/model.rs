@@ -35,6 +35,7 @@ pub use object::{Content, IssuedCertificate, Object};
 pub use placement_decision::PlacementDecision;
 pub use secret_kind::SecretKind;
 pub use tls_secret::{PROMOTED, TlsSecret};
+pub(crate) use work::Marks;
 pub use work::{Work, WorkState};
 
 use ocm::hold::Hold;

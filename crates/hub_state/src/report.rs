@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 pub use statuses::{ConditionEntry, Entry, ResourceEntry, Statuses, Summary};
-use std::io::{self, Write};
 use std::sync::Arc;
 
 /// The label that names the ApplicationSet of a report, cut to the length of a label value.
@@ -106,20 +105,6 @@ impl ExistingReport {
 
 /// Returns the fingerprint of a report's label, annotation and statuses.
 pub fn fingerprint(hosting: Option<&str>, cut: Option<&str>, statuses: &Statuses<'_>) -> Fingerprint {
-    let mut hasher = Hasher(Sha256::new());
-    serde_json::to_writer(&mut hasher, &(hosting, cut, statuses)).expect("texts and lists of them are JSON");
-    Fingerprint(hasher.0.finalize().into())
-}
-
-struct Hasher(Sha256);
-
-impl Write for Hasher {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let text = serde_json::to_vec(&(hosting, cut, statuses)).expect("texts and lists of them are JSON");
+    Fingerprint(Sha256::digest(text).into())
 }

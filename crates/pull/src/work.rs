@@ -125,7 +125,6 @@ impl Desired {
     }
 }
 
-/// Returns the entries that have a value.
 fn present<const N: usize>(entries: [(&str, Option<&str>); N]) -> Map<String, Value> {
     let present = entries.into_iter().filter_map(|(name, value)| Some((name, value?)));
     present.map(|(name, value)| (name.to_owned(), json!(value))).collect()

@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -34,11 +34,22 @@ pub async fn serve<R>(listener: TcpListener, metrics: Metrics, ready: R) -> Infa
 where
     R: Fn() -> Result<(), String> + Send + Sync + 'static,
 {
-    let admin = Arc::new(Admin { metrics, ready });
+    let shared = Arc::new((metrics, ready));
     hub::serve(listener, MAX_CONNECTIONS, |stream| {
-        let admin = Arc::clone(&admin);
+        let shared = Arc::clone(&shared);
         async move {
-            match timeout(CONNECTION_TIMEOUT, admin.converse(stream)).await {
+            let service = service_fn(async |request: Request<Incoming>| {
+                let (metrics, ready) = &*shared;
+                Ok::<_, Infallible>(answer(metrics, ready, request.method(), request.uri().path()))
+            });
+            // An idle connection would take a slot from others.
+            let conversation = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(REQUEST_TIMEOUT)
+                .keep_alive(false)
+                .max_buf_size(MAX_REQUEST_SIZE)
+                .serve_connection(TokioIo::new(stream), service);
+            match timeout(CONNECTION_TIMEOUT, conversation).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => debug!(reason = %error, "connection failed"),
                 Err(_) => debug!("connection timed out"),
@@ -48,49 +59,26 @@ where
     .await
 }
 
-struct Admin<R> {
-    metrics: Metrics,
-    ready: R,
-}
-
-impl<R> Admin<R>
-where
-    R: Fn() -> Result<(), String> + Send + Sync + 'static,
-{
-    /// Serves one request on a connection: an idle connection would take a slot from others.
-    async fn converse(&self, stream: TcpStream) -> hyper::Result<()> {
-        let service = service_fn(async |request: Request<Incoming>| {
-            Ok::<_, Infallible>(self.answer(request.method(), request.uri().path()))
-        });
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(REQUEST_TIMEOUT)
-            .keep_alive(false)
-            .max_buf_size(MAX_REQUEST_SIZE)
-            .serve_connection(TokioIo::new(stream), service)
-            .await
-    }
-
-    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
-        let known = ["/healthz", "/readyz", "/metrics"].contains(&path);
-        if !known {
-            return plain(StatusCode::NOT_FOUND, "not found: use /healthz, /readyz or /metrics");
-        }
-        if method != Method::GET && method != Method::HEAD {
+fn answer(
+    metrics: &Metrics,
+    ready: impl Fn() -> Result<(), String>,
+    method: &Method,
+    path: &str,
+) -> Response<Full<Bytes>> {
+    match path {
+        "/healthz" | "/readyz" | "/metrics" if method != Method::GET && method != Method::HEAD => {
             let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: use GET or HEAD");
+            let methods = HeaderValue::from_static("GET, HEAD");
+            answer.headers_mut().insert(ALLOW, methods);
             answer
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return answer;
         }
-        match path {
-            "/healthz" => plain(StatusCode::OK, "ok"),
-            "/readyz" => match (self.ready)() {
-                Ok(()) => plain(StatusCode::OK, "ok"),
-                Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, &reason),
-            },
-            _ => typed(CONTENT_TYPE, self.metrics.render()),
-        }
+        "/healthz" => plain(StatusCode::OK, "ok"),
+        "/readyz" => match ready() {
+            Ok(()) => plain(StatusCode::OK, "ok"),
+            Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, &reason),
+        },
+        "/metrics" => typed(CONTENT_TYPE, metrics.render()),
+        _ => plain(StatusCode::NOT_FOUND, "not found: use /healthz, /readyz or /metrics"),
     }
 }
 
@@ -114,6 +102,7 @@ mod tests {
     use std::net::SocketAddr;
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
     use tokio::task::JoinHandle;
 
     /// Serves on a free port.

@@ -183,7 +183,6 @@ fn plus(at: Instant, duration: Duration) -> Instant {
     time_math::later(at.into_std(), duration).into()
 }
 
-/// Returns the holder of a Lease, if it has one.
 fn holder(lease: &Lease) -> Option<&str> {
     let holder = lease.spec.as_ref()?.holder_identity.as_deref();
     holder.filter(|holder| !holder.is_empty())

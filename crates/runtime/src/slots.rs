@@ -22,26 +22,17 @@ use std::time::{Duration, Instant};
 /// The time after which a write counts as slow. API servers answer in milliseconds, and webhooks should within a second.
 pub const SLOW_AFTER: Duration = Duration::from_secs(2);
 
-/// The writes in progress, each with a key that the caller chooses.
+/// The writes in progress, each with a key that the caller chooses. They are few enough to count them anew for each decision.
 #[derive(Debug)]
 pub struct Slots<K> {
     total: usize,
     /// The number of slots reserved for each group.
     reserved: usize,
-    groups: Vec<Group>,
+    /// The number of groups: one for each controller, and one for Events.
+    groups: usize,
     running: HashMap<K, Running>,
-    slow: usize,
     /// True if the last answer arrived late.
     is_api_server_slow: bool,
-}
-
-/// The writes in progress of one controller, or of Events.
-#[derive(Debug, Default)]
-struct Group {
-    running: usize,
-    slow: usize,
-    tenants: HashMap<Arc<str>, usize>,
-    clusters: HashMap<FlowKey, usize>,
 }
 
 #[derive(Debug)]
@@ -60,67 +51,53 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         Self {
             total,
             reserved: each.max(1),
-            groups: (0..groups).map(|_| Group::default()).collect(),
+            groups,
             running: HashMap::new(),
-            slow: 0,
             is_api_server_slow: false,
         }
     }
 
+    fn count(&self, is_counted: impl Fn(&Running) -> bool) -> usize {
+        self.running.values().filter(|running| is_counted(running)).count()
+    }
+
+    fn in_group(&self, group: usize) -> usize {
+        self.count(|running| running.group == group)
+    }
+
     /// Returns true if a group may begin another write; `is_slow` is true if the object's last write was slow.
     pub fn may_begin(&self, group: usize, is_slow: bool) -> bool {
-        let Some(counts) = self.groups.get(group) else {
-            return false;
-        };
-        let taken: usize = self
-            .groups
-            .iter()
-            .map(|group| group.running.saturating_sub(self.reserved))
-            .sum();
-        let has_slot = counts.running < self.reserved || taken < self.pool();
-        self.running.len() < self.total && has_slot && (!is_slow || self.may_be_slow(counts))
+        let from_pool = (0..self.groups).map(|group| self.in_group(group).saturating_sub(self.reserved));
+        self.running.len() < self.total
+            && (self.in_group(group) < self.reserved || from_pool.sum::<usize>() < self.pool())
+            && (!is_slow || self.may_be_slow(group))
     }
 
     /// Returns true if a group may begin another write without taking from the pool.
     pub fn may_begin_reserved(&self, group: usize) -> bool {
-        let counts = self.groups.get(group);
-        self.may_begin(group, false) && counts.is_some_and(|counts| counts.running < self.reserved)
+        self.may_begin(group, false) && self.in_group(group) < self.reserved
     }
 
     /// Returns true if a group may begin another write for an object of this namespace.
     pub fn may_begin_for_namespace(&self, group: usize, namespace: &Arc<str>) -> bool {
-        let group_limit = self.group_limit().saturating_mul(3).div_ceil(4);
-        let running = self.groups.get(group).and_then(|group| group.tenants.get(namespace));
-        running.is_none_or(|running| *running < group_limit)
+        let limit = self.group_limit().saturating_mul(3).div_ceil(4);
+        self.count(|running| running.group == group && running.flow.namespace == *namespace) < limit
     }
 
     /// Returns true if a group may begin another write for an object of this share.
     pub fn may_begin_for_flow(&self, group: usize, flow: &FlowKey) -> bool {
         // A namespace that is not divided by clusters has only the limit of namespaces.
-        if flow.cluster == flow.namespace {
-            return true;
-        }
-        let running = self.groups.get(group).and_then(|group| group.clusters.get(flow));
-        running.is_none_or(|running| *running < self.group_limit().div_ceil(2))
+        flow.cluster == flow.namespace
+            || self.count(|running| running.group == group && running.flow == *flow) < self.group_limit().div_ceil(2)
     }
 
     /// Returns true if another group has a write in progress.
     pub fn are_others_busy(&self, group: usize) -> bool {
-        self.running.len() > self.groups.get(group).map_or(0, |group| group.running)
+        self.running.values().any(|running| running.group != group)
     }
 
     /// Records that a write has begun.
     pub fn begin(&mut self, key: K, group: usize, flow: FlowKey, is_slow: bool, now: Instant) {
-        let Some(counts) = self.groups.get_mut(group) else {
-            return;
-        };
-        add(&mut counts.running);
-        add(counts.tenants.entry(Arc::clone(&flow.namespace)).or_default());
-        add(counts.clusters.entry(flow.clone()).or_default());
-        if is_slow {
-            add(&mut counts.slow);
-            add(&mut self.slow);
-        }
         let running = Running {
             group,
             flow,
@@ -136,15 +113,6 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         let Some(running) = self.running.remove(key) else {
             return false;
         };
-        if let Some(counts) = self.groups.get_mut(running.group) {
-            take(&mut counts.running);
-            if running.slow {
-                take(&mut counts.slow);
-                take(&mut self.slow);
-            }
-            forget(&mut counts.tenants, &running.flow.namespace);
-            forget(&mut counts.clusters, &running.flow);
-        }
         let is_slow = now >= later(running.since, SLOW_AFTER);
         if is_answered {
             self.is_api_server_slow = is_slow;
@@ -156,12 +124,12 @@ impl<K: Copy + Eq + Hash> Slots<K> {
     pub fn age(&mut self, now: Instant) {
         let late: Vec<K> = self.overdue(now).collect();
         for key in late {
-            let group = self.running.get(&key).map(|running| running.group).unwrap_or_default();
-            let has_room = self.groups.get(group).is_some_and(|group| self.may_be_slow(group));
-            if has_room && let (Some(running), Some(group)) = (self.running.get_mut(&key), self.groups.get_mut(group)) {
-                running.slow = true;
-                add(&mut group.slow);
-                add(&mut self.slow);
+            let has_room = self
+                .running
+                .get(&key)
+                .is_some_and(|running| self.may_be_slow(running.group));
+            if let Some(running) = self.running.get_mut(&key) {
+                running.slow = has_room;
             }
         }
     }
@@ -187,36 +155,21 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         times.filter(|at| *at > now).min()
     }
 
-    fn may_be_slow(&self, group: &Group) -> bool {
-        self.is_api_server_slow || (self.slow < self.total.div_ceil(4) && group.slow < self.group_limit().div_ceil(4))
+    fn may_be_slow(&self, group: usize) -> bool {
+        let is_slow_in_group = |running: &Running| running.slow && running.group == group;
+        self.is_api_server_slow
+            || (self.count(|running| running.slow) < self.total.div_ceil(4)
+                && self.count(is_slow_in_group) < self.group_limit().div_ceil(4))
     }
 
     /// Returns the number of slots in the common pool.
     fn pool(&self) -> usize {
-        self.total
-            .saturating_sub(self.reserved.saturating_mul(self.groups.len()))
+        self.total.saturating_sub(self.reserved.saturating_mul(self.groups))
     }
 
     /// Returns the maximum number of slots of one group.
     fn group_limit(&self) -> usize {
         self.pool().saturating_add(self.reserved)
-    }
-}
-
-fn add(count: &mut usize) {
-    *count = count.saturating_add(1);
-}
-
-fn take(count: &mut usize) {
-    *count = count.saturating_sub(1);
-}
-
-fn forget<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        take(count);
-        if *count == 0 {
-            counts.remove(key);
-        }
     }
 }
 
@@ -305,10 +258,6 @@ mod tests {
             slots.begin(key, 0, one.clone(), false, now);
         }
         assert!(!slots.may_begin_for_flow(0, &one) && slots.may_begin_for_flow(0, &flow("b", "two")));
-        for key in (0..count).chain(100..121) {
-            slots.end(&key, true, now);
-        }
-        assert!(slots.groups[0].tenants.is_empty() && slots.groups[0].clusters.is_empty());
     }
 
     #[test]
@@ -319,9 +268,15 @@ mod tests {
         let late = start + SLOW_AFTER;
         assert_eq!(slots.next_slow_at(start), Some(late));
         slots.age(start);
-        assert_eq!((slots.overdue(start).count(), slots.slow), (0, 0));
+        assert_eq!(
+            (slots.overdue(start).count(), slots.count(|running| running.slow)),
+            (0, 0)
+        );
         slots.age(late);
-        assert_eq!((slots.overdue(late).count(), slots.slow), (31, 11));
+        assert_eq!(
+            (slots.overdue(late).count(), slots.count(|running| running.slow)),
+            (31, 11)
+        );
         assert_eq!(slots.next_slow_at(late), None);
         let overdue: Vec<_> = slots.overdue(late).collect();
         for key in overdue {

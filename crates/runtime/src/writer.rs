@@ -16,18 +16,16 @@ use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams
 use kube::core::request::Request;
 use kube::{Client, Error};
 use pki::{Authority, AuthorityData, Recipe};
-use primitives::hash::{hex, with_hash};
+use primitives::hash::{hash, with_hash};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use primitives::timestamp::format_time;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
-/// The timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The writer, which carries out the writes of controllers.
@@ -513,22 +511,10 @@ impl WriteError {
 
 fn event_name(recorded: &RecordedEvent) -> String {
     const NAME_MAX: usize = 253;
-    let mut hash = Sha256::new();
-    for part in [
-        &*recorded.involved_object.uid,
-        recorded.event.reason,
-        &recorded.event.message,
-    ] {
-        hash.update(part);
-        hash.update([0]);
-    }
-    let hash = hex(&hash.finalize()[..8]);
-    with_hash(
-        recorded.involved_object.object_ref.name.to_string(),
-        ".",
-        &hash,
-        NAME_MAX,
-    )
+    let InvolvedObject { object_ref, uid, .. } = &recorded.involved_object;
+    let Event { reason, message, .. } = &recorded.event;
+    let hash = hash([uid, "\0", reason, "\0", message, "\0"], 16);
+    with_hash(object_ref.name.to_string(), ".", &hash, NAME_MAX)
 }
 
 #[cfg(test)]

@@ -51,7 +51,6 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
-/// Returns an action on an object with these writes.
 fn action(object_ref: &ObjectRef, writes: Vec<Write>) -> Action {
     Action::new(involved(object_ref), writes, None)
 }

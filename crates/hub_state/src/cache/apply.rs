@@ -1,8 +1,8 @@
 //! Applies changes to the cache: stores the objects, forgets outdated computed values, and maps each change to the objects to
 //! reconcile.
 
-use super::change::{Cached, Change, Changed, ObjectKey, Setting, TrackingBefore};
-use super::{Cache, ReconcileRequest, Refusal};
+use super::change::{Cached, Change, Changed, ObjectKey, Setting};
+use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
 use crate::model::{Availability, Cluster, ClusterHold, GitOpsCluster, Kind, is_open, parse, parse_data};
 use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
 use crate::report::{ExistingReport, Resource};
@@ -11,6 +11,7 @@ use ocm::hold::Hold;
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
+use runtime::queue::Refresh;
 use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::HashSet;
@@ -288,9 +289,15 @@ impl Setting for Tracking {
     }
 
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
-        let label = cache.tracking().label().to_owned();
-        let owners = cache.works.set_tracking(value.unwrap_or_default());
-        let before = TrackingBefore { label, owners };
+        let tracking = value.unwrap_or_default();
+        if *cache.tracking() == tracking {
+            return Vec::new();
+        }
+        let before = WorkBefore {
+            existed: true,
+            owners: cache.works.set_tracking(tracking),
+            refresh: Refresh::Unchanged,
+        };
         cache.map_setting(Kind::Config, CONFIG_MAP, Some(&before))
     }
 }

@@ -5,10 +5,9 @@ use crate::model::{Availability, Kind};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
-use runtime::queue::Refresh;
 use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -239,27 +238,14 @@ impl<'c> Changed<'c> {
 
 /// Maps a change of a work, or of Argo CD's resource tracking, to the Applications that owned works or own them now.
 pub fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let work = changed
-        .before::<WorkBefore>()
-        .map(|before| (&before.owners, before.refresh));
-    let tracking = || Some((&changed.before::<TrackingBefore>()?.owners, Refresh::Unchanged));
-    let Some((owners, refresh)) = work.or_else(tracking) else {
-        return Vec::new();
-    };
-    let request = |application: &ObjectRef| ReconcileRequest {
-        refresh,
-        ..ReconcileRequest::application(application.clone())
-    };
-    owners.iter().map(request).collect()
-}
-
-/// The resource tracking of Argo CD before a change.
-#[derive(Debug)]
-pub struct TrackingBefore {
-    /// The tracking label.
-    pub label: String,
-    /// The Applications that owned works or own works now.
-    pub owners: BTreeSet<ObjectRef>,
+    let before = changed.before::<WorkBefore>().into_iter();
+    let requests = before.flat_map(|before| {
+        before.owners.iter().map(|application| ReconcileRequest {
+            refresh: before.refresh,
+            ..ReconcileRequest::application(application.clone())
+        })
+    });
+    requests.collect()
 }
 
 /// A function that maps a change to the objects to reconcile.

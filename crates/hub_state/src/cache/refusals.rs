@@ -2,6 +2,7 @@
 
 use crate::model::Kind;
 use primitives::object_ref::ObjectRef;
+use runtime::store::Index;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A write that the API server refused.
@@ -23,7 +24,8 @@ type Object = (&'static str, Kind, ObjectRef);
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     all: HashMap<Object, BTreeMap<usize, Refusal>>,
-    gitops: HashMap<ObjectRef, BTreeMap<(Object, usize), Box<str>>>,
+    /// The parts by the GitOpsCluster that their refused write was for.
+    gitops: Index<ObjectRef, (Object, usize)>,
 }
 
 impl Refusals {
@@ -39,37 +41,29 @@ impl Refusals {
 
     /// Returns why writes for a GitOpsCluster were refused, each reason once.
     pub(super) fn of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
-        let all = self.gitops.get(object_ref).into_iter().flat_map(BTreeMap::values);
-        all.map(|why| &**why).collect()
+        let parts = self.gitops.get(object_ref);
+        parts
+            .filter_map(|(object, part)| Some(&*self.of_part(object, *part)?.why))
+            .collect()
     }
 
     /// Records whether the last write of a part was refused. Returns the GitOpsClusters for which that changes something.
     pub(super) fn put(&mut self, object: &Object, part: usize, refusal: Option<Refusal>) -> BTreeSet<ObjectRef> {
-        let key = || (object.clone(), part);
-        let mut changed = BTreeSet::new();
-        let before = self.all.get_mut(object).and_then(|parts| parts.remove(&part));
-        if let Some(object_ref) = before.and_then(|before| before.gitops) {
-            if let Some(of_it) = self.gitops.get_mut(&object_ref) {
-                of_it.remove(&key());
-                if of_it.is_empty() {
-                    self.gitops.remove(&object_ref);
-                }
-            }
-            changed.insert(object_ref);
+        let key = (object.clone(), part);
+        let parts = self.all.entry(object.clone()).or_default();
+        let before = parts.remove(&part).and_then(|before| before.gitops);
+        let after = refusal.as_ref().and_then(|refusal| refusal.gitops.clone());
+        parts.extend(refusal.map(|refusal| (part, refusal)));
+        if parts.is_empty() {
+            self.all.remove(object);
         }
-        match refusal {
-            Some(refusal) => {
-                if let Some(object_ref) = &refusal.gitops {
-                    let of_it = self.gitops.entry(object_ref.clone()).or_default();
-                    of_it.insert(key(), refusal.why.clone());
-                    changed.insert(object_ref.clone());
-                }
-                self.all.entry(object.clone()).or_default().insert(part, refusal);
-            }
-            None if self.all.get(object).is_some_and(BTreeMap::is_empty) => drop(self.all.remove(object)),
-            None => {}
+        if let Some(gitops) = &before {
+            self.gitops.remove(gitops, &key);
         }
-        changed
+        if let Some(gitops) = &after {
+            self.gitops.insert(gitops.clone(), key);
+        }
+        before.into_iter().chain(after).collect()
     }
 }
 

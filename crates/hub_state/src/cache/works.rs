@@ -1,7 +1,7 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
 use super::shared_objects::SharedObjects;
-use crate::model::{Kind, Work, WorkState};
+use crate::model::{Kind, Marks, Work, WorkState};
 use crate::pull::PullWork;
 use crate::pull::work_name::{may_be_work_of, stem};
 use jiff::Timestamp;
@@ -128,7 +128,8 @@ impl Works {
         let mut owner = None;
         if let Some(mut work) = work {
             if claimed_by(object_ref, &work).is_some() {
-                work.forget_marks();
+                // The marks of Argo CD do not count on works of the basic pull model.
+                work.marks = Marks::default();
             }
             match &mut self.shared_objects {
                 Some(shared) => shared.keep(&mut work.objects),
@@ -259,9 +260,6 @@ impl Works {
 
     /// Sets how Argo CD tracks resources, which can change the owner of each work. Returns the previous and new owners.
     pub(super) fn set_tracking(&mut self, tracking: Tracking) -> BTreeSet<ObjectRef> {
-        if self.tracking == tracking {
-            return BTreeSet::new();
-        }
         let mut concerned: BTreeSet<ObjectRef> = std::mem::take(&mut self.applied).into_properties().collect();
         self.tracking = tracking;
         self.by_replica_set = Index::default();

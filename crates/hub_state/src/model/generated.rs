@@ -31,7 +31,6 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// Reads an Application of this ApplicationSet.
     pub(super) fn from_json(set: &str, application: &Value<'_>) -> Self {
         let text = |path| own(application, path).unwrap_or_default();
         let resources = items(application, "/status/resources").iter();

@@ -23,7 +23,7 @@ const MESSAGES_MAX: usize = TEXT_MAX / 4 * 3;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// The tracking marks that identify the owner.
-    marks: Marks,
+    pub(crate) marks: Marks,
     /// The ManifestWorkReplicaSet from which OCM generated the work, as `NAMESPACE.NAME`.
     pub set: Option<Box<str>>,
     /// The Application that it carries, if it is of the basic pull model.
@@ -40,7 +40,7 @@ pub struct Work {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Marks {
+pub(crate) struct Marks {
     tracking_id: Option<Box<str>>,
     installation_id: Option<Box<str>>,
     labels: Labels,
@@ -111,11 +111,6 @@ impl Work {
         }))
     }
 
-    /// Forgets the marks of Argo CD, which do not count on works of the basic pull model.
-    pub fn forget_marks(&mut self) {
-        self.marks = Marks::default();
-    }
-
     /// Returns the name of the Application that owns the work, in the format of Argo CD.
     pub fn application(&self, tracking: &Tracking, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
         // Works that OCM generates from a set have the labels of the set's template, and belong to the set.
@@ -137,7 +132,6 @@ impl Work {
     }
 }
 
-/// Returns the labels of a work.
 fn labels<'v>(work: &'v Value<'_>) -> impl Iterator<Item = (&'v str, &'v str)> {
     let labels = at(work, "/metadata/labels").and_then(Value::as_map);
     let labels = labels.into_iter().flat_map(Map::iter);
@@ -156,7 +150,7 @@ fn objects(status: &WorkStatus) -> Arc<[Box<str>]> {
 
 impl WorkState {
     fn from_status(status: &WorkStatus) -> Self {
-        let is_ill = |object: &&ObjectStatus| object.health.in_argo_cd() == HealthStatus::Degraded.in_argo_cd();
+        let is_ill = |object: &&ObjectStatus| is_bad(object.health);
         let is_refused = |object: &&ObjectStatus| is_ill(object) && object.applied == Some(false);
         // A message about a work whose objects are healthy: the agent cannot apply it.
         let whole = Some(&status.message)

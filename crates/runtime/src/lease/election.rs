@@ -21,7 +21,6 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// The maximum jitter of the interval in milliseconds, so that replicas do not send requests at the same time.
 const JITTER: u64 = 500;
 
-/// The timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A candidacy that runs in the background. Dropping it does not release the Lease: others take over when it has expired.

@@ -9,7 +9,6 @@ fn being_deleted() -> Value {
 }
 
 impl Hub {
-    /// Returns the next writes of a controller for an object, without executing them.
     fn next_writes(&self, controller: &Controller, object_ref: &ObjectRef) -> Vec<Write> {
         let settings = self.settings();
         let context = hub_state::testing::context(self.now, &settings);

@@ -8,7 +8,6 @@ const OLD: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
 const NEW: &str = "registry.example.com/argocd-agent:v0.10.0";
 
 impl Hub {
-    /// Sets the image of the principal.
     fn upgrade_principal(&mut self, image: &str) {
         let spec = json!({"template": {"spec": {"containers": [{"name": "argocd-agent-principal", "image": image}]}}});
         self.put(
