@@ -439,10 +439,12 @@ impl Reconciler {
             Err(_) if is_aborted => {
                 self.metrics.failed(controller.name, Reason::Timeout);
                 warn!(controller = controller.name, kind, object = %object_ref, "slow write aborted because others wait; retrying");
+                let object = (controller.name, controller.kind, object_ref.clone());
                 let why = self
                     .cache
-                    .refusal_of_workqueue(controller.name, workqueue, controller.kind, object_ref);
-                let why = why.unwrap_or(WRITE_TIMED_OUT);
+                    .refusals()
+                    .of_part(&object, workqueue)
+                    .unwrap_or(WRITE_TIMED_OUT);
                 let refusal = writer::WriteRefusal {
                     text: why.to_owned(),
                     is_final: false,
@@ -501,9 +503,8 @@ impl Reconciler {
         refusal: Option<(writer::WriteRefusal, InvolvedObject)>,
     ) {
         let controller = self.workqueues[workqueue].controller;
-        let known = self
-            .cache
-            .refusal_of_workqueue(controller.name, workqueue, controller.kind, object_ref);
+        let object = (controller.name, controller.kind, object_ref.clone());
+        let known = self.cache.refusals().of_part(&object, workqueue);
         if known == refusal.as_ref().map(|(refusal, _)| refusal.text.as_str()) {
             return;
         }

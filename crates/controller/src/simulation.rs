@@ -437,6 +437,14 @@ impl Hub {
         }
     }
 
+    /// Returns the next writes of a controller for an object, without executing them.
+    pub(super) fn next_writes(&self, controller: &Controller, object_ref: &ObjectRef) -> Vec<Write> {
+        let settings = self.settings();
+        let context = hub_state::testing::context(self.now, &settings);
+        let action = (controller.reconcile)(&self.cache, object_ref, &context);
+        action.map_or_else(Vec::new, |action| action.writes)
+    }
+
     /// Reconciles one object with each of its controllers, and returns the writes.
     pub(super) fn reconcile_one(&mut self, kind: Kind, object_ref: &ObjectRef) -> Vec<String> {
         let mut written = Vec::new();

@@ -346,10 +346,11 @@ fn permitted(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Opti
 /// predecessor wrote there, unless it finds a refusal that is not in it.
 fn written(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Option<StatusCondition> {
     let cache = gitops.cache;
-    let mut all = cache.refused_of_gitops(gitops.object_ref);
+    let mut all = cache.refusals().of_gitops(gitops.object_ref);
     if gitops.object.spec.agent.is_some() && context.settings.agents {
         let argocd = ObjectRef::new("", cache.argocd());
-        all.extend(cache.refusal(argocd_agent::reconcile::CONTROLLER.name, Kind::Namespace, &argocd));
+        let agents = (argocd_agent::reconcile::CONTROLLER.name, Kind::Namespace, argocd);
+        all.extend(cache.refusals().get(&agents));
     }
     let known = condition(gitops.object, WRITTEN).and_then(|known| known["message"].as_str());
     let known = known.filter(|known| context.new_leader_for.is_some() && all.iter().all(|why| known.contains(why)));

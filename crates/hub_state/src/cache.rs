@@ -36,8 +36,7 @@ pub use kind::WatchedKind;
 use ocm::argocd_agent as names;
 use ocm::hold::Hold;
 use primitives::object_ref::ObjectRef;
-pub use refusals::Refusal;
-use refusals::Refusals;
+pub use refusals::{Refusal, Refusals, RefusedObject};
 pub use request::ReconcileRequest;
 use runtime::fair_queue::FlowKey;
 use runtime::memo::Memo;
@@ -217,30 +216,9 @@ impl Cache {
         of_the_pull_model(self.applications.iter())
     }
 
-    /// Returns why the API server refused the last write of a controller for an object, unless the status that would show it cannot be
-    /// written.
-    pub fn refusal(&self, controller: &'static str, kind: Kind, object_ref: &ObjectRef) -> Option<&str> {
-        let refusal = self.refusals.get(&(controller, kind, object_ref.clone()));
-        refusal
-            .filter(|refusal| !refusal.is_of_status)
-            .map(|refusal| &*refusal.why)
-    }
-
-    /// Returns why the API server refused the last write of this part of a controller for an object.
-    pub fn refusal_of_workqueue(
-        &self,
-        controller: &'static str,
-        part: usize,
-        kind: Kind,
-        object_ref: &ObjectRef,
-    ) -> Option<&str> {
-        let refusal = self.refusals.of_part(&(controller, kind, object_ref.clone()), part);
-        refusal.map(|refusal| &*refusal.why)
-    }
-
-    /// Returns why the API server refused writes for a GitOpsCluster, each reason once.
-    pub fn refused_of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
-        self.refusals.of_gitops(object_ref)
+    /// Returns the last writes that the API server refused.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// Returns an Application.

@@ -9,7 +9,7 @@ use manifest::value::{Map, Value};
 use manifest::yaml;
 use runtime::invalid_object::InvalidObject;
 use serde::{Serialize, Serializer};
-use serde_json::Value as Owned;
+use serde_json::{Value as Owned, json};
 use std::borrow::Cow;
 
 /// Borrows an object that the controller builds.
@@ -28,6 +28,17 @@ pub fn borrowed(value: &Owned) -> Value<'_> {
             Value::Map(Map::from_entries(fields.collect()))
         }
     }
+}
+
+/// Returns an object without the fields that are null, or an empty object or list. The elements of lists stay as they are.
+pub fn without_empty(mut value: Owned) -> Owned {
+    if let Owned::Object(fields) = &mut value {
+        for field in fields.values_mut() {
+            *field = without_empty(field.take());
+        }
+        fields.retain(|_, field| ![Owned::Null, json!({}), json!([])].contains(field));
+    }
+    value
 }
 
 /// A value to write as JSON, without some of its fields at any depth.
@@ -148,7 +159,6 @@ pub fn annotation<'v>(object: &'v Value<'_>, name: &str) -> Option<&'v str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn owned_and_borrowed_values_are_written_alike() {

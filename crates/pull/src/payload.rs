@@ -1,6 +1,7 @@
 //! Builds the objects for a managed cluster: the Application as the Argo CD there runs it, and its prerequisites.
 
 use hub_state::annotations::REFRESH;
+use hub_state::json::without_empty;
 use hub_state::pull::application::{Application, Destination, is_copied};
 use hub_state::pull::digest::hash;
 use hub_state::pull::forwarded::Requests;
@@ -58,12 +59,15 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
         annotations.insert(names::REFRESH_REQUEST.to_owned(), json!(refresh.nonce));
     }
     let namespace = namespace(application, settings);
-    let mut metadata = metadata(&application.name, Some(namespace), labels, annotations);
-    // No component on the cluster would remove finalizers of others.
-    let finalizers: Vec<&str> = application.argocd_finalizers().collect();
-    if !finalizers.is_empty() {
-        metadata.insert("finalizers".to_owned(), json!(finalizers));
-    }
+    // The API server drops empty fields, so the work would never equal the desired one.
+    let metadata = without_empty(json!({
+        "name": application.name,
+        "namespace": namespace,
+        "labels": labels,
+        "annotations": annotations,
+        // No component on the cluster would remove finalizers of others.
+        "finalizers": application.argocd_finalizers().collect::<Vec<_>>(),
+    }));
     let mut spec = base["spec"].take();
     if let Some(Value::Object(destination)) = spec.get_mut("destination") {
         point(destination, application, settings, namespace);
@@ -118,34 +122,18 @@ fn project_object(project: &Value) -> Value {
     annotations.retain(|name, _| is_copied(name));
     let mut labels = entries(project.pointer("/metadata/labels"));
     labels.remove(names::ARGO_CD_INSTANCE);
-    let name = project["metadata"]["name"].as_str().unwrap_or_default();
-    let namespace = project["metadata"]["namespace"].as_str();
+    let metadata = json!({
+        "name": project["metadata"]["name"],
+        "namespace": project["metadata"]["namespace"],
+        "labels": labels,
+        "annotations": annotations,
+    });
     json!({
         "apiVersion": names::API_VERSION,
         "kind": names::PROJECT_KIND,
-        "metadata": metadata(name, namespace, labels, annotations),
+        "metadata": without_empty(metadata),
         "spec": project.get("spec").cloned().unwrap_or_else(|| json!({})),
     })
-}
-
-/// Builds metadata without empty fields: the API server drops them, so the work would never equal the desired one.
-fn metadata(
-    name: &str,
-    namespace: Option<&str>,
-    labels: Map<String, Value>,
-    annotations: Map<String, Value>,
-) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    metadata.insert("name".to_owned(), json!(name));
-    if let Some(namespace) = namespace {
-        metadata.insert("namespace".to_owned(), json!(namespace));
-    }
-    for (key, map) in [("labels", labels), ("annotations", annotations)] {
-        if !map.is_empty() {
-            metadata.insert(key.to_owned(), map.into());
-        }
-    }
-    metadata
 }
 
 fn entries(map: Option<&Value>) -> Map<String, Value> {

@@ -168,7 +168,8 @@ impl<'i> PulledApplication<'i> {
 
     /// Returns the API server's reason for rejecting the last write for the Application.
     fn refused(&self) -> Option<&'i str> {
-        self.cache.refusal(CONTROLLER.name, CONTROLLER.kind, self.object_ref)
+        let object = (CONTROLLER.name, CONTROLLER.kind, self.object_ref.clone());
+        self.cache.refusals().get(&object)
     }
 
     /// Returns the work whose status is trusted and whose deletion must complete first: one on the Application's cluster, or else

@@ -2,7 +2,7 @@
 
 use super::payload;
 use hub_state::annotations::REFRESH;
-use hub_state::json::borrowed;
+use hub_state::json::{borrowed, without_empty};
 use hub_state::pull::application::Application;
 use hub_state::pull::feedback;
 use hub_state::pull::fingerprint::{ANNOTATIONS, LABELS, SCRAPE_TYPE, fingerprint};
@@ -72,11 +72,11 @@ impl Desired {
                 "name": name,
                 "namespace": cluster,
                 "labels": labels(application, settings),
-                "annotations": present([
-                    (names::HUB_NAMESPACE, Some(&*application.namespace)),
-                    (names::HUB_NAME, Some(&*application.name)),
-                    (names::SET, payload::set(application).as_deref()),
-                ]),
+                "annotations": without_empty(json!({
+                    names::HUB_NAMESPACE: application.namespace,
+                    names::HUB_NAME: application.name,
+                    names::SET: payload::set(application),
+                })),
             },
             "spec": spec,
         });
@@ -125,12 +125,7 @@ impl Desired {
     }
 }
 
-fn present<const N: usize>(entries: [(&str, Option<&str>); N]) -> Map<String, Value> {
-    let present = entries.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    present.map(|(name, value)| (name.to_owned(), json!(value))).collect()
-}
-
-fn labels(application: &Application, settings: &Settings) -> Map<String, Value> {
+fn labels(application: &Application, settings: &Settings) -> Value {
     let Application { namespace, name, .. } = application;
     let argocd_name = if **namespace == *settings.argocd {
         name.to_string()
@@ -140,29 +135,30 @@ fn labels(application: &Application, settings: &Settings) -> Map<String, Value> 
     let is_acm = settings.dialect == Dialect::Acm;
     let set = payload::set(application);
     let set_hash = set.as_ref().filter(|_| is_acm).map(|set| hex(&Sha1::digest(set)));
-    present([
-        (works::MANAGED_BY, Some(works::OURS)),
-        (works::APPLICATION_LABEL, Some(&application_label(&argocd_name))),
+    without_empty(json!({
+        works::MANAGED_BY: works::OURS,
+        works::APPLICATION_LABEL: application_label(&argocd_name),
         // ACM finds the works of ApplicationSets by the other two labels alone.
-        (names::PULL, (set.is_none() || !is_acm).then_some("true")),
-        (names::OF_SET, set.as_ref().map(|_| "true")),
-        (names::SET_HASH, set_hash.as_deref()),
-    ])
+        names::PULL: (set.is_none() || !is_acm).then_some("true"),
+        names::OF_SET: set.is_some().then_some("true"),
+        names::SET_HASH: set_hash,
+    }))
 }
 
 /// Returns the OCM resource identifier of an object of ours.
-fn identifier(object: &Value) -> Map<String, Value> {
+fn identifier(object: &Value) -> Value {
     let (group, resource) = match object["kind"].as_str() {
         Some(names::KIND) => (names::GROUP, names::PLURAL),
         Some(names::PROJECT_KIND) => (names::GROUP, names::PROJECT_PLURAL),
         _ => ("", "namespaces"),
     };
-    present([
-        ("group", Some(group)),
-        ("resource", Some(resource)),
-        ("name", object["metadata"]["name"].as_str()),
-        ("namespace", object["metadata"]["namespace"].as_str()),
-    ])
+    let metadata = &object["metadata"];
+    without_empty(json!({
+        "group": group,
+        "resource": resource,
+        "name": metadata["name"],
+        "namespace": metadata["namespace"],
+    }))
 }
 
 /// Returns the ManifestConfig of an object: its update strategy and feedback rules.

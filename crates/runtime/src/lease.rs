@@ -1,7 +1,7 @@
 //! Leader election: the replica that holds a Lease writes, by the rules of client-go's leader election.
 //!
 //! ```text
-//! Lease ─▶ Candidate::next_step ─▶ Step ─▶ a conditional write ─▶ Candidate::written ─▶ leads until a deadline
+//! Lease ─▶ Candidate::next_step ─▶ a conditional write ─▶ Candidate::written ─▶ leads until a deadline
 //! ```
 //!
 //! [`Candidate`] decides, as a pure function of the Lease and the time; an election sends the requests and keeps the time. Wall
@@ -45,17 +45,6 @@ impl LeaseTime {
     }
 }
 
-/// The next step of a candidate.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Create this Lease: none exists.
-    Create(Box<Lease>),
-    /// Replace the Lease by this one, unless another replica was faster.
-    Replace(Box<Lease>),
-    /// Wait: another replica holds the Lease until this time unless it renews it.
-    Follow(Instant),
-}
-
 /// A replica that wants to lead.
 #[derive(Clone, Debug)]
 pub struct Candidate {
@@ -91,14 +80,18 @@ impl Candidate {
         self.renewed = None;
     }
 
-    /// Decides the next step from the Lease that was read.
-    pub fn next_step(&mut self, lease: Option<&Lease>, now: LeaseTime) -> Step {
+    /// Returns the Lease to create if none was read, or else to replace the one that was read by, unless another replica was faster.
+    ///
+    /// # Errors
+    ///
+    /// Returns the time until which another replica holds the Lease unless it renews it.
+    pub fn next_step(&mut self, lease: Option<&Lease>, now: LeaseTime) -> Result<Lease, Instant> {
         let Some(lease) = lease else {
             self.resign();
-            return Step::Create(Box::new(Lease {
+            return Ok(Lease {
                 metadata: ObjectMeta::default(),
                 spec: Some(self.held(LeaseSpec::default(), now.wall_time, 0)),
-            }));
+            });
         };
         let spec = lease.spec.clone().unwrap_or_default();
         let transitions = spec.lease_transitions.unwrap_or_default().max(0);
@@ -116,15 +109,15 @@ impl Candidate {
                 let (since, lasts) = self.observe(&spec, now.clock);
                 let expires = plus(since, lasts);
                 if !holder.is_empty() && now.clock < expires {
-                    return Step::Follow(expires);
+                    return Err(expires);
                 }
                 self.held(spec, now.wall_time, transitions.saturating_add(1))
             }
         };
-        Step::Replace(Box::new(Lease {
+        Ok(Lease {
             metadata: lease.metadata.clone(),
             spec: Some(spec),
-        }))
+        })
     }
 
     /// Records that a write of this Lease, requested at that time, succeeded.
@@ -242,11 +235,8 @@ mod tests {
         Candidate::new("me".to_owned())
     }
 
-    fn written(step: Step) -> Lease {
-        match step {
-            Step::Create(lease) | Step::Replace(lease) => *lease,
-            Step::Follow(_) => panic!("{step:?}"),
-        }
+    fn written(step: Result<Lease, Instant>) -> Lease {
+        step.expect("no other replica holds it")
     }
 
     fn json(lease: &Lease) -> Value {
@@ -258,10 +248,8 @@ mod tests {
     #[test]
     fn creates_a_missing_lease_and_leads_until_the_deadline() {
         let (mut me, now) = (me(), start());
-        let step = me.next_step(None, now);
-        assert!(matches!(step, Step::Create(_)), "{step:?}");
+        let lease = written(me.next_step(None, now));
         assert!(!me.leads(now.clock), "nothing is granted yet");
-        let lease = written(step);
         let desired = json!({
             "holderIdentity": "me",
             "leaseDurationSeconds": 15,
@@ -280,10 +268,8 @@ mod tests {
         let mut lease = written(me.next_step(None, now));
         lease.metadata.resource_version = Some("8".to_owned());
         me.written(&lease, now.clock);
-        let step = me.next_step(Some(&lease), now.after(2));
-        assert!(matches!(step, Step::Replace(_)), "{step:?}");
+        let renewed = written(me.next_step(Some(&lease), now.after(2)));
         assert!(me.leads(now.after(2).clock), "it leads while it renews");
-        let renewed = written(step);
         assert_eq!(renewed.metadata.resource_version.as_deref(), Some("8"));
         let mut desired = json(&lease);
         desired["renewTime"] = "2026-01-01T00:00:02.000000Z".into();
@@ -296,7 +282,7 @@ mod tests {
     fn respects_a_foreign_lease_until_its_duration_passes_unchanged() {
         let (mut me, now) = (me(), start());
         // By the wall clock, this Lease expired long ago or never expires.
-        let until = |seconds| Step::Follow(now.after(seconds).clock);
+        let until = |seconds| Err(now.after(seconds).clock);
         for time in ["1999-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"] {
             assert_eq!(me.next_step(Some(&of_other(time)), now), until(15));
             assert_eq!(me.next_step(Some(&of_other(time)), now.after(14)), until(15));
@@ -323,7 +309,7 @@ mod tests {
             wall_time: wall_time.parse().unwrap(),
             ..now.after(seconds)
         };
-        let until = Step::Follow(now.after(15).clock);
+        let until = Err(now.after(15).clock);
         assert_eq!(me.next_step(Some(&of_other(OLD)), now), until);
         assert_eq!(
             me.next_step(Some(&of_other(OLD)), jumped(2, "2199-01-01T00:00:00Z")),
@@ -350,7 +336,7 @@ mod tests {
         ] {
             me.written(&lease, now.clock);
             assert!(me.leads(now.clock));
-            me.next_step(existing.as_ref(), now.after(1));
+            let _step = me.next_step(existing.as_ref(), now.after(1));
             assert!(!me.leads(now.after(1).clock), "{existing:?}");
         }
         me.written(&of_other(OLD), now.clock);
@@ -406,12 +392,12 @@ mod tests {
         for duration in [json!(null), json!(0), json!(-1), json!(i32::MIN)] {
             let lease = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": duration}));
             let mut me = me();
-            let until = Step::Follow(now.after(15).clock);
+            let until = Err(now.after(15).clock);
             assert_eq!(me.next_step(Some(&lease), now), until, "{duration}");
             written(me.next_step(Some(&lease), now.after(15)));
         }
         let forever = lease(&json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}));
-        assert!(matches!(me().next_step(Some(&forever), now), Step::Follow(_)));
+        assert!(me().next_step(Some(&forever), now).is_err());
         for (count, next) in [(-5, 1), (i32::MAX, i32::MAX)] {
             let lease = lease(&json!({"holderIdentity": "", "leaseTransitions": count}));
             assert_eq!(

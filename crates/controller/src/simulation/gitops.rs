@@ -310,15 +310,7 @@ fn reports_a_foreign_secret_once_and_leaves_it_alone() {
 fn all_cluster_controller_skips_clusters_of_gitopsclusters() {
     let mut hub = Hub::new();
     hub.write(&all(), &acm(&json!({})));
-    let settings = Settings {
-        argocd: "argocd".to_owned(),
-        ..Settings::default()
-    };
-    let context = hub_state::testing::context(now(), &settings);
-    let writes = |hub: &Hub, cluster: &str| {
-        let action = (CLUSTER_SECRETS.reconcile)(&hub.cache, &ObjectRef::new("", cluster), &context);
-        action.map_or(0, |action| action.writes.len())
-    };
+    let writes = |hub: &Hub, cluster: &str| hub.next_writes(&CLUSTER_SECRETS, &ObjectRef::new("", cluster)).len();
     assert_eq!(writes(&hub, "eu1"), 1, "no GitOpsCluster may have written one yet");
     hub.finalize(&all(), &[&finalizer("argocd")]);
     assert_eq!((writes(&hub, "eu1"), writes(&hub, "eu3")), (0, 1));

@@ -17,38 +17,38 @@ pub struct Refusal {
 }
 
 /// The controller, and the object that it reconciled.
-type Object = (&'static str, Kind, ObjectRef);
+pub type RefusedObject = (&'static str, Kind, ObjectRef);
 
-/// The last writes that were refused. A controller can have several parts that write for the same object: each part has its own
+/// The last writes that the API server refused. A controller can have several parts that write for the same object: each part has its own
 /// entry.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
-    all: HashMap<Object, BTreeMap<usize, Refusal>>,
+pub struct Refusals {
+    all: HashMap<RefusedObject, BTreeMap<usize, Refusal>>,
     /// The parts by the GitOpsCluster that their refused write was for.
-    gitops: Index<ObjectRef, (Object, usize)>,
+    gitops: Index<ObjectRef, (RefusedObject, usize)>,
 }
 
 impl Refusals {
-    /// Returns why the last write of any part of a controller for an object was refused.
-    pub(super) fn get(&self, object: &Object) -> Option<&Refusal> {
-        self.all.get(object)?.values().next()
+    /// Returns why the last write of any part of a controller for an object was refused, unless the status that would show it cannot be
+    /// written.
+    pub fn get(&self, object: &RefusedObject) -> Option<&str> {
+        let refusal = self.all.get(object)?.values().next()?;
+        (!refusal.is_of_status).then_some(&*refusal.why)
     }
 
-    /// Returns why the last write of this part of a controller was refused.
-    pub(super) fn of_part(&self, object: &Object, part: usize) -> Option<&Refusal> {
-        self.all.get(object)?.get(&part)
+    /// Returns why the last write of this part of a controller for an object was refused.
+    pub fn of_part(&self, object: &RefusedObject, part: usize) -> Option<&str> {
+        self.all.get(object)?.get(&part).map(|refusal| &*refusal.why)
     }
 
     /// Returns why writes for a GitOpsCluster were refused, each reason once.
-    pub(super) fn of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
+    pub fn of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
         let parts = self.gitops.get(object_ref);
-        parts
-            .filter_map(|(object, part)| Some(&*self.of_part(object, *part)?.why))
-            .collect()
+        parts.filter_map(|(object, part)| self.of_part(object, *part)).collect()
     }
 
     /// Records whether the last write of a part was refused. Returns the GitOpsClusters for which that changes something.
-    pub(super) fn put(&mut self, object: &Object, part: usize, refusal: Option<Refusal>) -> BTreeSet<ObjectRef> {
+    pub(super) fn put(&mut self, object: &RefusedObject, part: usize, refusal: Option<Refusal>) -> BTreeSet<ObjectRef> {
         let key = (object.clone(), part);
         let parts = self.all.entry(object.clone()).or_default();
         let before = parts.remove(&part).and_then(|before| before.gitops);

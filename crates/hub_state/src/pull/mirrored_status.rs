@@ -2,7 +2,7 @@
 
 use super::deployment::Deployment;
 use super::text::{bounded, time};
-use crate::json::{at, integer_at, items, own, text_at};
+use crate::json::{at, integer_at, items, own, text_at, without_empty};
 use jiff::Timestamp;
 use manifest::value::Value as Borrowed;
 use ocm::merge_patch;
@@ -134,17 +134,6 @@ impl MirroredStatus {
             "conditions": self.conditions.iter().map(condition).collect::<Vec<_>>(),
         }))
     }
-}
-
-/// Returns an object without its empty fields; the elements of lists stay as they are.
-fn without_empty(mut value: Value) -> Value {
-    if let Value::Object(fields) = &mut value {
-        for field in fields.values_mut() {
-            *field = without_empty(field.take());
-        }
-        fields.retain(|_, field| ![Value::Null, json!({}), json!([])].contains(field));
-    }
-    value
 }
 
 impl OperationState {

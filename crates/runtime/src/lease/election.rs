@@ -1,6 +1,6 @@
 //! Runs the election: reads and writes the Lease, keeps the time, and publishes whether this replica leads.
 
-use super::{Candidate, LeaseTime, Step, holder, plus};
+use super::{Candidate, LeaseTime, holder, plus};
 use fastrand::Rng;
 use hub::reason;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -198,21 +198,19 @@ impl ElectionLoop {
         self.leadership.publish();
         let how = PostParams::default();
         let written = match step {
-            Step::Follow(expires) => {
+            Err(expires) => {
                 let holder = lease.as_ref().and_then(holder).unwrap_or_default();
                 if !holder.is_empty() && self.is_new_message(holder) {
                     info!(lease = self.leadership.lease, holder, "another replica leads");
                 }
                 return Ok(Some(expires));
             }
-            Step::Create(mut lease) => {
-                lease.metadata.name = Some(self.name.clone());
-                self.leadership
-                    .during(in_time(self.leases.create(&how, &lease)))
-                    .await?
+            Ok(mut new) if lease.is_none() => {
+                new.metadata.name = Some(self.name.clone());
+                self.leadership.during(in_time(self.leases.create(&how, &new))).await?
             }
-            Step::Replace(lease) => {
-                let replace = self.leases.replace(&self.name, &how, &lease);
+            Ok(new) => {
+                let replace = self.leases.replace(&self.name, &how, &new);
                 self.leadership.during(in_time(replace)).await?
             }
         };

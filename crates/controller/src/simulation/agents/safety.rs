@@ -9,13 +9,6 @@ fn being_deleted() -> Value {
 }
 
 impl Hub {
-    fn next_writes(&self, controller: &Controller, object_ref: &ObjectRef) -> Vec<Write> {
-        let settings = self.settings();
-        let context = hub_state::testing::context(self.now, &settings);
-        let action = (controller.reconcile)(&self.cache, object_ref, &context);
-        action.map_or_else(Vec::new, |action| action.writes)
-    }
-
     /// Reconciles all that is queued, requests of this kind last, and calls `check` after each.
     fn settle_last(&mut self, last: Kind, check: impl Fn(&Self)) {
         while !self.affected.is_empty() || self.tick() {
