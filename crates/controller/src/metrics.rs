@@ -105,14 +105,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Returns the rendered lines of the metrics with this prefix, sorted.
-    fn lines(metrics: &Metrics, start: &str) -> Vec<String> {
-        let text = metrics.render();
-        let mut lines: Vec<_> = text.lines().filter(|line| line.starts_with(start)).collect();
-        lines.sort_unstable();
-        lines.into_iter().map(str::to_owned).collect()
-    }
-
     #[test]
     fn works_and_clusters_are_counted_by_state() {
         let (rendered, metrics) = metrics();
@@ -125,7 +117,7 @@ mod tests {
             r#"argocd_ocm_cmp_managed_clusters{available="true"} 5"#,
             r#"argocd_ocm_cmp_managed_clusters{available="unknown"} 1"#,
         ];
-        assert_eq!(lines(&rendered, "argocd_ocm_cmp_managed_clusters"), desired);
+        assert_eq!(rendered.lines("argocd_ocm_cmp_managed_clusters"), desired);
         let desired = [
             r#"argocd_ocm_cmp_works{state="Degraded"} 7"#,
             r#"argocd_ocm_cmp_works{state="Healthy"} 0"#,
@@ -135,7 +127,7 @@ mod tests {
             r#"argocd_ocm_cmp_works{state="Unknown"} 0"#,
             r#"argocd_ocm_cmp_works{state="Waiting"} 0"#,
         ];
-        assert_eq!(lines(&rendered, "argocd_ocm_cmp_works"), desired);
+        assert_eq!(rendered.lines("argocd_ocm_cmp_works"), desired);
     }
 
     #[test]
@@ -166,13 +158,13 @@ mod tests {
             r#"namespace="team",name="small",state="selected"} 1"#,
         ];
         let expected = expected.map(|rest| format!("{start}{{{rest}"));
-        assert_eq!(lines(&rendered, start), expected);
+        assert_eq!(rendered.lines(start), expected);
         metrics.gitops_clusters(
             all[1..]
                 .iter()
                 .map(|(object_ref, gitops_cluster)| (object_ref, gitops_cluster)),
         );
-        assert_eq!(lines(&rendered, start), expected[5..]);
+        assert_eq!(rendered.lines(start), expected[5..]);
     }
 
     #[test]
@@ -183,8 +175,8 @@ mod tests {
         metrics.certificates(all.into_iter());
         let start = "argocd_ocm_cmp_certificate_";
         let line = |secret: &str| format!(r#"{start}expiry_timestamp_seconds{{secret="{secret}"}} 1800000000"#);
-        assert_eq!(lines(&rendered, start), all.map(|(secret, _)| line(secret)));
+        assert_eq!(rendered.lines(start), all.map(|(secret, _)| line(secret)));
         metrics.certificates(all[..1].iter().copied());
-        assert_eq!(lines(&rendered, start), [line("argocd-agent-ca")]);
+        assert_eq!(rendered.lines(start), [line("argocd-agent-ca")]);
     }
 }

@@ -177,8 +177,7 @@ impl Cache {
 
     /// Returns the Applications of the basic pull model in a namespace.
     pub fn pull_applications_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
-        let all = self.applications.from(ObjectRef::first_of(namespace));
-        of_the_pull_model(all.take_while(move |(object_ref, _)| object_ref.namespace == *namespace))
+        of_the_pull_model(self.applications.in_namespace(namespace))
     }
 
     /// Returns the Applications of the basic pull model whose destination is a managed cluster.

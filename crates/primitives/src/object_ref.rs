@@ -26,14 +26,6 @@ impl ObjectRef {
         let (namespace, name) = text.split_once('/')?;
         Some(Self::new(namespace, name))
     }
-
-    /// Returns a reference that sorts before all objects of a namespace.
-    pub fn first_of(namespace: &Arc<str>) -> Self {
-        Self {
-            namespace: Arc::clone(namespace),
-            name: "".into(),
-        }
-    }
 }
 
 impl fmt::Display for ObjectRef {

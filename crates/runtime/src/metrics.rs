@@ -269,6 +269,15 @@ impl Metrics {
         encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
+
+    /// Returns the rendered lines of the metrics with this prefix, sorted.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn lines(&self, prefix: &str) -> Vec<String> {
+        let text = self.render();
+        let mut lines: Vec<_> = text.lines().filter(|line| line.starts_with(prefix)).collect();
+        lines.sort_unstable();
+        lines.into_iter().map(str::to_owned).collect()
+    }
 }
 
 /// The files with the memory limit of a container: for cgroup version 2 and version 1.
@@ -346,14 +355,6 @@ mod tests {
         Metrics::with("argocd_ocm_cmp", "Certificates", |_| ()).0
     }
 
-    /// Returns the rendered lines of the metrics with this prefix, sorted.
-    fn lines(metrics: &Metrics, start: &str) -> Vec<String> {
-        let text = metrics.render();
-        let mut lines: Vec<_> = text.lines().filter(|line| line.starts_with(start)).collect();
-        lines.sort_unstable();
-        lines.into_iter().map(str::to_owned).collect()
-    }
-
     #[test]
     fn exposes_the_metrics_and_labels_that_dashboards_query() {
         let metrics = metrics();
@@ -392,7 +393,7 @@ mod tests {
             r#"argocd_ocm_cmp_watch_synced{kind="manifestworks"} 1"#,
             r#"argocd_ocm_cmp_writes_total{controller="application-status",resource="applications",verb="patch"} 1"#,
         ];
-        let mut lines = lines(&metrics, "argocd_ocm_cmp_");
+        let mut lines = metrics.lines("argocd_ocm_cmp_");
         // The memory limit exists only in some environments.
         lines.retain(|line| !line.starts_with("argocd_ocm_cmp_memory_limit_bytes "));
         assert_eq!(lines, desired);
@@ -412,7 +413,7 @@ mod tests {
             r#"argocd_ocm_cmp_certificates_issued_total{kind="authority"} 2"#,
             r#"argocd_ocm_cmp_certificates_issued_total{kind="token-key"} 1"#,
         ];
-        assert_eq!(lines(&metrics, "argocd_ocm_cmp_certificates_issued"), desired);
+        assert_eq!(metrics.lines("argocd_ocm_cmp_certificates_issued"), desired);
     }
 
     #[test]
@@ -420,7 +421,7 @@ mod tests {
         let metrics = metrics();
         metrics.lagged("manifestworks", Duration::from_millis(1500));
         metrics.lagged("manifestworks", Duration::from_secs(3600));
-        let lines = lines(&metrics, "argocd_ocm_cmp_watch_lag_seconds");
+        let lines = metrics.lines("argocd_ocm_cmp_watch_lag_seconds");
         let has = |line: &str| assert!(lines.iter().any(|sample| sample == line), "{line} in {lines:#?}");
         has(r#"argocd_ocm_cmp_watch_lag_seconds_sum{kind="manifestworks"} 3601.5"#);
         has(r#"argocd_ocm_cmp_watch_lag_seconds_count{kind="manifestworks"} 2"#);
@@ -467,7 +468,7 @@ mod tests {
         for none in ["max\n", "9223372036854771712\n", "", "-1"] {
             assert_eq!(limit(none), None, "{none}");
         }
-        let memory = lines(&metrics(), "process_resident_memory_bytes ").concat();
+        let memory = metrics().lines("process_resident_memory_bytes ").concat();
         let bytes: u64 = memory.rsplit_once(' ').unwrap().1.parse().unwrap();
         assert!(bytes > 1 << 20, "{memory}");
     }

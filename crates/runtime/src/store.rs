@@ -1,5 +1,6 @@
 //! The stores of a cache: objects by key, kept by the updates of a watch, with indices of their keys.
 
+use primitives::object_ref::ObjectRef;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
@@ -100,11 +101,6 @@ impl<V: Indexed> Store<V> {
         self.objects.keys()
     }
 
-    /// Returns the objects from this key on.
-    pub fn from(&self, first: V::Key) -> impl Iterator<Item = (&V::Key, &V)> + use<'_, V> {
-        self.objects.range(first..).map(|(key, value)| (key, &**value))
-    }
-
     /// Returns the indices.
     pub fn indices(&self) -> &V::Indices {
         &self.indices
@@ -136,6 +132,20 @@ impl<V: Indexed> Store<V> {
                 gone.map(|key| (key.clone(), None)).collect()
             }
         }
+    }
+}
+
+impl<V: Indexed<Key = ObjectRef>> Store<V> {
+    /// Returns the objects in a namespace.
+    pub fn in_namespace(&self, namespace: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &V)> + use<'_, V> {
+        let namespace = Arc::clone(namespace);
+        let first = ObjectRef {
+            namespace: Arc::clone(&namespace),
+            name: "".into(),
+        };
+        let objects = self.objects.range(first..);
+        let objects = objects.take_while(move |(object_ref, _)| object_ref.namespace == namespace);
+        objects.map(|(object_ref, value)| (object_ref, &**value))
     }
 }
 
@@ -315,7 +325,6 @@ mod tests {
         }
         assert_eq!(store.changes(listed(&["a", "b", "c", "d"])), []);
         assert_eq!(store.changes(listed(&["b"])), [("a", None), ("c", None)]);
-        assert_eq!(store.from("c").collect::<Vec<_>>(), [(&"c", &3)]);
         assert_eq!(store.changes(listed(&[])).len(), 3);
     }
 

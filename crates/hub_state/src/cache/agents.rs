@@ -107,8 +107,7 @@ impl Cache {
         namespace: &'c str,
     ) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
         let objects = self.objects.get(&kind).into_iter();
-        let from = objects.flat_map(move |objects| objects.from(ObjectRef::first_of(&namespace.into())));
-        from.take_while(move |(object_ref, _)| *object_ref.namespace == *namespace)
+        objects.flat_map(move |objects| objects.in_namespace(&namespace.into()))
     }
 
     /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.

@@ -77,9 +77,8 @@ impl Cached for PlacementDecision {
 impl Cache {
     /// Returns true if a Placement of this namespace selects this managed cluster.
     pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
-        let all = self.decisions.from(ObjectRef::first_of(namespace));
-        let mut in_namespace = all.take_while(|(object_ref, _)| object_ref.namespace == *namespace);
-        in_namespace.any(|(_, decision)| decision.clusters.contains(cluster))
+        let mut all = self.decisions.in_namespace(namespace);
+        all.any(|(_, decision)| decision.clusters.contains(cluster))
     }
 
     /// Returns the managed clusters in the decisions of a Placement, and in how many.

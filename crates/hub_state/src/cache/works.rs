@@ -254,8 +254,7 @@ impl Works {
 
     /// Returns the works for a managed cluster.
     pub(super) fn on(&self, cluster: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &Work)> {
-        let works = self.by_cluster.from(ObjectRef::first_of(cluster));
-        works.take_while(move |(object_ref, _)| object_ref.namespace == *cluster)
+        self.by_cluster.in_namespace(cluster)
     }
 
     /// Sets how Argo CD tracks resources, which can change the owner of each work. Returns the previous and new owners.

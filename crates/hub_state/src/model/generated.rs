@@ -47,9 +47,7 @@ impl Generated {
             health: text("/status/health/status"),
             phase: text("/status/operationState/phase"),
             started_at: text("/status/operationState/startedAt"),
-            resources: Resource::sorted(
-                resources.filter(|resource| text_at(*resource, "/group") != Some(works::GROUP)),
-            ),
+            resources: Resource::sorted(resources.filter(|resource| text_at(resource, "/group") != Some(works::GROUP))),
         }
     }
 }
