@@ -36,7 +36,7 @@ pub fn is_expired(certificate: &IssuedCertificate, now: Timestamp) -> bool {
 /// Returns the certificates of a record that have not expired.
 pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &IssuedCertificate> {
     record
-        .certificates()
+        .certificates
         .iter()
         .filter(move |certificate| !is_expired(certificate, now))
 }

@@ -188,9 +188,8 @@ impl Reconciler {
         }
         let mappers = mappers(options.controllers.iter().copied());
         let is_leading = *leads.borrow();
-        let mut cache = Cache::new(&options.settings.argocd)
-            .with_mappers(mappers)
-            .with_hub_cluster(options.settings.hub_cluster.as_deref());
+        let mut cache = Cache::new(&options.settings.argocd).with_mappers(mappers);
+        cache.name_hub(options.settings.hub_cluster.as_deref());
         if options.needs().contains(&Kind::Reports) {
             cache = cache.with_reports();
         }

@@ -33,7 +33,6 @@ const WATCH_TIMEOUT: u32 = 110;
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An event of a watch.
-#[derive(Debug)]
 pub struct WatchEvent {
     /// The kind of the objects.
     pub kind: Kind,
@@ -44,7 +43,6 @@ pub struct WatchEvent {
 }
 
 /// The content of an event.
-#[derive(Debug)]
 pub enum WatchUpdate {
     /// An object changed. The age of the change is known for watch events, but not for lists.
     Changed(Change, Option<Duration>),

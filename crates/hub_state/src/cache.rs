@@ -125,13 +125,6 @@ impl Cache {
     }
 
     /// Names the managed cluster that is the hub itself.
-    pub fn with_hub_cluster(mut self, hub_cluster: Option<&str>) -> Self {
-        self.hub_cluster = hub_cluster.map(Into::into);
-        self
-    }
-
-    /// Names the managed cluster that is the hub itself, as a restart with another setting does.
-    #[cfg(any(test, feature = "testing"))]
     pub fn name_hub(&mut self, hub_cluster: Option<&str>) {
         self.hub_cluster = hub_cluster.map(Into::into);
         self.assignments.forget_all();
@@ -415,7 +408,7 @@ impl Cache {
             Kind::Clusters => Some(by_cluster(Arc::clone(&object_ref.name))),
             Kind::Requests => {
                 let request = self.object(Kind::Requests, object_ref);
-                let request = request.and_then(Object::request);
+                let request = request.and_then(|object| object.request.as_deref());
                 request.map(|request| by_cluster((*request.spec.requester.user).into()))
             }
             _ => None,

@@ -31,7 +31,7 @@ pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Spec, is_open};
 pub use images::{Images, have_same_version, shipped};
 pub use kind::Kind;
 pub use labels::Labels;
-pub use object::{Content, IssuedCertificate, Object};
+pub use object::{IssuedCertificate, Object};
 pub use placement_decision::PlacementDecision;
 pub use secret_kind::SecretKind;
 pub use tls_secret::{PROMOTED, TlsSecret};

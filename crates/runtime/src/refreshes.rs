@@ -51,6 +51,7 @@ impl Refreshes {
         self.turn = Some((object_ref, at));
     }
 
+    /// Ends the turn of an object, if it has it.
     pub(super) fn end_turn(&mut self, object_ref: &ObjectRef) {
         self.turn.take_if(|(turn, _)| turn == object_ref);
     }

@@ -32,7 +32,7 @@ pub(super) fn sign(
     let mut write = authority::secret(&names::issued(cluster), argocd, version, recipe);
     if let Some(object) = write.body_mut() {
         object["metadata"]["annotations"] = json!({OWNER: owner.to_string()});
-        let all = record.into_iter().flat_map(Object::certificates);
+        let all = record.into_iter().flat_map(|record| &record.certificates);
         let expired = all.filter(|certificate| is_expired(certificate, now));
         expired.for_each(|certificate| object["data"][&*certificate.request] = Value::Null);
     }

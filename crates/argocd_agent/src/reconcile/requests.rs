@@ -56,7 +56,8 @@ impl<'c> OpenRequest<'c> {
     fn get(cache: &'c Cache, object_ref: &'c ObjectRef) -> Option<Self> {
         let object = cache.object(Kind::Requests, object_ref)?;
         let request = object
-            .request()
+            .request
+            .as_deref()
             .filter(|request| !object.deleting && request.is_open())?;
         Some(Self {
             object_ref,

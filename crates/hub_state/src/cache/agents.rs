@@ -69,7 +69,7 @@ impl Cached for Object {
 
 /// Returns the clusters by which an object is indexed.
 pub(super) fn clusters_in(object: &Object) -> impl Iterator<Item = &str> {
-    let requester = object.request().map(|request| &request.spec.requester);
+    let requester = object.request.as_ref().map(|request| &request.spec.requester);
     object.decided_clusters().chain(requester.and_then(Requester::cluster))
 }
 

@@ -8,7 +8,6 @@ use runtime::invalid_object::InvalidObject;
 use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 /// A type of objects that the cache holds.
@@ -95,12 +94,6 @@ pub struct Change {
     /// The changed object; none for a complete list or a setting.
     object: Option<ObjectRef>,
     pub(super) apply: Box<Apply>,
-}
-
-impl fmt::Debug for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Change").field(&self.object).finish()
-    }
 }
 
 impl Change {

@@ -24,19 +24,10 @@ pub struct Object {
     pub deleting: bool,
     /// The fields that are compared with the desired state, as JSON: a merge patch keeps fields that others added.
     pub object: Value,
-    /// The fields that only decisions read.
-    pub content: Content,
-}
-
-/// The fields of an object that only decisions read.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Content {
-    /// None besides those in [`Object::object`].
-    None,
-    /// The certificates in a record of issued certificates.
-    Certificates(Box<[IssuedCertificate]>),
-    /// A CertificateSigningRequest.
-    Request(Box<CertificateRequest>),
+    /// The certificates in the object, if it is a record of issued certificates.
+    pub certificates: Box<[IssuedCertificate]>,
+    /// The CertificateSigningRequest, if the object is one.
+    pub request: Option<Box<CertificateRequest>>,
 }
 
 /// A certificate that was issued to an agent.
@@ -61,13 +52,10 @@ impl Object {
     pub fn from_json(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
         let Text::<IgnoredAny> { metadata, .. } = parse(text)?;
         let object: Value = parse(text)?;
-        let content = match kind {
-            Kind::IssuedCertificates => Content::Certificates(certificates(&object["data"])),
-            Kind::Requests => Content::Request(Box::new(parse(text)?)),
-            _ => Content::None,
-        };
+        let data = (kind == Kind::IssuedCertificates).then(|| &object["data"]);
         Ok(Self {
-            content,
+            certificates: data.map(certificates).unwrap_or_default(),
+            request: (kind == Kind::Requests).then(|| parse(text)).transpose()?,
             object: compared(kind, object),
             uid: metadata.uid,
             version: metadata.resource_version,
@@ -82,9 +70,11 @@ impl Object {
             version: _,
             deleting,
             object,
-            content,
+            certificates,
+            request,
         } = self;
-        (uid, *deleting, object, content) == (&other.uid, other.deleting, &other.object, &other.content)
+        (uid, *deleting, object) == (&other.uid, other.deleting, &other.object)
+            && (certificates, request) == (&other.certificates, &other.request)
     }
 
     /// Returns true if the controller manages the object.
@@ -98,28 +88,9 @@ impl Object {
         ObjectRef::parse(owner).filter(|_| self.is_ours())
     }
 
-    /// Returns the certificates in the object, if it is a record of issued certificates.
-    pub fn certificates(&self) -> &[IssuedCertificate] {
-        match &self.content {
-            Content::Certificates(all) => all,
-            _ => &[],
-        }
-    }
-
     /// Returns the time when the last of these certificates expires.
     pub fn last_expiry(&self) -> Option<Timestamp> {
-        self.certificates()
-            .iter()
-            .map(|certificate| certificate.not_after)
-            .max()
-    }
-
-    /// Returns the CertificateSigningRequest, if the object is one.
-    pub fn request(&self) -> Option<&CertificateRequest> {
-        match &self.content {
-            Content::Request(request) => Some(request),
-            _ => None,
-        }
+        self.certificates.iter().map(|certificate| certificate.not_after).max()
     }
 
     /// Returns the managed clusters in the object, if it is a PlacementDecision.
@@ -198,7 +169,7 @@ fn compared(kind: Kind, object: Value) -> Value {
             let spec = json!({"template": {"metadata": annotations, "spec": {"containers": images}}});
             json!({"metadata": object["metadata"], "spec": spec})
         }
-        // Only the existence of the Secret with the token key matters; the others have a content.
+        // Only the existence of the Secret with the token key matters; the others have fields of their own.
         Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
             json!({"metadata": object["metadata"]})
         }
