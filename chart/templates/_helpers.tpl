@@ -71,19 +71,21 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 
 {{/*
-The objects of files, as JSON with a list `items`, with the namespace and images of the release.
+The objects of files, as JSON with a list `items`, with the namespace and images of the release. Without the admission policies on a hub
+that does not support them.
 Arguments: root, the context of the chart; files, a list of their paths in the repository.
 */}}
 {{- define "argocd-ocm-cmp.read" -}}
 {{- $root := .root -}}
 {{- $namespace := $root.Release.Namespace -}}
 {{- $items := list -}}
+{{- $isServed := include "argocd-ocm-cmp.admission" $root -}}
 {{- range .files -}}
   {{- $text := $root.Files.Get (printf "files/%s" .) -}}
   {{- if not $text -}}{{- fail (printf "files/%s is not in the chart" .) -}}{{- end -}}
   {{- $text = regexReplaceAll "(?m)^((?:- | )*(?:namespace|agentInstallNamespace): )argocd$" $text (printf "${1}%s" $namespace) -}}
   {{- $text = regexReplaceAll "(?m)^( *namespace: '!)argocd'$" $text (printf "${1}%s'" $namespace) -}}
-  {{- $text = regexReplaceAll "(?m)^( *(?:name|policyName): argocd-ocm-cmp-[a-z]+\\.)argocd$" $text (printf "${1}%s" $namespace) -}}
+  {{- $text = regexReplaceAll "(?m)^( *(?:name|policyName): argocd-ocm-cmp-[a-z-]+\\.)argocd$" $text (printf "${1}%s" $namespace) -}}
   {{- $text = regexReplaceAllLiteral "'system:serviceaccount:argocd:" $text (printf "'system:serviceaccount:%s:" $namespace) -}}
   {{- $finalizer := "'gitopscluster.argocd-ocm-cmp.github.io/%s'" -}}
   {{- $text = replace (printf $finalizer "argocd") (printf $finalizer $namespace) $text -}}
@@ -94,7 +96,8 @@ Arguments: root, the context of the chart; files, a list of their paths in the r
   {{- end -}}
   {{- $text = regexReplaceAllLiteral "(?m)quay\\.io/argoprojlabs/argocd-agent:\\S+$" $text $root.Values.agentImage -}}
   {{- range (regexSplit "(?m)^---$" $text -1) -}}
-    {{- $items = append $items (fromYaml .) -}}
+    {{- $item := fromYaml . -}}
+    {{- if or $isServed (not (hasPrefix "ValidatingAdmissionPolicy" $item.kind)) -}}{{- $items = append $items $item -}}{{- end -}}
   {{- end -}}
 {{- end -}}
 {{- dict "items" $items | toJson -}}

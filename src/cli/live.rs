@@ -39,4 +39,4 @@ pub struct LiveArgs {
 const EXAMPLES: &str = "\
 Examples:
   # In a cluster
-  kubectl apply -f deploy/live.yaml";
+  kubectl apply -f deploy/live.yaml -f deploy/live_admission.yaml";

@@ -41,7 +41,7 @@ fn walk(value: &mut Value, namespace: &str) {
 
 /// The texts before and after the namespace in expressions of admission policies.
 const IN_EXPRESSIONS: [(&str, &str); 2] = [
-    ("'system:serviceaccount:", ":argocd-ocm-cmp-controller'"),
+    ("'system:serviceaccount:", ":"),
     ("'gitopscluster.argocd-ocm-cmp.github.io/", "'"),
 ];
 

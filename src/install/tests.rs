@@ -276,14 +276,19 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
         .filter(|object| object.is_admission_policy())
         .partition(|object| object.kind() == "ValidatingAdmissionPolicy");
     // Holds with an end have a binding of their own.
-    assert_eq!((policies.len(), bindings.len()), (9, 10));
+    assert_eq!((policies.len(), bindings.len()), (12, 13));
     for policy in &policies {
         let is_of_plugin = policy.name() == "argocd-ocm-cmp-sources.gitops";
         let others = ["argocd-ocm-cmp-clusters.gitops", "argocd-ocm-cmp-holds.gitops"];
         if !is_of_plugin && !others.contains(&policy.name()) {
+            let (condition, account) = match policy.name() {
+                "argocd-ocm-cmp-live.gitops" => ("is-the-view", "argocd-ocm-cmp-live"),
+                name if name.contains("-principal-") => ("is-the-principal", "argocd-agent-principal"),
+                _ => ("is-the-controller", "argocd-ocm-cmp-controller"),
+            };
             assert_eq!(
-                at(policy, "spec.matchConditions.is-the-controller.expression"),
-                "request.userInfo.username == 'system:serviceaccount:gitops:argocd-ocm-cmp-controller'"
+                at(policy, &format!("spec.matchConditions.{condition}.expression")),
+                format!("request.userInfo.username == 'system:serviceaccount:gitops:{account}'").as_str()
             );
         }
         let failure_policy = if is_of_plugin { "Ignore" } else { "Fail" };

@@ -76,7 +76,7 @@ const POLICY: &str = "deploy/policy_cm.yaml deploy/deploy_policy.yaml";
 const CONTROLLER: &str = "deploy/deploy_controller.yaml deploy/admission_policy.yaml deploy/holds.yaml";
 const PULL: &str = "deploy/report_crd.yaml deploy/deploy_pull.yaml deploy/deploy_report.yaml";
 const AGENT: &str = "deploy/gitopscluster_crd.yaml deploy/deploy_gitopscluster.yaml deploy/deploy_argocd_agent.yaml \
-                     deploy/deploy_principal.yaml deploy/redis_proxy.yaml";
+                     deploy/deploy_principal.yaml deploy/principal_admission.yaml deploy/redis_proxy.yaml";
 
 /// Returns the files in these lists.
 fn files<'l>(lists: &[&'l str]) -> Vec<&'l str> {

@@ -2,6 +2,7 @@
 //! server. They limit the damage that its token allows.
 
 mod agents;
+mod components;
 
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
@@ -317,7 +318,23 @@ fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
 async fn works_may_only_contain_applications() -> Result<()> {
     let stage = stage("admission-works").await?;
     let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
+    hub.kubectl(&[
+        "delete",
+        "clusterrolebinding",
+        "argocd-ocm-cmp-argocd-agent",
+        "--ignore-not-found",
+    ])?;
     let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
+    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
+    let templates = [
+        "auth",
+        "can-i",
+        "create",
+        "addontemplates.addon.open-cluster-management.io",
+        &who,
+    ];
+    let is_denied = async || hub.kubectl(&templates).is_err().then_some(());
+    wait::eventually("the account installs no agents", wait::DEADLINE, is_denied).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
     let application = ObjectRef::application("shop").with(json!({
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},
@@ -334,8 +351,16 @@ async fn works_may_only_contain_applications() -> Result<()> {
     let mut executed = allowed.clone();
     let executor = json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "b"}}});
     executed["spec"]["executor"] = executor.clone();
-    let mut agents = carrying(cluster, "argocd-agent-ca-mw", &json!([root]));
-    agents["metadata"]["labels"] = json!({"apps.open-cluster-management.io/gitopscluster": "true", MANAGED_BY: OURS});
+    let of_agents = |name: &str| {
+        let mut work = carrying(cluster, name, &json!([root]));
+        work["metadata"]["labels"] = json!({"apps.open-cluster-management.io/gitopscluster": "true", MANAGED_BY: OURS});
+        work
+    };
+    let mut elsewhere = allowed.clone();
+    elsewhere["spec"]["deleteOption"]["selectivelyOrphans"]["orphaningRules"][0]["namespace"] = json!("argocd");
+    let mut owned = allowed.clone();
+    owned["spec"]["workload"]["manifests"][0]["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "Node", "name": "none", "uid": "none"}]);
     for (work, why) in [
         (
             carrying(cluster, "shop-1a2b3", &json!([root])),
@@ -351,7 +376,11 @@ async fn works_may_only_contain_applications() -> Result<()> {
         ),
         (deleting, "create no ManifestWorks but"),
         (unlabelled, "create no ManifestWorks but"),
-        (agents, "create no ManifestWorks but"),
+        (of_agents("argocd-agent-ca-mw"), "create no ManifestWorks but"),
+        // Without the permissions of the feature argocd-agent.
+        (of_agents("argocd-agent-cr-1a2b3"), "create no ManifestWorks but"),
+        (elsewhere, "create no ManifestWorks but"),
+        (owned, "create no ManifestWorks but"),
         (executed, "no executor"),
     ] {
         is_refused(account.create(&work).await, why).with_context(|| work.to_string())?;

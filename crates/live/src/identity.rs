@@ -122,7 +122,7 @@ pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Ident
             }
         }
         let identity = Identity::from_secret(&secret_object["data"]).map_err(|error| {
-            format!("Secret {namespace}/{NAME}: {error}: remove its data and restart, and restart argocd-server")
+            format!("Secret {namespace}/{NAME}: {error}: remove its data and that of the ConfigMap, and restart, and restart argocd-server")
         })?;
         let certificate = certificate(&secret_object["data"]).unwrap_or_default();
         let config = format!("/api/v1/namespaces/{namespace}/configmaps/{NAME}");

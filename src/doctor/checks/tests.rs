@@ -296,6 +296,8 @@ fn admission(kind: &str) -> Lookup<Vec<Value>> {
         "deploy/admission_policy.yaml",
         "deploy/holds.yaml",
         "deploy/agent_admission.yaml",
+        "deploy/principal_admission.yaml",
+        "deploy/live_admission.yaml",
     ];
     let mut all: Vec<_> = files.into_iter().flat_map(shipped).collect();
     all.retain(|object| object["kind"] == kind);
@@ -340,6 +342,10 @@ fn finds_admission_policies_that_do_not_limit() {
         }),
         ("admission-missing", |hub| remove_named(&mut hub.policies, "works")),
         ("admission-missing", |hub| remove_named(&mut hub.bindings, "sources")),
+        ("admission-missing", |hub| {
+            remove_named(&mut hub.bindings, "principal-applications")
+        }),
+        ("admission-missing", |hub| remove_named(&mut hub.policies, "live")),
         ("admission-not-enforced", |hub| {
             spec(&mut hub.bindings, "secrets")["validationActions"] = json!(["Audit", "Warn"]);
         }),
@@ -392,7 +398,7 @@ fn finds_admission_policies_that_do_not_limit() {
         .map(Finding::line)
         .filter(|line| line.contains("do not exist"))
         .collect();
-    assert_eq!(lines.len(), 4, "{lines:#?}");
+    assert_eq!(lines.len(), 6, "{lines:#?}");
     assert_eq!(
         lines[0],
         "admission policies of feature plugin do not exist: ValidatingAdmissionPolicyBinding \

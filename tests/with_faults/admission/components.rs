@@ -1,0 +1,209 @@
+//! Tests of the requests that the admission policies permit the view into the clusters, and the principal of argocd-agent.
+
+use super::{ARGO_CDS, SECRET_TYPE, application, is_refused};
+use crate::stage::stage;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU32, Ordering};
+use testbed::{Account, Hub, ObjectRef, wait};
+
+/// Applies shipped files, and returns a ServiceAccount in Argo CD's namespace once it has a permission and a policy denies that it
+/// annotates this object.
+async fn account(hub: &Hub, files: &[&str], name: &str, permission: &[&str], refused: &ObjectRef) -> Result<Account> {
+    for file in files {
+        let file = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+        hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
+    }
+    hub.wait_for_permissions("argocd", name, &[permission]).await?;
+    let account = hub.account("argocd", name).await?;
+    // Each attempt changes the object: no policy denies a patch without a change.
+    let attempt = AtomicU32::new(0);
+    let is_enforced = async || {
+        let number = attempt.fetch_add(1, Ordering::Relaxed).to_string();
+        let annotated = json!({"metadata": {"annotations": {"attempt": number}}});
+        let error = account.patch(refused, &annotated).await.err()?;
+        format!("{error:#}").contains("ValidatingAdmissionPolicy").then_some(())
+    };
+    wait::eventually("the policies are effective", wait::DEADLINE, is_enforced).await?;
+    Ok(account)
+}
+
+#[tokio::test]
+async fn view_may_only_fill_its_secret_and_config_map() -> Result<()> {
+    let stage = stage("admission-view").await?;
+    let hub = &stage.hub;
+    let files = ["deploy/live.yaml", "deploy/live_admission.yaml"];
+    let secret = ObjectRef::namespaced("v1", "Secret", "argocd", "argocd-ocm-cmp-live");
+    let config = ObjectRef::namespaced("v1", "ConfigMap", "argocd", "argocd-ocm-cmp-live");
+    let repository = json!({"metadata": {"labels": {SECRET_TYPE: "repository"}}});
+    let permission = ["patch", "secrets/argocd-ocm-cmp-live", "--namespace=argocd"];
+    let account = account(hub, &files, "argocd-ocm-cmp-live", &permission, &secret).await?;
+    let annotated = json!({"metadata": {"annotations": {"a": "b"}}});
+    is_refused(account.patch(&secret, &repository).await, "only the data")?;
+    for object in [&secret, &config] {
+        is_refused(account.patch(object, &annotated).await, "only the data")?;
+        is_refused(
+            account.patch(object, &json!({"data": {"url": "eA=="}})).await,
+            "while they are empty",
+        )?;
+    }
+    let identity = json!({"data": {"tls.crt": "eA==", "tls.key": "eA==", "token": "eA=="}});
+    account.patch(&secret, &identity).await?;
+    account.patch(&config, &json!({"data": {"tls.crt": "x"}})).await?;
+    for (object, other) in [(&secret, "eQ=="), (&config, "y")] {
+        is_refused(
+            account.patch(object, &json!({"data": {"tls.crt": other}})).await,
+            "while they are empty",
+        )?;
+    }
+    for object in [secret, config] {
+        hub.patch(&object, &json!({"data": null})).await?;
+    }
+    Ok(())
+}
+
+/// Returns an Application with this destination.
+fn bound_for(namespace: &str, name: &str, destination: &Value) -> Value {
+    let mut application = application(name);
+    application["metadata"]["namespace"] = json!(namespace);
+    application["spec"]["destination"] = destination.clone();
+    application
+}
+
+#[tokio::test]
+async fn principal_may_write_only_what_belongs_to_a_cluster() -> Result<()> {
+    let stage = stage("admission-principal").await?;
+    let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
+    let files = ["deploy/deploy_principal.yaml", "deploy/principal_admission.yaml"];
+    let mut applications = Vec::new();
+    for (name, destination) in [
+        ("principal-hub", json!({"server": "https://kubernetes.default.svc"})),
+        ("principal-in-cluster", json!({"name": "in-cluster"})),
+        ("principal-managed", json!({"name": cluster})),
+    ] {
+        applications.push(ObjectRef::of(
+            &hub.create(&bound_for("argocd", name, &destination)).await?,
+        ));
+    }
+    let [on_hub, in_cluster, managed] = &applications[..] else {
+        unreachable!("three Applications")
+    };
+    let synced = json!({"status": {"sync": {"status": "OutOfSync"}}});
+    let permission = ["patch", "applications.argoproj.io", "--all-namespaces"];
+    let account = account(hub, &files, "argocd-agent-principal", &permission, on_hub).await?;
+
+    let operation = |sync: Value| json!({"operation": {"sync": sync}});
+    let root = ObjectRef::cluster_role("root").with(json!({"rules": []}));
+    for application in [on_hub, in_cluster] {
+        for patch in [
+            &synced,
+            &operation(json!({"manifests": [root.to_string()]})),
+            &json!({"metadata": {"finalizers": null}}),
+        ] {
+            is_refused(account.patch(application, patch).await, "for a managed cluster")?;
+        }
+        is_refused(account.delete(application).await, "for a managed cluster")?;
+    }
+    account.patch(managed, &synced).await?;
+    account
+        .patch(
+            managed,
+            &json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
+        )
+        .await?;
+    account.patch(managed, &operation(json!({"revision": "main"}))).await?;
+    for (patch, why) in [
+        (operation(json!({"manifests": [root.to_string()]})), "other manifests"),
+        (
+            operation(json!({"source": {"repoURL": "https://example.com/other"}})),
+            "other manifests",
+        ),
+        (json!({"spec": {"project": "other"}}), "nothing of an Application but"),
+        (
+            json!({"spec": {"destination": {"name": "in-cluster"}}}),
+            "for a managed cluster",
+        ),
+        (
+            json!({"metadata": {"labels": {"a": "b"}}}),
+            "nothing of an Application but",
+        ),
+        (json!({"metadata": {"finalizers": null}}), "being deleted"),
+    ] {
+        is_refused(account.patch(managed, &patch).await, why)?;
+    }
+    is_refused(account.delete(managed).await, "only in the namespace of their cluster")?;
+    hub.delete(managed).await?;
+    hub.wait_for(managed, |object| !object["metadata"]["deletionTimestamp"].is_null())
+        .await?;
+    account
+        .patch(managed, &json!({"metadata": {"finalizers": null}}))
+        .await?;
+    hub.wait_gone(managed).await?;
+
+    // The mode autonomous: in the namespace of the cluster.
+    let autonomous = bound_for(cluster, "principal-autonomous", &json!({"name": cluster}));
+    is_refused(
+        account
+            .create(&bound_for("argocd", "principal-other", &json!({"name": cluster})))
+            .await,
+        "only in the namespace of their cluster",
+    )?;
+    is_refused(
+        account
+            .create(&bound_for(
+                cluster,
+                "principal-other",
+                &json!({"server": "*", "name": cluster}),
+            ))
+            .await,
+        "for a managed cluster",
+    )?;
+    account.create(&autonomous).await?;
+    let autonomous = ObjectRef::of(&autonomous);
+    account
+        .patch(
+            &autonomous,
+            &json!({"metadata": {"finalizers": null}, "spec": {"project": "other"}}),
+        )
+        .await?;
+    account.delete(&autonomous).await?;
+
+    let project = |name: &str, namespaces: &[&str]| {
+        let destinations = json!([{"name": namespaces[0], "server": "*", "namespace": "*"}]);
+        let spec = json!({"sourceNamespaces": namespaces, "destinations": destinations});
+        ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", name).with(json!({"spec": spec}))
+    };
+    let own = project(&format!("{cluster}-team"), &[cluster]);
+    account.create(&own).await?;
+    let own = ObjectRef::of(&own);
+    account.patch(&own, &json!({"spec": {"description": "x"}})).await?;
+    is_refused(
+        account
+            .patch(&own, &json!({"spec": {"sourceNamespaces": ["argocd"]}}))
+            .await,
+        "write no AppProject but",
+    )?;
+    account.delete(&own).await?;
+    is_refused(
+        account.create(&project("principal-team", &[cluster])).await,
+        "write no AppProject but",
+    )?;
+    let foreign = project(&format!("{cluster}-others"), &["team", cluster]);
+    let foreign = ObjectRef::of(&hub.create(&foreign).await?);
+    is_refused(
+        account.patch(&foreign, &json!({"spec": {"description": "x"}})).await,
+        "write no AppProject but",
+    )?;
+    is_refused(account.delete(&foreign).await, "write no AppProject but")?;
+    hub.patch(&foreign, &json!({"metadata": {"finalizers": [ARGO_CDS]}}))
+        .await?;
+    account
+        .patch(&foreign, &json!({"metadata": {"finalizers": null}}))
+        .await?;
+    hub.delete(&foreign).await?;
+    for application in [on_hub, in_cluster] {
+        hub.patch(application, &json!({"metadata": {"finalizers": null}}))
+            .await?;
+    }
+    Ok(())
+}
