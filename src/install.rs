@@ -24,7 +24,7 @@ mod tests;
 
 pub use argo_cd::{ArgoCd, REPO_SERVER, Unknown, arguments, component_of, named};
 pub use features::{Feature, with_implied};
-pub use installed::Installed;
+pub use installed::{Installed, argocd_image};
 pub use live_view::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, LiveView, live_authority,
 };
@@ -85,8 +85,8 @@ pub struct InstallOptions {
     pub replicas: Option<u16>,
     /// Further settings of the controller in its ConfigMap.
     pub settings: Vec<(String, String)>,
-    /// The dialect of the pull model.
-    pub pull_dialect: Dialect,
+    /// The dialect of the pull model; `None` is the default.
+    pub pull_dialect: Option<Dialect>,
     /// The source of the sidecar's policy, with the feature [`Feature::Policy`].
     pub policy: PolicySource,
     /// The principal of the hub, with the feature [`Feature::ArgocdAgent`].
@@ -136,7 +136,7 @@ impl InstallOptions {
             features: Feature::value_variants().iter().copied().collect(),
             replicas: None,
             settings: Vec::new(),
-            pull_dialect: Dialect::default(),
+            pull_dialect: None,
             policy: PolicySource::Sample,
             principal: Principal::Ours,
             live: LiveView::default(),
@@ -164,9 +164,8 @@ impl InstallOptions {
         let requested = with_implied(self.features.iter().copied());
         Problems::or(self.argo_cd.target_problems(&requested, &self.namespace), ())?;
         let installed = Installed::among(workloads, settings, &self.argo_cd);
-        if !requested.contains(&Feature::Pull) {
-            self.pull_dialect = installed.pull_dialect.unwrap_or_default();
-        }
+        self.pull_dialect = self.pull_dialect.or(installed.pull_dialect);
+        self.replicas = self.replicas.or(installed.replicas);
         self.features.extend(&installed.features);
         self.settings = settings::others(settings);
         if self.image_pull_secrets.is_empty() {

@@ -35,21 +35,21 @@ pub struct HubInstallArgs {
     #[arg(long, value_name = "IMAGE", value_parser = image(), help = argocd_image_help())]
     pub argocd_image: Option<String>,
 
-    /// The image of argocd-agent for the principal, which the agents then run too
-    #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE, value_parser = image())]
-    pub agent_image: String,
+    /// The image of argocd-agent for the principal, which the agents then run too.
+    #[arg(long, value_name = "IMAGE", value_parser = image(), help = agent_image_help())]
+    pub agent_image: Option<String>,
 
     /// Image pull secrets in the namespace of Argo CD
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
     pub image_pull_secrets: Vec<String>,
 
-    /// Number of replicas of the controller [default: 2]
+    /// Number of replicas of the controller [default: that of the installation, or 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub replicas: Option<u16>,
 
-    /// Conventions of the pull model: labels, names and defaults
-    #[arg(long, value_enum, value_name = "NAME", default_value = "argocd-pull-integration")]
-    pub pull_dialect: Dialect,
+    /// Conventions of the pull model: labels, names and defaults [default: those of the installation, or argocd-pull-integration]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub pull_dialect: Option<Dialect>,
 
     /// Deliver only what the policy in this file allows [default: the existing policy of the hub, or a sample on a new hub]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy_configmap", "no_policy"])]
@@ -95,7 +95,14 @@ fn image() -> impl TypedValueParser<Value = String> {
 fn argocd_image_help() -> String {
     format!(
         "The image of Argo CD from which the sidecar copies kustomize and helm, and which the add-on installs [default: that of the \
-         repo-server for the sidecar, {ARGOCD_IMAGE} for the add-on]"
+         repo-server for the sidecar, and for the add-on that of the installation, or {ARGOCD_IMAGE}]"
+    )
+}
+
+fn agent_image_help() -> String {
+    format!(
+        "The image of argocd-agent for the principal, which the agents then run too [default: that of the installation, or \
+         {AGENT_IMAGE}]"
     )
 }
 

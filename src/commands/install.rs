@@ -77,7 +77,10 @@ async fn apply(
     }
     let workloads = &workloads;
     let settings = settings::read_config_map(hub, args).await?;
-    let (installed, features) = options.adopt(workloads, settings.as_ref())?;
+    let (mut installed, features) = options.adopt(workloads, settings.as_ref())?;
+    if features.contains(&Feature::ArgocdAddOn) && !args.additions_only {
+        installed.argocd_image = images::of_addon(hub).await?;
+    }
     options.images = images::selected(args, &installed, &options.argo_cd);
     let is_about_policy = requested.is_some() || features.contains(&Feature::Plugin);
     let (source, mut about_policy) = policy::decided(hub, &options, workloads, requested).await?;
@@ -419,7 +422,7 @@ fn conflict_lines(object: &ShippedObject, fields: &[(String, String)]) -> Vec<St
         } else if manager == "helm" {
             "change it with helm, or pass --force-conflicts to take it over"
         } else {
-            "keep that value with a flag, or pass --force-conflicts to take it over"
+            "undo that change, or pass --force-conflicts to take it over"
         };
         format!(
             "{}: {field} is managed by {manager:?} with another value: {remediation}",
@@ -427,4 +430,20 @@ fn conflict_lines(object: &ShippedObject, fields: &[(String, String)]) -> Vec<St
         )
     };
     fields.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser as _;
+
+    /// Returns the arguments of `install` with these flags.
+    pub(super) fn args(flags: &[&str]) -> HubInstallArgs {
+        let words = ["argocd-ocm-cmp", "install"].into_iter().chain(flags.iter().copied());
+        match Cli::try_parse_from(words).expect("flags of install").command {
+            Command::Install(args) => args,
+            _ => panic!("another command"),
+        }
+    }
 }

@@ -364,30 +364,30 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
 async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> {
     let installation = installation().await?;
     installation.run_ok(&["install"])?;
-    let scale = [
-        "scale",
-        "deployment",
-        "argocd-ocm-cmp-controller",
-        "-n",
-        "argocd",
-        "--replicas=5",
-    ];
-    installation.hub.kubectl(&scale)?;
+    let controller = ["deployment", "argocd-ocm-cmp-controller", "-n", "argocd"];
+    installation
+        .hub
+        .kubectl(&[&["scale"], &controller[..], &["--replicas=5"]].concat())?;
+    let links = r#"{"spec": {"template": {"spec": {"enableServiceLinks": true}}}}"#;
+    installation
+        .hub
+        .kubectl(&[&["patch"], &controller[..], &["--patch", links]].concat())?;
     let before = installation.all()?;
     let error = installation.run_err(&["install", "--image=example.com/other:1"])?;
     assert_eq!(
         error,
-        "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\" with another value: keep that value \
-         with a flag, or pass --force-conflicts to take it over\n"
+        "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.template.spec.enableServiceLinks is managed by \
+         \"kubectl-patch\" with another value: undo that change, or pass --force-conflicts to take it over\n"
     );
     installation.check_unwritten(&before)?;
-    installation.run_ok(&["install", "--replicas=5"])?;
     let lines = installation.run_ok(&["install", "--force-conflicts"])?;
     assert_eq!(
         lines.lines().filter(|line| line.ends_with(" configured")).count(),
         1,
         "{lines}"
     );
+    let replicas = [&["get"], &controller[..], &["-o", "jsonpath={.spec.replicas}"]].concat();
+    assert_eq!(installation.hub.kubectl(&replicas)?, "5", "they stay");
     installation.run_ok(&["uninstall"]).map(drop)
 }
 

@@ -100,18 +100,15 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     // Helm has created the same objects as `install` would.
     let all = ["install", "--features=plugin,project,policy,pull,ui"];
     let installed = installation.all()?;
+    let constraints = r#"controller.topologySpreadConstraints=[{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]"#;
     helm(
         &installation,
         "argocd",
-        &[
-            &["upgrade", "ours", chart, "--set", "controller.replicas=3"],
-            &features[..],
-        ]
-        .concat(),
+        &[&["upgrade", "ours", chart, "--set-json", constraints], &features[..]].concat(),
     )?;
     let error = installation.run_err(&all)?;
     assert!(
-        error.contains(".spec.replicas is managed by \"helm\" with another value: change it with helm, or"),
+        error.contains(".maxSkew is managed by \"helm\" with another value: change it with helm, or"),
         "{error}"
     );
     assert_eq!(

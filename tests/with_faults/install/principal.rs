@@ -38,12 +38,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     // Another Redis is not lost: the principal must know it first.
     let redis = |server: &str| json!({"data": {"redis.server": server}});
     hub.patch(&params(), &redis("argocd-redis-ha-haproxy:6379")).await?;
-    let force = [
-        "install",
-        FEATURE,
-        "--agent-image=example.com/agent:v2",
-        "--force-conflicts",
-    ];
+    let force = ["install", FEATURE, "--force-conflicts"];
     let error = installation.run_err(&force)?;
     let expected = "error: ConfigMap argocd/argocd-cmd-params-cm: redis.server is argocd-redis-ha-haproxy:6379, which the principal";
     assert!(error.starts_with(expected), "{error}");
@@ -56,7 +51,11 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     hub.delete(&ObjectRef::config_map("argocd", "argocd-agent-params"))
         .await?;
 
-    let again = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
+    let again = installation.run_ok(&["install", FEATURE])?;
+    assert!(
+        again.contains("image example.com/agent:v2 kept: to upgrade it, pass --agent-image\n"),
+        "{again}"
+    );
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
     installation.run_ok(&["uninstall"])?;
     installation.until_restored().await
