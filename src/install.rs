@@ -33,7 +33,7 @@ pub use ownership::{
     PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
     other_namespace, owns_argocd_fields,
 };
-pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
+pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
 pub use principal::{CMD_PARAMS, PARAMS, PRINCIPALS, Principal, WrongSetting, unknown_redis, wrong_settings};
 pub use removal::{
     LABELS, PROJECT, addition_to, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
