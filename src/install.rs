@@ -10,6 +10,7 @@
 mod argo_cd;
 mod features;
 mod installed;
+mod lasting;
 mod live_view;
 mod merge;
 mod namespace;
@@ -25,6 +26,7 @@ mod tests;
 pub use argo_cd::{ArgoCd, REPO_SERVER, Unknown, arguments, component_of, named};
 pub use features::{Feature, with_implied};
 pub use installed::{Installed, argocd_image};
+pub use lasting::{keep_in_argo_cd, mounted_config_maps};
 pub use live_view::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, LiveView, live_authority,
 };
@@ -34,9 +36,12 @@ pub use ownership::{
     other_namespace, owns_argocd_fields,
 };
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
-pub use principal::{CMD_PARAMS, PARAMS, PRINCIPALS, Principal, WrongSetting, unknown_redis, wrong_settings};
+pub use principal::{
+    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, unknown_redis, wrong_settings,
+};
 pub use removal::{
-    LABELS, PROJECT, addition_to, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
+    LABELS, PROJECT, addition_to, belongs_to_added_controller, has_additions, helm_release, is_ours, names_project,
+    our_managers, stuck_deletions,
 };
 pub use settings::CONTROLLER;
 
@@ -166,7 +171,10 @@ impl InstallOptions {
         let installed = Installed::among(workloads, settings, &self.argo_cd);
         self.pull_dialect = self.pull_dialect.or(installed.pull_dialect);
         self.replicas = self.replicas.or(installed.replicas);
-        self.features.extend(&installed.features);
+        // Without an object of the release, the additions of a feature that it no longer has must go.
+        if !self.additions_only {
+            self.features.extend(&installed.features);
+        }
         self.settings = settings::others(settings);
         if self.image_pull_secrets.is_empty() {
             self.image_pull_secrets.clone_from(&installed.image_pull_secrets);

@@ -63,8 +63,9 @@ pub struct HubInstallArgs {
     #[arg(long)]
     pub no_policy: bool,
 
-    /// Install only the additions to Argo CD's own objects, if a Helm chart has installed the rest
-    #[arg(long)]
+    /// Install only the additions of the features to Argo CD's own objects, if a Helm chart has installed the rest, and remove those of
+    /// others
+    #[arg(long, requires = "features")]
     pub additions_only: bool,
 
     /// Print the objects instead of applying them, for kubectl apply --server-side or for Git
@@ -108,7 +109,7 @@ fn agent_image_help() -> String {
 
 const INSTALL_EXAMPLES: &str = "\
 It applies all objects, or none if it finds a problem. It is idempotent, and upgrades an existing installation. Installed features that
-are not in --features stay.
+are not in --features stay, except with --additions-only.
 The feature plugin includes a policy. A new hub gets a sample, which allows only the quick start of the README. An existing policy is
 never overwritten, and an existing sidecar without a policy stays open until you pass --policy or the feature policy.
 Required permissions: those of an administrator of the hub.

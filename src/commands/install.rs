@@ -7,6 +7,7 @@ mod policy;
 mod principal;
 mod settings;
 
+use super::additions::{find_additions, release_fields};
 use super::{Exit, show};
 use crate::cli::HubInstallArgs;
 use crate::diff::{DiffStyle, object_text};
@@ -14,8 +15,9 @@ use crate::doctor;
 use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, ShippedObject, is_ours, is_unchanged,
-    merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
+    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject, is_ours,
+    is_unchanged, keep_in_argo_cd, merged_managers, mounted_config_maps, objects, objects_of, other_namespace,
+    our_managers, owns_argocd_fields,
 };
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
@@ -47,8 +49,9 @@ pub(super) fn run(args: &HubInstallArgs) -> Result<Exit, Problems> {
         ..InstallOptions::everything(&args.argo_cd.namespace)
     };
     if args.print {
-        let objects = objects(&options);
+        let mut objects = objects(&options);
         Problems::or(images::missing(args, &Installed::default(), &objects), ())?;
+        keep_in_argo_cd(&mut objects);
         return show("objects", &install::format_objects(&objects, args.output.into()));
     }
     let mut lines = String::new();
@@ -99,6 +102,9 @@ async fn apply(
     let mut problems = images::missing(args, &installed, objects);
     problems.extend(images::unknown_tools(args, &options, objects));
     Problems::or(problems, ())?;
+    if args.additions_only {
+        Problems::or(missing_parts(hub, &options, objects).await?, ())?;
+    }
     let (served, note) = served(hub, objects).await?;
     let (live_objects, mut lines) = fetch_live(hub, args, &options, served).await?;
     lines.push_str(&note);
@@ -117,7 +123,15 @@ async fn apply(
             && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
-    let rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
+    let mut rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
+    if args.additions_only {
+        // Before argocd-server restarts without them.
+        for (object, live) in superfluous(hub, &options, workloads, objects).await? {
+            let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
+            lines.push_str(&line);
+            rehearsal.changes.push_str(&change);
+        }
+    }
     if args.dry_run {
         lines.push_str(&rehearsal.lines);
     }
@@ -143,6 +157,53 @@ async fn apply(
     }
     summary.extend(about_policy.map(|line| line + "\n"));
     Ok(())
+}
+
+/// Returns Argo CD's own objects with fields of ours, of which the features need none.
+async fn superfluous(
+    hub: &InstallHub,
+    options: &InstallOptions,
+    workloads: &[Value],
+    objects: &[ShippedObject],
+) -> Result<Vec<(ShippedObject, Value)>, Problems> {
+    let all = install::objects(&InstallOptions {
+        argo_cd: options.argo_cd.clone(),
+        ..InstallOptions::everything(&options.namespace)
+    });
+    let mut additions = find_additions(hub, &all, workloads).await?;
+    additions.retain(|(addition, live)| {
+        our_managers(live).next().is_some() && !objects.iter().any(|object| object.is_same(addition))
+    });
+    Ok(additions)
+}
+
+/// Returns a line for each object of the chart without which the additions would stop Argo CD: a ConfigMap that its Pods mount, or the
+/// Service before its Redis.
+async fn missing_parts(
+    hub: &InstallHub,
+    options: &InstallOptions,
+    objects: &[ShippedObject],
+) -> Result<Vec<String>, String> {
+    let namespace = &options.namespace;
+    let mut parts: Vec<_> = mounted_config_maps(objects)
+        .into_iter()
+        .map(|name| ("ConfigMap", "configmaps", name))
+        .collect();
+    if objects.iter().any(|object| object.json().contains(REDIS_PROXY)) {
+        parts.push(("Service", "services", REDIS_PROXY.to_owned()));
+    }
+    let mut missing = Vec::new();
+    for (kind, plural, name) in parts {
+        let live = hub
+            .get(&format!("/api/v1/namespaces/{namespace}/{plural}"), &name)
+            .await?;
+        if live.is_none() {
+            missing.push(format!(
+                "{kind} {namespace}/{name} does not exist: install or upgrade the Helm release with these features first"
+            ));
+        }
+    }
+    Ok(missing)
 }
 
 /// Takes over the objects whose fields an earlier kubectl apply manages, except in a dry run. Returns the names of these objects.

@@ -14,6 +14,9 @@ pub const PARAMS: &str = "argocd-agent-params";
 /// The ConfigMap with Argo CD's own settings.
 pub const CMD_PARAMS: &str = "argocd-cmd-params-cm";
 
+/// The Service of our principal before Argo CD's Redis, which deploy/redis_proxy.yaml names.
+pub const REDIS_PROXY: &str = "argocd-agent-redis-proxy";
+
 /// The installer of the hub's principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Principal {
@@ -107,11 +110,10 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
 /// Returns Argo CD's Redis if Argo CD has another one than the principal, which is to stand before it. `cmd_params` and `params` are
 /// the ConfigMaps [`CMD_PARAMS`] and [`PARAMS`], if they exist.
 pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) -> Option<&'v str> {
-    const PROXY: &str = "argocd-agent-redis-proxy";
     const DEFAULT: &str = "argocd-redis:6379";
     let redis = cmd_params?["data"]["redis.server"].as_str()?;
     let known = params.and_then(|config_map| config_map["data"]["principal.redis.server.address"].as_str());
-    let is_proxy = redis.split([':', '.']).next() == Some(PROXY);
+    let is_proxy = redis.split([':', '.']).next() == Some(REDIS_PROXY);
     (!is_proxy && !redis.is_empty() && redis != known.unwrap_or(DEFAULT)).then_some(redis)
 }
 
