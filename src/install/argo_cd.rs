@@ -34,6 +34,8 @@ pub struct ArgoCd {
     pub server: String,
     /// Its container: Argo CD's manifests and its chart name it differently.
     pub server_container: String,
+    /// Its ServiceAccount.
+    pub server_account: String,
     /// The ServiceAccount of the application-controller.
     pub application_controller: String,
     /// The ServiceAccount of the ApplicationSet controller.
@@ -68,6 +70,7 @@ impl Default for ArgoCd {
             image: None,
             server: program(SERVER),
             server_container: program(SERVER),
+            server_account: program(SERVER),
             application_controller: program(APPLICATION_CONTROLLER),
             application_set_controller: program(APPLICATION_SET_CONTROLLER),
             resource: None,
@@ -207,6 +210,7 @@ impl ArgoCd {
         }
         if let Some(workload) = server {
             name_of(workload).clone_into(&mut argo_cd.server);
+            argo_cd.server_account = account(workload);
             match container_of(workload, SERVER).and_then(|container| container["name"].as_str()) {
                 Some(name) => name.clone_into(&mut argo_cd.server_container),
                 None => unknown.push((
@@ -305,19 +309,24 @@ impl ArgoCd {
     /// subjects of a binding.
     pub(super) fn rename(&self, object: &mut ShippedObject) {
         let shipped = Self::default();
-        let names = [
+        let workloads = [
             (&shipped.repo_server, &self.repo_server),
             (&shipped.server, &self.server),
+        ];
+        let accounts = [
+            (&shipped.server_account, &self.server_account),
             (&shipped.application_controller, &self.application_controller),
             (&shipped.application_set_controller, &self.application_set_controller),
         ];
-        let rename = |named: &mut Json| {
+        let rename = |named: &mut Json, names: &[(&String, &String)]| {
             if let Some((_, to)) = names.iter().find(|(from, _)| named["name"] == **from) {
                 named["name"] = to.as_str().into();
             }
         };
-        rename(&mut object.value["metadata"]);
-        items_mut(&mut object.value, "/subjects").for_each(rename);
+        rename(&mut object.value["metadata"], &workloads);
+        for subject in items_mut(&mut object.value, "/subjects") {
+            rename(subject, &accounts);
+        }
         for container in containers_mut(&mut object.value) {
             if container["name"] == shipped.server_container {
                 container["name"] = self.server_container.as_str().into();
@@ -608,6 +617,11 @@ mod tests {
         assert!(container["volumeMounts"].is_array());
         let binding = find(&all, "RoleBinding", "argocd-ocm-cmp-placement");
         assert_eq!(binding.value["subjects"][0]["name"], "cd-sets");
+        let binding = find(&all, "ClusterRoleBinding", "argocd-ocm-cmp-actions");
+        assert_eq!(
+            binding.value["subjects"][0]["name"], "argocd-server",
+            "the account, not the Deployment"
+        );
     }
 
     /// Between two installations, the operator may not have reconciled yet.
