@@ -37,7 +37,7 @@ pub use ownership::{
 };
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
 pub use principal::{
-    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, unknown_redis, wrong_settings,
+    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, lost_redis, unknown_redis, wrong_settings,
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, has_additions, helm_release, is_ours, names_project,

@@ -1,9 +1,9 @@
 //! Our additions to Argo CD's own objects on a hub, and their removal.
 
 use super::install::{ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, qualified_name};
-use crate::install::{ShippedObject, addition_to, has_additions, our_managers};
+use crate::install::{CMD_PARAMS, PARAMS, ShippedObject, addition_to, has_additions, lost_redis, our_managers};
 use manifest::problem::Problems;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Returns Argo CD's own objects that exist, and workloads of others to which an earlier release has added.
 ///
@@ -40,7 +40,8 @@ pub(super) async fn release_fields(
     dry_run: bool,
 ) -> Result<(String, String), Problems> {
     let managers: Vec<_> = our_managers(&live).collect();
-    let mut changes = String::new();
+    let (before, mut changes) = (live.clone(), String::new());
+    let mut redis = None;
     for manager in &managers {
         let how = ApplyOptions {
             manager,
@@ -49,6 +50,9 @@ pub(super) async fn release_fields(
         };
         let applied = hub.apply(&object.bare(), how).await;
         let applied = applied.map_err(|refused| refusal(object, refused))?;
+        if object.name() == CMD_PARAMS {
+            redis = restore_redis(hub, object, &before, &applied, dry_run).await?.or(redis);
+        }
         if dry_run {
             changes.push_str(&changes_of(object, &live, &applied));
         } else {
@@ -62,9 +66,30 @@ pub(super) async fn release_fields(
     } else if managers.is_empty() {
         String::new()
     } else {
-        format!("{object} restored{}\n", dry_run_note(dry_run))
+        let with = redis.map_or(String::new(), |redis| format!(", with redis.server {redis}"));
+        format!("{object} restored{with}{}\n", dry_run_note(dry_run))
     };
     Ok((result, changes))
+}
+
+/// Gives Argo CD its Redis back that our principal was put before, and returns it. Another than the default was taken over by force.
+async fn restore_redis(
+    hub: &InstallHub,
+    object: &ShippedObject,
+    before: &Value,
+    after: &Value,
+    dry_run: bool,
+) -> Result<Option<String>, Problems> {
+    let path = object.path();
+    let params = hub.get(&path, PARAMS).await?.unwrap_or_default();
+    let Some(redis) = lost_redis(before, after, &params) else {
+        return Ok(None);
+    };
+    if !dry_run {
+        hub.patch(&path, object.name(), &json!({"data": {"redis.server": redis}}))
+            .await?;
+    }
+    Ok(Some(redis.to_owned()))
 }
 
 fn refusal(object: &ShippedObject, refused: ApplyFailure) -> Problems {

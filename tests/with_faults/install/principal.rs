@@ -48,8 +48,6 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     )
     .await?;
     installation.run_ok(&force)?;
-    hub.delete(&ObjectRef::config_map("argocd", "argocd-agent-params"))
-        .await?;
 
     let again = installation.run_ok(&["install", FEATURE])?;
     assert!(
@@ -57,7 +55,14 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
         "{again}"
     );
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
-    installation.run_ok(&["uninstall"])?;
+    let lines = installation.run_ok(&["uninstall"])?;
+    let line = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
+    assert!(lines.contains(line), "{lines}");
+    let data = json!({"redis.server": "argocd-redis-ha-haproxy:6379"});
+    assert_eq!(hub.read(&params()).await?["data"], data, "Argo CD has its Redis again");
+    hub.patch(&params(), &json!({"data": null})).await?;
+    hub.delete(&ObjectRef::config_map("argocd", "argocd-agent-params"))
+        .await?;
     installation.until_restored().await
 }
 
@@ -73,6 +78,11 @@ async fn check_network(hub: &Hub) -> Result<()> {
     };
     let users = names("argocd-agent-principal", "/spec/ingress/1/from/0/podSelector").await?;
     let redis = names("argocd-agent-principal-redis", "/spec/podSelector").await?;
+    let of_redis = names("argocd-agent-principal-redis", "/spec/ingress/0/from/0/podSelector").await?;
+    assert!(
+        users.iter().all(|user| of_redis.contains(user)),
+        "{users:?} {of_redis:?}"
+    );
     for (kind, name, selected) in [
         ("Deployment", "argocd-server", &users),
         ("Deployment", "argocd-repo-server", &users),
