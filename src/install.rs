@@ -22,6 +22,7 @@ mod removal;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 pub use argo_cd::{ArgoCd, REPO_SERVER, Unknown, arguments, component_of, named};
 pub use features::{Feature, with_implied};
@@ -44,6 +45,7 @@ pub use removal::{
     our_managers, stuck_deletions,
 };
 pub use settings::CONTROLLER;
+pub use tuning::keep_tuned;
 
 use crate::embedded;
 use clap::ValueEnum;

@@ -16,8 +16,8 @@ use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
     ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject, is_ours,
-    is_unchanged, keep_in_argo_cd, merged_managers, mounted_config_maps, objects, objects_of, other_namespace,
-    our_managers, owns_argocd_fields,
+    is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps, objects, objects_of,
+    other_namespace, our_managers, owns_argocd_fields,
 };
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
@@ -209,7 +209,7 @@ async fn missing_parts(
 /// Takes over the objects whose fields an earlier kubectl apply manages, except in a dry run. Returns the names of these objects.
 async fn take_over_all(
     hub: &InstallHub,
-    live_objects: &LiveObjects<'_>,
+    live_objects: &LiveObjects,
     dry_run: bool,
 ) -> Result<HashSet<String>, Problems> {
     let mut inherited = HashSet::new();
@@ -243,7 +243,7 @@ struct Rehearsal {
 /// The reasons why objects cannot be applied.
 async fn rehearse(
     hub: &InstallHub,
-    live_objects: &LiveObjects<'_>,
+    live_objects: &LiveObjects,
     how: impl Fn(&ShippedObject) -> ApplyOptions,
 ) -> Result<Rehearsal, Problems> {
     let mut rehearsal = Rehearsal::default();
@@ -271,12 +271,12 @@ async fn rehearse(
 ///
 /// # Errors
 /// Every reason not to apply any of them.
-async fn fetch_live<'o>(
+async fn fetch_live(
     hub: &InstallHub,
     args: &HubInstallArgs,
     options: &InstallOptions,
-    objects: Vec<&'o ShippedObject>,
-) -> Result<(LiveObjects<'o>, String), Problems> {
+    objects: Vec<&ShippedObject>,
+) -> Result<(LiveObjects, String), Problems> {
     let namespace = args.argo_cd.namespace.as_str();
     if hub.get("/api/v1/namespaces", namespace).await?.is_none() {
         return Err(Problems::one(format!(
@@ -318,6 +318,13 @@ async fn fetch_live<'o>(
                 Existing::Reject(problem) => problems.push(problem),
             },
             _ => {}
+        }
+        let mut object = object.clone();
+        if let Some(live) = live.as_ref().filter(|_| !args.force_conflicts) {
+            for what in keep_tuned(&mut object, live) {
+                writeln!(lines, "{object}: {what} kept: for ours, pass --force-conflicts")
+                    .expect("writing to a String never fails");
+            }
         }
         live_objects.push((object, live));
     }
@@ -362,7 +369,7 @@ async fn about_nodes(hub: &InstallHub) -> String {
 }
 
 /// Objects, each with its live object.
-type LiveObjects<'o> = Vec<(&'o ShippedObject, Option<Value>)>;
+type LiveObjects = Vec<(ShippedObject, Option<Value>)>;
 
 /// The CRD that Red Hat ACM installs too.
 const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";

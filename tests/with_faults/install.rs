@@ -368,10 +368,16 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
     installation
         .hub
         .kubectl(&[&["scale"], &controller[..], &["--replicas=5"]].concat())?;
-    let links = r#"{"spec": {"template": {"spec": {"enableServiceLinks": true}}}}"#;
+    let resources = ["-c", "controller", "--limits=memory=1Gi"];
     installation
         .hub
-        .kubectl(&[&["patch"], &controller[..], &["--patch", links]].concat())?;
+        .kubectl(&[&["set", "resources"], &controller[..], &resources].concat())?;
+    let set_links = |value: bool| {
+        let links = json!({"spec": {"template": {"spec": {"enableServiceLinks": value}}}}).to_string();
+        let patch = [&["patch"], &controller[..], &["--patch", &links]].concat();
+        installation.hub.kubectl(&patch).map(drop)
+    };
+    set_links(true)?;
     let before = installation.all()?;
     let error = installation.run_err(&["install", "--image=example.com/other:1"])?;
     assert_eq!(
@@ -380,14 +386,25 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
          \"kubectl-patch\" with another value: undo that change, or pass --force-conflicts to take it over\n"
     );
     installation.check_unwritten(&before)?;
+    set_links(false)?;
+    let lines = installation.run_ok(&["install"])?;
+    let line = "deployment.apps/argocd-ocm-cmp-controller: resources of container controller kept: for ours, pass --force-conflicts\n";
+    assert!(lines.contains(line), "{lines}");
+    let path = "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].resources.limits.memory}";
+    let get = || {
+        installation
+            .hub
+            .kubectl(&[&["get"], &controller[..], &["-o", path]].concat())
+    };
+    assert_eq!(get()?, "5 1Gi");
+    set_links(true)?;
     let lines = installation.run_ok(&["install", "--force-conflicts"])?;
     assert_eq!(
         lines.lines().filter(|line| line.ends_with(" configured")).count(),
         1,
         "{lines}"
     );
-    let replicas = [&["get"], &controller[..], &["-o", "jsonpath={.spec.replicas}"]].concat();
-    assert_eq!(installation.hub.kubectl(&replicas)?, "5", "they stay");
+    assert_eq!(get()?, "5 512Mi");
     installation.run_ok(&["uninstall"]).map(drop)
 }
 
