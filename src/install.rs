@@ -41,8 +41,8 @@ pub use principal::{
     CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, lost_redis, unknown_redis, wrong_settings,
 };
 pub use removal::{
-    LABELS, PROJECT, addition_to, belongs_to_added_controller, has_additions, helm_release, is_ours, names_project,
-    our_managers, stuck_deletions,
+    LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,
+    is_ours, names_project, our_managers, stuck_deletions,
 };
 pub use settings::CONTROLLER;
 pub use tuning::keep_tuned;

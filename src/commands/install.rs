@@ -15,9 +15,9 @@ use crate::doctor;
 use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject, is_ours,
-    is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps, objects, objects_of,
-    other_namespace, our_managers, owns_argocd_fields,
+    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject,
+    belongs_to_another_product, is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps,
+    objects, objects_of, other_namespace, our_managers, owns_argocd_fields,
 };
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
@@ -304,8 +304,7 @@ async fn fetch_live(
                 qualified_name(object)
             )),
             (Some(live), _) if owns_argocd_fields(live) && object.is_addition() => problems.extend(argocd_fields_error(object, live)),
-            // This CRD belongs to Red Hat ACM. Our reports match its schema.
-            (Some(live), _) if object.name() == REPORTS && !is_ours(object, live) => {
+            (Some(live), _) if belongs_to_another_product(object, live) => {
                 writeln!(lines, "{object} kept").expect("writing to a String never fails");
                 continue;
             }
@@ -370,9 +369,6 @@ async fn about_nodes(hub: &InstallHub) -> String {
 
 /// Objects, each with its live object.
 type LiveObjects = Vec<(ShippedObject, Option<Value>)>;
-
-/// The CRD that Red Hat ACM installs too.
-const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
 
 /// Makes us the manager of fields that kubectl's field manager would otherwise keep for ever, and changes nothing else.
 ///

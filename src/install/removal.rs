@@ -23,6 +23,21 @@ pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
     is_described || our_managers(live).next().is_some()
 }
 
+/// The objects that other products install under the same names: the CRD of Red Hat ACM, whose schema our reports match, and the
+/// ConfigMap of all integrations of OCM with Argo CD, which has the same content.
+const SHARED: [(&str, &str); 2] = [
+    (
+        "CustomResourceDefinition",
+        "multiclusterapplicationsetreports.apps.open-cluster-management.io",
+    ),
+    ("ConfigMap", "ocm-placement-generator"),
+];
+
+/// Returns true if another product has installed a live object with the name of one of ours, and needs it.
+pub fn belongs_to_another_product(object: &ShippedObject, live: &Value) -> bool {
+    SHARED.contains(&(object.kind(), object.name())) && !is_ours(object, live)
+}
+
 /// Returns one of Argo CD's workloads as an object to which our field managers have added; `None` for others, and for those that we
 /// have installed.
 pub fn addition_to(live: &Value) -> Option<ShippedObject> {
@@ -162,6 +177,21 @@ mod tests {
         assert!(is_ours(&project, &applied(MANAGER)) && !is_ours(&project, &applied("theirs")));
         let described = json!({"spec": {"description": "Applications delivered to managed clusters by pull"}});
         assert!(is_ours(&project, &described) && !is_ours(&project, &json!({"spec": {"description": "mine"}})));
+    }
+
+    #[test]
+    fn objects_of_other_products_are_left_to_them() {
+        for (kind, name) in SHARED {
+            let object = shipped_object(kind, name);
+            assert!(
+                !belongs_to_another_product(&object, &object.value),
+                "{name}: kubectl has applied ours"
+            );
+            let theirs = json!({"metadata": {"labels": {"app.kubernetes.io/name": "theirs"}}});
+            assert!(belongs_to_another_product(&object, &theirs), "{name}");
+        }
+        let ours = shipped_object("ConfigMap", "argocd-ocm-cmp");
+        assert!(!belongs_to_another_product(&ours, &json!({})));
     }
 
     #[test]
