@@ -658,6 +658,9 @@ mod tests {
             binding.value["subjects"][0]["name"], "argocd-server",
             "the account, not the Deployment"
         );
+        let mut operated = chart();
+        operated[1]["spec"]["template"]["spec"]["serviceAccountName"] = json!("cd-server-account");
+        assert_eq!(ArgoCd::among(&operated).server_account, "cd-server-account");
     }
 
     /// Between two installations, the operator may not have reconciled yet.

@@ -84,12 +84,12 @@ pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[Ship
     ];
     let mut lines: Vec<String> = Vec::new();
     for (flag, requested, live, shipped) in images {
-        let Some(live) = live.as_ref().filter(|_| requested.is_none()) else {
+        let Some(image) = live.as_ref().filter(|_| requested.is_none()) else {
             continue;
         };
-        let is_other = tag(live).is_some() && tag_of(live) != tag_of(shipped);
-        let line = format!("image {live} kept: to upgrade it, pass {flag}\n");
-        if is_other && !lines.contains(&line) && objects.iter().any(|object| has_image(object, live)) {
+        let is_other = tag(image).is_some() && tag_of(image) != tag_of(shipped);
+        let line = format!("image {image} kept: to upgrade it, pass {flag}\n");
+        if is_other && !lines.contains(&line) && objects.iter().any(|object| has_image(object, image)) {
             lines.push(line);
         }
     }

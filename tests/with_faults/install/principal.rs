@@ -56,8 +56,8 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     );
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
     let lines = installation.run_ok(&["uninstall"])?;
-    let line = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
-    assert!(lines.contains(line), "{lines}");
+    let restored = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
+    assert!(lines.contains(restored), "{lines}");
     let data = json!({"redis.server": "argocd-redis-ha-haproxy:6379"});
     assert_eq!(hub.read(&params()).await?["data"], data, "Argo CD has its Redis again");
     hub.patch(&params(), &json!({"data": null})).await?;
