@@ -1,5 +1,6 @@
 //! The commands. Each reads its inputs, calls the pure modules, writes its output once, and returns an exit code.
 
+mod additions;
 mod agent;
 mod controller;
 mod doctor;

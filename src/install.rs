@@ -10,6 +10,7 @@
 mod argo_cd;
 mod features;
 mod installed;
+mod lasting;
 mod live_view;
 mod merge;
 mod namespace;
@@ -21,10 +22,12 @@ mod removal;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 pub use argo_cd::{ArgoCd, REPO_SERVER, Unknown, arguments, component_of, named};
 pub use features::{Feature, with_implied};
-pub use installed::Installed;
+pub use installed::{Installed, argocd_image};
+pub use lasting::{keep_in_argo_cd, mounted_config_maps};
 pub use live_view::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, LiveView, live_authority,
 };
@@ -33,12 +36,16 @@ pub use ownership::{
     PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
     other_namespace, owns_argocd_fields,
 };
-pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, is_open_project, is_sample, live_policy};
-pub use principal::{CMD_PARAMS, PARAMS, PRINCIPALS, Principal, WrongSetting, unknown_redis, wrong_settings};
+pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
+pub use principal::{
+    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, lost_redis, unknown_redis, wrong_settings,
+};
 pub use removal::{
-    LABELS, PROJECT, addition_to, has_additions, helm_release, is_ours, names_project, our_managers, stuck_deletions,
+    LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,
+    is_ours, names_project, our_managers, stuck_deletions,
 };
 pub use settings::CONTROLLER;
+pub use tuning::keep_tuned;
 
 use crate::embedded;
 use clap::ValueEnum;
@@ -85,8 +92,8 @@ pub struct InstallOptions {
     pub replicas: Option<u16>,
     /// Further settings of the controller in its ConfigMap.
     pub settings: Vec<(String, String)>,
-    /// The dialect of the pull model.
-    pub pull_dialect: Dialect,
+    /// The dialect of the pull model; `None` is the default.
+    pub pull_dialect: Option<Dialect>,
     /// The source of the sidecar's policy, with the feature [`Feature::Policy`].
     pub policy: PolicySource,
     /// The principal of the hub, with the feature [`Feature::ArgocdAgent`].
@@ -136,7 +143,7 @@ impl InstallOptions {
             features: Feature::value_variants().iter().copied().collect(),
             replicas: None,
             settings: Vec::new(),
-            pull_dialect: Dialect::default(),
+            pull_dialect: None,
             policy: PolicySource::Sample,
             principal: Principal::Ours,
             live: LiveView::default(),
@@ -164,10 +171,12 @@ impl InstallOptions {
         let requested = with_implied(self.features.iter().copied());
         Problems::or(self.argo_cd.target_problems(&requested, &self.namespace), ())?;
         let installed = Installed::among(workloads, settings, &self.argo_cd);
-        if !requested.contains(&Feature::Pull) {
-            self.pull_dialect = installed.pull_dialect.unwrap_or_default();
+        self.pull_dialect = self.pull_dialect.or(installed.pull_dialect);
+        self.replicas = self.replicas.or(installed.replicas);
+        // Without an object of the release, the additions of a feature that it no longer has must go.
+        if !self.additions_only {
+            self.features.extend(&installed.features);
         }
-        self.features.extend(&installed.features);
         self.settings = settings::others(settings);
         if self.image_pull_secrets.is_empty() {
             self.image_pull_secrets.clone_from(&installed.image_pull_secrets);

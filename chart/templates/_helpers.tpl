@@ -116,6 +116,16 @@ Arguments: root, the context of the chart; component, the value of that label; o
 {{- end }}
 {{- end -}}
 
+{{/*
+Adds annotations to an object that must stay when the release, or an Application of Argo CD, no longer has it: Argo CD's Pods mount it, or
+others use it. Arguments: metadata, that of the object; helm, false if the object is none of the release.
+*/}}
+{{- define "argocd-ocm-cmp.keep" -}}
+{{- $keep := dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false" -}}
+{{- if .helm }}{{ $_ := set $keep "helm.sh/resource-policy" "keep" }}{{ end -}}
+{{- $_ := set .metadata "annotations" (merge $keep (.metadata.annotations | default dict)) -}}
+{{- end -}}
+
 {{/* Not empty if the features add fields to Argo CD's own objects. */}}
 {{- define "argocd-ocm-cmp.adds" -}}
 {{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}

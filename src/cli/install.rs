@@ -35,21 +35,21 @@ pub struct HubInstallArgs {
     #[arg(long, value_name = "IMAGE", value_parser = image(), help = argocd_image_help())]
     pub argocd_image: Option<String>,
 
-    /// The image of argocd-agent for the principal, which the agents then run too
-    #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE, value_parser = image())]
-    pub agent_image: String,
+    /// The image of argocd-agent for the principal, which the agents then run too.
+    #[arg(long, value_name = "IMAGE", value_parser = image(), help = agent_image_help())]
+    pub agent_image: Option<String>,
 
     /// Image pull secrets in the namespace of Argo CD
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = name)]
     pub image_pull_secrets: Vec<String>,
 
-    /// Number of replicas of the controller [default: 2]
+    /// Number of replicas of the controller [default: that of the installation, or 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub replicas: Option<u16>,
 
-    /// Conventions of the pull model: labels, names and defaults
-    #[arg(long, value_enum, value_name = "NAME", default_value = "argocd-pull-integration")]
-    pub pull_dialect: Dialect,
+    /// Conventions of the pull model: labels, names and defaults [default: those of the installation, or argocd-pull-integration]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub pull_dialect: Option<Dialect>,
 
     /// Deliver only what the policy in this file allows [default: the existing policy of the hub, or a sample on a new hub]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["policy_configmap", "no_policy"])]
@@ -63,8 +63,9 @@ pub struct HubInstallArgs {
     #[arg(long)]
     pub no_policy: bool,
 
-    /// Install only the additions to Argo CD's own objects, if a Helm chart has installed the rest
-    #[arg(long)]
+    /// Install only the additions of the features to Argo CD's own objects, if a Helm chart has installed the rest, and remove those of
+    /// others
+    #[arg(long, requires = "features")]
     pub additions_only: bool,
 
     /// Print the objects instead of applying them, for kubectl apply --server-side or for Git
@@ -95,13 +96,20 @@ fn image() -> impl TypedValueParser<Value = String> {
 fn argocd_image_help() -> String {
     format!(
         "The image of Argo CD from which the sidecar copies kustomize and helm, and which the add-on installs [default: that of the \
-         repo-server for the sidecar, {ARGOCD_IMAGE} for the add-on]"
+         repo-server for the sidecar, and for the add-on that of the installation, or {ARGOCD_IMAGE}]"
+    )
+}
+
+fn agent_image_help() -> String {
+    format!(
+        "The image of argocd-agent for the principal, which the agents then run too [default: that of the installation, or \
+         {AGENT_IMAGE}]"
     )
 }
 
 const INSTALL_EXAMPLES: &str = "\
 It applies all objects, or none if it finds a problem. It is idempotent, and upgrades an existing installation. Installed features that
-are not in --features stay.
+are not in --features stay, except with --additions-only.
 The feature plugin includes a policy. A new hub gets a sample, which allows only the quick start of the README. An existing policy is
 never overwritten, and an existing sidecar without a policy stays open until you pass --policy or the feature policy.
 Required permissions: those of an administrator of the hub.

@@ -7,6 +7,7 @@ mod policy;
 mod principal;
 mod settings;
 
+use super::additions::{find_additions, release_fields};
 use super::{Exit, show};
 use crate::cli::HubInstallArgs;
 use crate::diff::{DiffStyle, object_text};
@@ -14,8 +15,9 @@ use crate::doctor;
 use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, ShippedObject, is_ours, is_unchanged,
-    merged_managers, objects, objects_of, other_namespace, owns_argocd_fields,
+    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject,
+    belongs_to_another_product, is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps,
+    objects, objects_of, other_namespace, our_managers, owns_argocd_fields,
 };
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
@@ -47,8 +49,9 @@ pub(super) fn run(args: &HubInstallArgs) -> Result<Exit, Problems> {
         ..InstallOptions::everything(&args.argo_cd.namespace)
     };
     if args.print {
-        let objects = objects(&options);
+        let mut objects = objects(&options);
         Problems::or(images::missing(args, &Installed::default(), &objects), ())?;
+        keep_in_argo_cd(&mut objects);
         return show("objects", &install::format_objects(&objects, args.output.into()));
     }
     let mut lines = String::new();
@@ -77,7 +80,10 @@ async fn apply(
     }
     let workloads = &workloads;
     let settings = settings::read_config_map(hub, args).await?;
-    let (installed, features) = options.adopt(workloads, settings.as_ref())?;
+    let (mut installed, features) = options.adopt(workloads, settings.as_ref())?;
+    if features.contains(&Feature::ArgocdAddOn) && !args.additions_only {
+        installed.argocd_image = images::of_addon(hub).await?;
+    }
     options.images = images::selected(args, &installed, &options.argo_cd);
     let is_about_policy = requested.is_some() || features.contains(&Feature::Plugin);
     let (source, mut about_policy) = policy::decided(hub, &options, workloads, requested).await?;
@@ -96,6 +102,9 @@ async fn apply(
     let mut problems = images::missing(args, &installed, objects);
     problems.extend(images::unknown_tools(args, &options, objects));
     Problems::or(problems, ())?;
+    if args.additions_only {
+        Problems::or(missing_parts(hub, &options, objects).await?, ())?;
+    }
     let (served, note) = served(hub, objects).await?;
     let (live_objects, mut lines) = fetch_live(hub, args, &options, served).await?;
     lines.push_str(&note);
@@ -114,7 +123,15 @@ async fn apply(
             && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
         dry_run,
     };
-    let rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
+    let mut rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
+    if args.additions_only {
+        // Before argocd-server restarts without them.
+        for (object, live) in superfluous(hub, &options, workloads, objects).await? {
+            let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
+            lines.push_str(&line);
+            rehearsal.changes.push_str(&change);
+        }
+    }
     if args.dry_run {
         lines.push_str(&rehearsal.lines);
     }
@@ -142,10 +159,57 @@ async fn apply(
     Ok(())
 }
 
+/// Returns Argo CD's own objects with fields of ours, of which the features need none.
+async fn superfluous(
+    hub: &InstallHub,
+    options: &InstallOptions,
+    workloads: &[Value],
+    objects: &[ShippedObject],
+) -> Result<Vec<(ShippedObject, Value)>, Problems> {
+    let all = install::objects(&InstallOptions {
+        argo_cd: options.argo_cd.clone(),
+        ..InstallOptions::everything(&options.namespace)
+    });
+    let mut additions = find_additions(hub, &all, workloads).await?;
+    additions.retain(|(addition, live)| {
+        our_managers(live).next().is_some() && !objects.iter().any(|object| object.is_same(addition))
+    });
+    Ok(additions)
+}
+
+/// Returns a line for each object of the chart without which the additions would stop Argo CD: a ConfigMap that its Pods mount, or the
+/// Service before its Redis.
+async fn missing_parts(
+    hub: &InstallHub,
+    options: &InstallOptions,
+    objects: &[ShippedObject],
+) -> Result<Vec<String>, String> {
+    let namespace = &options.namespace;
+    let mut parts: Vec<_> = mounted_config_maps(objects)
+        .into_iter()
+        .map(|name| ("ConfigMap", "configmaps", name))
+        .collect();
+    if objects.iter().any(|object| object.json().contains(REDIS_PROXY)) {
+        parts.push(("Service", "services", REDIS_PROXY.to_owned()));
+    }
+    let mut missing = Vec::new();
+    for (kind, plural, name) in parts {
+        let live = hub
+            .get(&format!("/api/v1/namespaces/{namespace}/{plural}"), &name)
+            .await?;
+        if live.is_none() {
+            missing.push(format!(
+                "{kind} {namespace}/{name} does not exist: install or upgrade the Helm release with these features first"
+            ));
+        }
+    }
+    Ok(missing)
+}
+
 /// Takes over the objects whose fields an earlier kubectl apply manages, except in a dry run. Returns the names of these objects.
 async fn take_over_all(
     hub: &InstallHub,
-    live_objects: &LiveObjects<'_>,
+    live_objects: &LiveObjects,
     dry_run: bool,
 ) -> Result<HashSet<String>, Problems> {
     let mut inherited = HashSet::new();
@@ -179,7 +243,7 @@ struct Rehearsal {
 /// The reasons why objects cannot be applied.
 async fn rehearse(
     hub: &InstallHub,
-    live_objects: &LiveObjects<'_>,
+    live_objects: &LiveObjects,
     how: impl Fn(&ShippedObject) -> ApplyOptions,
 ) -> Result<Rehearsal, Problems> {
     let mut rehearsal = Rehearsal::default();
@@ -207,12 +271,12 @@ async fn rehearse(
 ///
 /// # Errors
 /// Every reason not to apply any of them.
-async fn fetch_live<'o>(
+async fn fetch_live(
     hub: &InstallHub,
     args: &HubInstallArgs,
     options: &InstallOptions,
-    objects: Vec<&'o ShippedObject>,
-) -> Result<(LiveObjects<'o>, String), Problems> {
+    objects: Vec<&ShippedObject>,
+) -> Result<(LiveObjects, String), Problems> {
     let namespace = args.argo_cd.namespace.as_str();
     if hub.get("/api/v1/namespaces", namespace).await?.is_none() {
         return Err(Problems::one(format!(
@@ -240,8 +304,7 @@ async fn fetch_live<'o>(
                 qualified_name(object)
             )),
             (Some(live), _) if owns_argocd_fields(live) && object.is_addition() => problems.extend(argocd_fields_error(object, live)),
-            // This CRD belongs to Red Hat ACM. Our reports match its schema.
-            (Some(live), _) if object.name() == REPORTS && !is_ours(object, live) => {
+            (Some(live), _) if belongs_to_another_product(object, live) => {
                 writeln!(lines, "{object} kept").expect("writing to a String never fails");
                 continue;
             }
@@ -254,6 +317,13 @@ async fn fetch_live<'o>(
                 Existing::Reject(problem) => problems.push(problem),
             },
             _ => {}
+        }
+        let mut object = object.clone();
+        if let Some(live) = live.as_ref().filter(|_| !args.force_conflicts) {
+            for what in keep_tuned(&mut object, live) {
+                writeln!(lines, "{object}: {what} kept: for ours, pass --force-conflicts")
+                    .expect("writing to a String never fails");
+            }
         }
         live_objects.push((object, live));
     }
@@ -298,10 +368,7 @@ async fn about_nodes(hub: &InstallHub) -> String {
 }
 
 /// Objects, each with its live object.
-type LiveObjects<'o> = Vec<(&'o ShippedObject, Option<Value>)>;
-
-/// The CRD that Red Hat ACM installs too.
-const REPORTS: &str = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
+type LiveObjects = Vec<(ShippedObject, Option<Value>)>;
 
 /// Makes us the manager of fields that kubectl's field manager would otherwise keep for ever, and changes nothing else.
 ///
@@ -419,7 +486,7 @@ fn conflict_lines(object: &ShippedObject, fields: &[(String, String)]) -> Vec<St
         } else if manager == "helm" {
             "change it with helm, or pass --force-conflicts to take it over"
         } else {
-            "keep that value with a flag, or pass --force-conflicts to take it over"
+            "undo that change, or pass --force-conflicts to take it over"
         };
         format!(
             "{}: {field} is managed by {manager:?} with another value: {remediation}",
@@ -427,4 +494,20 @@ fn conflict_lines(object: &ShippedObject, fields: &[(String, String)]) -> Vec<St
         )
     };
     fields.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser as _;
+
+    /// Returns the arguments of `install` with these flags.
+    pub(super) fn args(flags: &[&str]) -> HubInstallArgs {
+        let words = ["argocd-ocm-cmp", "install"].into_iter().chain(flags.iter().copied());
+        match Cli::try_parse_from(words).expect("flags of install").command {
+            Command::Install(args) => args,
+            _ => panic!("another command"),
+        }
+    }
 }

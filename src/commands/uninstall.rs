@@ -1,14 +1,13 @@
 //! `uninstall`: removes from a hub what `install`, or kubectl with our files, has created.
 
 use super::Exit;
+use super::additions::{dry_run_note, find_additions, release_fields};
 use super::hold::read_holds;
-use super::install::{
-    ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, finish, qualified_name, with_hub,
-};
+use super::install::{InstallHub, finish, with_hub};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    ArgoCd, InstallOptions, LABELS, POLICY, PROJECT, ShippedObject, addition_to, belongs_to_another_argocd,
-    has_additions, helm_release, is_ours, is_sample, names_project, objects, other_namespace, our_managers,
+    ArgoCd, InstallOptions, LABELS, POLICY, PROJECT, ShippedObject, belongs_to_added_controller,
+    belongs_to_another_argocd, helm_release, is_ours, is_sample, names_project, objects, other_namespace,
     stuck_deletions,
 };
 use controller::LEASE;
@@ -68,12 +67,21 @@ async fn remove_all(hub: &InstallHub, args: &HubUninstallArgs, lines: &mut Strin
         Vec::new()
     } else {
         let mut installed = find(hub, &ours).await?;
-        installed.retain(|object| !belongs_to_another_argocd(&object.shipped, &object.live, &args.argo_cd.namespace));
+        let namespace = &args.argo_cd.namespace;
+        let bindings: Vec<Value> = installed
+            .iter()
+            .filter(|object| object.shipped.kind() == "ClusterRoleBinding")
+            .map(|object| object.live.clone())
+            .collect();
+        installed.retain(|object| {
+            !belongs_to_another_argocd(&object.shipped, &object.live, namespace)
+                && !belongs_to_added_controller(&object.live, &ours, &bindings, namespace)
+        });
         check(hub, &installed, args).await?;
         installed
     };
     let mut changes = String::new();
-    for (object, live) in additions(hub, &ours, &workloads).await? {
+    for (object, live) in find_additions(hub, &ours, &workloads).await? {
         let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
         lines.push_str(&line);
         changes.push_str(&change);
@@ -153,75 +161,6 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
         &all(APPLICATIONS).await?,
     ));
     Problems::or(problems, ())
-}
-
-/// Returns Argo CD's own objects that exist, and workloads of others to which an earlier release has added.
-///
-/// # Errors
-/// Every reason against removing our fields from them.
-async fn additions(
-    hub: &InstallHub,
-    ours: &[ShippedObject],
-    workloads: &[Value],
-) -> Result<Vec<(ShippedObject, Value)>, Problems> {
-    let (mut additions, mut problems): (Vec<(ShippedObject, Value)>, _) = (Vec::new(), Vec::new());
-    for object in ours.iter().filter(|object| object.is_addition()) {
-        if let Some(live) = hub.get(&object.path(), object.name()).await? {
-            problems.extend(argocd_fields_error(object, &live));
-            additions.push((object.clone(), live));
-        }
-    }
-    for live in workloads {
-        if let Some(object) = addition_to(live)
-            && !additions.iter().any(|(other, _)| other.is_same(&object))
-        {
-            problems.extend(argocd_fields_error(&object, live));
-            additions.push((object, live.clone()));
-        }
-    }
-    Problems::or(problems, additions)
-}
-
-/// Removes our fields from one of Argo CD's objects. Returns the result as text, and the changes of a dry run.
-async fn release_fields(
-    hub: &InstallHub,
-    object: &ShippedObject,
-    mut live: Value,
-    dry_run: bool,
-) -> Result<(String, String), Problems> {
-    let managers: Vec<_> = our_managers(&live).collect();
-    let mut changes = String::new();
-    for manager in &managers {
-        let how = ApplyOptions {
-            manager,
-            force: false,
-            dry_run,
-        };
-        let applied = hub.apply(&object.bare(), how).await;
-        let applied = applied.map_err(|refused| refusal(object, refused))?;
-        if dry_run {
-            changes.push_str(&changes_of(object, &live, &applied));
-        } else {
-            live = applied;
-        }
-    }
-    let result = if has_additions(object, &live) && !dry_run {
-        format!(
-            "{object} keeps fields of ours that other field managers own too: see kubectl get --show-managed-fields\n"
-        )
-    } else if managers.is_empty() {
-        String::new()
-    } else {
-        format!("{object} restored{}\n", dry_run_note(dry_run))
-    };
-    Ok((result, changes))
-}
-
-fn refusal(object: &ShippedObject, refused: ApplyFailure) -> Problems {
-    Problems::one(match refused {
-        ApplyFailure::Other(line) => line,
-        ApplyFailure::Conflict(_) => format!("{}: unexpected conflict while releasing fields", qualified_name(object)),
-    })
 }
 
 /// Deletes one of our objects, unless others need it, and returns a line about it.
@@ -308,8 +247,4 @@ async fn remove_lease(hub: &InstallHub, args: &HubUninstallArgs) -> Result<Strin
         "lease.coordination.k8s.io/{LEASE} deleted{}\n",
         dry_run_note(args.dry_run)
     ))
-}
-
-fn dry_run_note(dry_run: bool) -> &'static str {
-    if dry_run { " (dry run)" } else { "" }
 }

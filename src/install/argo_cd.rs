@@ -14,6 +14,12 @@ pub(super) const SIDECAR: &str = "argocd-ocm-cmp";
 const COMPONENT: &str = "app.kubernetes.io/component";
 const PART_OF: &str = "app.kubernetes.io/part-of";
 
+/// The label of Pods by which NetworkPolicies select them.
+const NAME: &str = "app.kubernetes.io/name";
+
+/// The setting of deploy/live_argocd.yaml.
+const PROXY_EXTENSION: &str = "server.enable.proxy.extension";
+
 /// The component that renders manifests.
 pub const REPO_SERVER: &str = "repo-server";
 /// The component with the UI and the API.
@@ -34,12 +40,16 @@ pub struct ArgoCd {
     pub server: String,
     /// Its container: Argo CD's manifests and its chart name it differently.
     pub server_container: String,
+    /// Its ServiceAccount.
+    pub server_account: String,
     /// The ServiceAccount of the application-controller.
     pub application_controller: String,
     /// The ServiceAccount of the ApplicationSet controller.
     pub application_set_controller: String,
     /// The ArgoCD resource from which an operator creates all this. Changes of the Deployments would be reverted.
     pub resource: Option<String>,
+    /// The names in the labels of its Pods, each after the name in Argo CD's own manifests, if they differ.
+    pub pod_names: Vec<(String, String)>,
     /// The components without a known workload, which have the names of Argo CD's own manifests here.
     pub unknown: Vec<(&'static str, Unknown)>,
 }
@@ -68,9 +78,11 @@ impl Default for ArgoCd {
             image: None,
             server: program(SERVER),
             server_container: program(SERVER),
+            server_account: program(SERVER),
             application_controller: program(APPLICATION_CONTROLLER),
             application_set_controller: program(APPLICATION_SET_CONTROLLER),
             resource: None,
+            pod_names: Vec::new(),
             unknown: Vec::new(),
         }
     }
@@ -177,9 +189,14 @@ impl ArgoCd {
     /// Finds the names among the Deployments and StatefulSets of Argo CD's namespace.
     pub fn among(workloads: &[Json]) -> Self {
         let mut argo_cd = Self::default();
-        let mut unknown = Vec::new();
+        let (mut unknown, mut pod_names) = (Vec::new(), Vec::new());
         let mut find = |component| {
             let workload = find_component(workloads, component);
+            if let Ok(workload) = &workload {
+                let labels = &workload["spec"]["template"]["metadata"]["labels"];
+                let name = labels[NAME].as_str().map(str::to_owned);
+                pod_names.extend(name.map(|name| (program(component), name)));
+            }
             workload.map_err(|why| unknown.push((component, why))).ok()
         };
         // Pods without a ServiceAccount have the one of their namespace.
@@ -207,6 +224,7 @@ impl ArgoCd {
         }
         if let Some(workload) = server {
             name_of(workload).clone_into(&mut argo_cd.server);
+            argo_cd.server_account = account(workload);
             match container_of(workload, SERVER).and_then(|container| container["name"].as_str()) {
                 Some(name) => name.clone_into(&mut argo_cd.server_container),
                 None => unknown.push((
@@ -220,6 +238,8 @@ impl ArgoCd {
                 )),
             }
         }
+        pod_names.retain(|(program, name)| program != name);
+        argo_cd.pod_names = pod_names;
         argo_cd.unknown = unknown;
         argo_cd
     }
@@ -301,27 +321,48 @@ impl ArgoCd {
         problems
     }
 
-    /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition and its containers, and in the
-    /// subjects of a binding.
+    /// Replaces the names of Argo CD's own manifests in an object of our files: in an addition and its containers, in the subjects of a
+    /// binding, and in the selectors of a NetworkPolicy.
     pub(super) fn rename(&self, object: &mut ShippedObject) {
         let shipped = Self::default();
-        let names = [
+        let workloads = [
             (&shipped.repo_server, &self.repo_server),
             (&shipped.server, &self.server),
+        ];
+        let accounts = [
+            (&shipped.server_account, &self.server_account),
             (&shipped.application_controller, &self.application_controller),
             (&shipped.application_set_controller, &self.application_set_controller),
         ];
-        let rename = |named: &mut Json| {
+        let rename = |named: &mut Json, names: &[(&String, &String)]| {
             if let Some((_, to)) = names.iter().find(|(from, _)| named["name"] == **from) {
                 named["name"] = to.as_str().into();
             }
         };
-        rename(&mut object.value["metadata"]);
-        items_mut(&mut object.value, "/subjects").for_each(rename);
+        rename(&mut object.value["metadata"], &workloads);
+        for subject in items_mut(&mut object.value, "/subjects") {
+            rename(subject, &accounts);
+        }
+        if object.kind() == "NetworkPolicy" {
+            self.rename_pods(&mut object.value["spec"]);
+        }
         for container in containers_mut(&mut object.value) {
             if container["name"] == shipped.server_container {
                 container["name"] = self.server_container.as_str().into();
             }
+        }
+    }
+
+    fn rename_pods(&self, selectors: &mut Json) {
+        match selectors {
+            Json::Array(items) => items.iter_mut().for_each(|item| self.rename_pods(item)),
+            Json::Object(fields) => fields.values_mut().for_each(|field| self.rename_pods(field)),
+            Json::String(text) => {
+                if let Some((_, name)) = self.pod_names.iter().find(|(program, _)| program == text) {
+                    text.clone_from(name);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -342,6 +383,10 @@ impl ArgoCd {
             let data = || addition.value["data"].clone();
             let part = match addition.name() {
                 CONFIG_MAP => json!({"extraConfig": data()}),
+                // The operator's argocd-server does not read this setting.
+                CMD_PARAMS if addition.value["data"][PROXY_EXTENSION] == "true" => {
+                    json!({"cmdParams": data(), "server": {"extraCommandArgs": ["--enable-proxy-extension"]}})
+                }
                 CMD_PARAMS => json!({"cmdParams": data()}),
                 name if name == self.repo_server => json!({"repo": pod_fields(&addition.value)}),
                 _ => json!({"server": pod_fields(&addition.value)}),
@@ -608,6 +653,14 @@ mod tests {
         assert!(container["volumeMounts"].is_array());
         let binding = find(&all, "RoleBinding", "argocd-ocm-cmp-placement");
         assert_eq!(binding.value["subjects"][0]["name"], "cd-sets");
+        let binding = find(&all, "ClusterRoleBinding", "argocd-ocm-cmp-actions");
+        assert_eq!(
+            binding.value["subjects"][0]["name"], "argocd-server",
+            "the account, not the Deployment"
+        );
+        let mut operated = chart();
+        operated[1]["spec"]["template"]["spec"]["serviceAccountName"] = json!("cd-server-account");
+        assert_eq!(ArgoCd::among(&operated).server_account, "cd-server-account");
     }
 
     /// Between two installations, the operator may not have reconciled yet.
@@ -667,5 +720,21 @@ mod tests {
         let health = "resource.customizations.health.work.open-cluster-management.io_ManifestWork";
         assert!(spec["extraConfig"][health].is_string());
         assert_eq!(spec["cmdParams"]["redis.server"], "argocd-agent-redis-proxy:6379");
+        assert_eq!(spec["server"]["extraCommandArgs"], json!(["--enable-proxy-extension"]));
+    }
+
+    #[test]
+    fn network_policies_select_the_pods_of_an_operator() {
+        let mut workloads = chart();
+        workloads[1]["spec"]["template"]["metadata"]["labels"] = json!({NAME: "cd-server"});
+        let all = installed(ArgoCd::among(&workloads));
+        let policy = find(&all, "NetworkPolicy", "argocd-ocm-cmp-live");
+        let selector = &policy.value["spec"]["ingress"][0]["from"][0]["podSelector"];
+        assert_eq!(selector["matchLabels"][NAME], "cd-server");
+        let policy = find(&all, "NetworkPolicy", "argocd-agent-principal").json();
+        assert!(
+            policy.contains(r#"["cd-server","argocd-repo-server","argocd-application-controller"]"#),
+            "{policy}"
+        );
     }
 }

@@ -4,7 +4,7 @@
 use super::argo_cd::{SIDECAR, containers};
 use super::features::Feature;
 use super::settings::{CONTROLLER, CONTROLLERS, DIALECT};
-use super::{ArgoCd, LIVE, MANAGER, named};
+use super::{ArgoCd, LIVE, MANAGER, PRINCIPALS, named};
 use clap::ValueEnum;
 use hub_state::pull::Dialect;
 use serde_json::Value;
@@ -17,6 +17,10 @@ const EXTENSION: &str = "argocd-ocm-cmp-ui";
 const CONTAINER: &str = "controller";
 const LIVE_CONTAINER: &str = "live";
 
+/// The label of our objects on the hub beside the controller, and its value.
+const NAME: &str = "app.kubernetes.io/name";
+const OURS: &str = "argocd-ocm-cmp";
+
 /// An installation, as far as another one must keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
@@ -28,6 +32,12 @@ pub struct Installed {
     pub controller_image: Option<String>,
     /// The image of the sidecar.
     pub sidecar_image: Option<String>,
+    /// The image of our principal.
+    pub agent_image: Option<String>,
+    /// The image of Argo CD on managed clusters; see [`argocd_image`].
+    pub argocd_image: Option<String>,
+    /// The number of replicas of the controller, unless someone has stopped it.
+    pub replicas: Option<u16>,
     /// The image pull secrets that our field manager has set.
     pub image_pull_secrets: Vec<String>,
 }
@@ -78,6 +88,9 @@ impl Installed {
             let is_enabled = |feature: &Feature| feature.controller().is_some_and(|name| controllers.contains(&name));
             features.extend(Feature::value_variants().iter().copied().filter(is_enabled));
         }
+        // Another's principal has the label of argocd-agent's manifests.
+        let principal = named(workloads, PRINCIPALS[0]).filter(|live| live["metadata"]["labels"][NAME] == OURS);
+        let replicas = controller.and_then(|controller| controller["spec"]["replicas"].as_u64());
         Self {
             features,
             pull_dialect: setting(DIALECT)
@@ -85,6 +98,11 @@ impl Installed {
                 .filter(|dialect| *dialect != Dialect::default()),
             controller_image: image(&program).or_else(|| image(&container(named(workloads, LIVE), LIVE_CONTAINER))),
             sidecar_image: image(&sidecar),
+            agent_image: image(&container(principal, PRINCIPALS[0])),
+            argocd_image: None,
+            replicas: replicas
+                .and_then(|number| u16::try_from(number).ok())
+                .filter(|number| *number > 0),
             image_pull_secrets: [controller, repo_server]
                 .into_iter()
                 .flatten()
@@ -93,6 +111,17 @@ impl Installed {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// Returns the image of Argo CD in our AddOnTemplate on the hub.
+pub fn argocd_image(template: &Value) -> Option<String> {
+    let manifests = template["spec"]["agentSpec"]["workload"]["manifests"].as_array();
+    let mut containers = manifests.into_iter().flatten().flat_map(containers);
+    let container = containers.find(|container| container["name"] == "argocd-repo-server")?;
+    container["image"]
+        .as_str()
+        .filter(|_| template["metadata"]["labels"][NAME] == OURS)
+        .map(str::to_owned)
 }
 
 /// Returns the image pull secrets of a workload that our field manager has set.
@@ -111,13 +140,13 @@ fn own_pull_secrets(workload: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::{InstallOptions, objects, with_implied};
+    use crate::install::{InstallImages, InstallOptions, objects, with_implied};
 
     /// Returns the Deployments that an installation applies.
     fn deployments(features: &[Feature], pull_dialect: Dialect) -> Vec<Value> {
         let options = InstallOptions {
             features: features.iter().copied().collect(),
-            pull_dialect,
+            pull_dialect: Some(pull_dialect),
             ..InstallOptions::everything("argocd")
         };
         let deployments = objects(&options)
@@ -178,6 +207,7 @@ mod tests {
         assert_eq!(installed.controller_image.as_deref(), Some(crate::install::IMAGE));
         assert_eq!(installed.sidecar_image, installed.controller_image);
         assert_eq!(installed.image_pull_secrets, [""; 0]);
+        assert_eq!((installed.agent_image, installed.replicas), (None, Some(2)));
         let secrets = |name: &str| {
             let secret = serde_json::json!({(format!("k:{{\"name\":\"{name}\"}}")): {}});
             serde_json::json!({"f:spec": {"f:template": {"f:spec": {"f:imagePullSecrets": secret}}}})
@@ -188,6 +218,49 @@ mod tests {
         ]);
         let installed = Installed::among(&deployments, None, &ArgoCd::default());
         assert_eq!(installed.image_pull_secrets, ["ours"]);
+    }
+
+    #[test]
+    fn finds_images_of_our_principal_and_add_on_only() {
+        let options = InstallOptions {
+            images: InstallImages {
+                agent: "registry.example.com/agent:v1".to_owned(),
+                argocd: "registry.example.com/argocd:v1".to_owned(),
+                ..InstallImages::default()
+            },
+            ..InstallOptions::everything("argocd")
+        };
+        let mut all = objects(&options);
+        all.retain(|object| object.name() == PRINCIPALS[0] || object.kind() == "AddOnTemplate");
+        let live = |kind: &str, is_ours: bool| {
+            let mut live = all
+                .iter()
+                .find(|object| object.kind() == kind)
+                .expect(kind)
+                .value
+                .clone();
+            if !is_ours {
+                live["metadata"]["labels"][NAME] = "theirs".into();
+            }
+            live
+        };
+        for is_ours in [true, false] {
+            let installed = Installed::among(&[live("Deployment", is_ours)], None, &ArgoCd::default());
+            let found = [installed.agent_image, argocd_image(&live("AddOnTemplate", is_ours))];
+            let expected = [options.images.agent.clone(), options.images.argocd.clone()];
+            assert_eq!(found, expected.map(|image| is_ours.then_some(image)));
+        }
+    }
+
+    /// A stopped controller is started again, which is a conflict with whoever has stopped it.
+    #[test]
+    fn replicas_of_a_stopped_controller_are_not_kept() {
+        let mut deployments = deployments(&[Feature::Controller], Dialect::default());
+        for (number, expected) in [(3, Some(3)), (0, None), (1 << 20, None)] {
+            deployments[0]["spec"]["replicas"] = number.into();
+            let installed = Installed::among(&deployments, None, &ArgoCd::default());
+            assert_eq!(installed.replicas, expected);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The policy of the sidecar: kept by an existing installation, and set by a new one.
 
 use super::argo_cd::SIDECAR;
-use super::{is_our_manager, parse_shipped_file};
+use super::{PROJECT, ShippedObject, is_our_manager, parse_shipped_file};
 use generate::policy;
 use serde_json::Value;
 
@@ -123,6 +123,22 @@ pub fn is_sample(config_map: &Value) -> bool {
     config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"])
 }
 
+/// The objects that limit others on the hub and that an administrator narrows, as the comments of their files describe; each with the
+/// field that has the limits.
+const LIMITS: [(&str, &str, &str); 3] = [
+    ("AppProject", PROJECT, "spec"),
+    ("ClusterRole", "argocd-ocm-cmp", "rules"),
+    ("ClusterRole", "argocd-ocm-cmp-actions", "rules"),
+];
+
+/// Returns true if a live object has other limits than ours: applying ours could lift them.
+pub fn has_other_limits(object: &ShippedObject, live: &Value) -> bool {
+    let limits = LIMITS
+        .iter()
+        .find(|(kind, name, _)| (object.kind(), object.name()) == (*kind, *name));
+    limits.is_some_and(|(_, _, field)| object.value[field] != live[field])
+}
+
 /// Returns true if an AppProject permits every namespace of the hub, as that of an earlier release does.
 pub fn is_open_project(project: &Value) -> bool {
     let destinations = project["spec"]["destinations"].as_array();
@@ -228,6 +244,33 @@ mod tests {
         }
         live["data"]["more"] = json!("");
         assert!(!is_sample(&live), "the sample has no such key");
+    }
+
+    #[test]
+    fn narrowed_limits_differ_and_labels_do_not() {
+        let role = shipped_object("ClusterRole", "argocd-ocm-cmp");
+        let mut live = role.value.clone();
+        live["metadata"]["labels"] = json!({"earlier": "release"});
+        assert!(!has_other_limits(&role, &live));
+        live["rules"][1]["resourceNames"] = json!(["system:serviceaccount:shop:deployer"]);
+        assert!(has_other_limits(&role, &live));
+        let project = shipped_object("AppProject", PROJECT);
+        let mut live = project.value.clone();
+        assert!(!has_other_limits(&project, &live));
+        live["spec"]["syncWindows"] = json!([{"kind": "deny"}]);
+        assert!(has_other_limits(&project, &live));
+        let controllers = shipped_object("ClusterRole", "argocd-ocm-cmp-controller");
+        assert!(
+            !has_other_limits(&controllers, &json!({})),
+            "the controller needs its permissions"
+        );
+    }
+
+    #[test]
+    fn every_object_with_limits_is_ours() {
+        for (kind, name, field) in LIMITS {
+            assert!(!shipped_object(kind, name).value[field].is_null(), "{kind} {name}");
+        }
     }
 
     #[test]

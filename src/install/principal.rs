@@ -14,6 +14,12 @@ pub const PARAMS: &str = "argocd-agent-params";
 /// The ConfigMap with Argo CD's own settings.
 pub const CMD_PARAMS: &str = "argocd-cmd-params-cm";
 
+/// The Service of our principal before Argo CD's Redis, which deploy/redis_proxy.yaml names.
+pub const REDIS_PROXY: &str = "argocd-agent-redis-proxy";
+
+/// Argo CD's Redis without a setting.
+const REDIS: &str = "argocd-redis:6379";
+
 /// The installer of the hub's principal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Principal {
@@ -107,12 +113,25 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
 /// Returns Argo CD's Redis if Argo CD has another one than the principal, which is to stand before it. `cmd_params` and `params` are
 /// the ConfigMaps [`CMD_PARAMS`] and [`PARAMS`], if they exist.
 pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) -> Option<&'v str> {
-    const PROXY: &str = "argocd-agent-redis-proxy";
-    const DEFAULT: &str = "argocd-redis:6379";
     let redis = cmd_params?["data"]["redis.server"].as_str()?;
-    let known = params.and_then(|config_map| config_map["data"]["principal.redis.server.address"].as_str());
-    let is_proxy = redis.split([':', '.']).next() == Some(PROXY);
-    (!is_proxy && !redis.is_empty() && redis != known.unwrap_or(DEFAULT)).then_some(redis)
+    let known = params.and_then(principals_redis).unwrap_or(REDIS);
+    (!is_redis_proxy(redis) && !redis.is_empty() && redis != known).then_some(redis)
+}
+
+/// Returns the Redis that Argo CD lost when our principal was put before it, if the release of our fields has left none. `before` and
+/// `after` are the ConfigMap [`CMD_PARAMS`], and `params` is [`PARAMS`].
+pub fn lost_redis<'v>(before: &Value, after: &Value, params: &'v Value) -> Option<&'v str> {
+    let had_proxy = before["data"]["redis.server"].as_str().is_some_and(is_redis_proxy);
+    let has_none = after["data"]["redis.server"].is_null();
+    principals_redis(params).filter(|redis| had_proxy && has_none && *redis != REDIS)
+}
+
+fn principals_redis(params: &Value) -> Option<&str> {
+    params["data"]["principal.redis.server.address"].as_str()
+}
+
+fn is_redis_proxy(redis: &str) -> bool {
+    redis.split([':', '.']).next() == Some(REDIS_PROXY)
 }
 
 /// Returns the value of a setting in the container of the principal; other containers have other commands. As in argocd-agent, a flag wins over the environment.
@@ -230,6 +249,24 @@ mod tests {
         }
         assert_eq!(unknown_redis(Some(&json!({})), None), None);
         assert_eq!(unknown_redis(None, None), None);
+    }
+
+    #[test]
+    fn argo_cds_redis_is_given_back_if_the_release_of_our_fields_leaves_none() {
+        let argocd = |redis: Value| json!({"data": {"redis.server": redis}});
+        let ha = "argocd-redis-ha-haproxy:6379";
+        let known = |redis: &str| json!({"data": {"principal.redis.server.address": redis}});
+        let proxy = || argocd(json!("argocd-agent-redis-proxy:6379"));
+        let none = || argocd(Value::Null);
+        assert_eq!(lost_redis(&proxy(), &none(), &known(ha)), Some(ha));
+        assert_eq!(lost_redis(&proxy(), &none(), &known(REDIS)), None, "it is the default");
+        assert_eq!(lost_redis(&proxy(), &none(), &json!({})), None);
+        assert_eq!(
+            lost_redis(&proxy(), &argocd(json!("other")), &known(ha)),
+            None,
+            "another owner has set it"
+        );
+        assert_eq!(lost_redis(&argocd(json!("other")), &none(), &known(ha)), None);
     }
 
     #[test]

@@ -24,6 +24,21 @@ pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
     is_described || our_managers(live).next().is_some()
 }
 
+/// The objects that other products install under the same names: the CRD of Red Hat ACM, whose schema our reports match, and the
+/// ConfigMap of all integrations of OCM with Argo CD, which has the same content.
+const SHARED: [(&str, &str); 2] = [
+    (
+        "CustomResourceDefinition",
+        "multiclusterapplicationsetreports.apps.open-cluster-management.io",
+    ),
+    ("ConfigMap", "ocm-placement-generator"),
+];
+
+/// Returns true if another product has installed a live object with the name of one of ours, and needs it.
+pub fn belongs_to_another_product(object: &ShippedObject, live: &Value) -> bool {
+    SHARED.contains(&(object.kind(), object.name())) && !is_ours(object, live)
+}
+
 /// Returns one of Argo CD's workloads as an object to which our field managers have added; `None` for others, and for those that we
 /// have installed.
 pub fn addition_to(live: &Value) -> Option<ShippedObject> {
@@ -53,9 +68,40 @@ pub fn our_managers(live: &Value) -> impl Iterator<Item = &'static str> {
     PART_MANAGERS.into_iter().chain([MANAGER]).filter(applies)
 }
 
-/// Returns the Helm release of an object.
+/// Returns the Helm release that deletes an object. An object that Helm keeps names its release also when that is uninstalled.
 pub fn helm_release(live: &Value) -> Option<&str> {
-    live["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str()
+    let annotations = &live["metadata"]["annotations"];
+    let release = annotations["meta.helm.sh/release-name"].as_str();
+    release.filter(|_| annotations["helm.sh/resource-policy"] != "keep")
+}
+
+/// Returns true if a cluster-scoped object with our labels belongs to a controller beside another Argo CD, which an administrator has
+/// added under other names than `ours`. `bindings` are all `ClusterRoleBinding`s with our labels.
+pub fn belongs_to_added_controller<'v>(
+    live: &Value,
+    ours: &[ShippedObject],
+    bindings: impl IntoIterator<Item = &'v Value>,
+    namespace: &str,
+) -> bool {
+    let is_same = |object: &ShippedObject| live["kind"] == object.kind() && live["metadata"]["name"] == object.name();
+    if ours.iter().any(is_same) {
+        return false;
+    }
+    let subject = |binding: &Value| binding["subjects"][0]["namespace"].as_str().map(str::to_owned);
+    let served = match live["kind"].as_str() {
+        Some("ClusterRoleBinding") => subject(live),
+        Some("ClusterRole") => {
+            let mut bindings = bindings.into_iter();
+            let binding = bindings.find(|binding| binding["roleRef"]["name"] == live["metadata"]["name"]);
+            binding.and_then(subject)
+        }
+        Some("FlowSchema") => {
+            let account = &live["spec"]["rules"][0]["subjects"][0]["serviceAccount"];
+            account["namespace"].as_str().map(str::to_owned)
+        }
+        _ => None,
+    };
+    served.is_some_and(|served| served != namespace)
 }
 
 /// Returns true if one of Argo CD's objects still has some of our additions after our managers released them: another manager
@@ -117,6 +163,7 @@ pub fn names_project(application: &Value, project: &str) -> bool {
 mod tests {
     use super::*;
     use crate::install::tests::shipped_object;
+    use crate::install::{InstallOptions, objects};
     use controller::LEASE;
     use ocm::gitops_cluster::finalizer;
 
@@ -131,6 +178,61 @@ mod tests {
         assert!(is_ours(&project, &applied(MANAGER)) && !is_ours(&project, &applied("theirs")));
         let described = json!({"spec": {"description": "Applications delivered to managed clusters by pull"}});
         assert!(is_ours(&project, &described) && !is_ours(&project, &json!({"spec": {"description": "mine"}})));
+    }
+
+    #[test]
+    fn objects_of_other_products_are_left_to_them() {
+        for (kind, name) in SHARED {
+            let object = shipped_object(kind, name);
+            assert!(
+                !belongs_to_another_product(&object, &object.value),
+                "{name}: kubectl has applied ours"
+            );
+            let theirs = json!({"metadata": {"labels": {"app.kubernetes.io/name": "theirs"}}});
+            assert!(belongs_to_another_product(&object, &theirs), "{name}");
+        }
+        let ours = shipped_object("ConfigMap", "argocd-ocm-cmp");
+        assert!(!belongs_to_another_product(&ours, &json!({})));
+    }
+
+    #[test]
+    fn object_that_helm_keeps_is_of_no_release() {
+        let release = |policy: &str| {
+            json!({"metadata": {"annotations": {
+                "meta.helm.sh/release-name": "ours", "helm.sh/resource-policy": policy,
+            }}})
+        };
+        assert_eq!(helm_release(&release("")), Some("ours"));
+        assert_eq!(helm_release(&release("keep")), None);
+        assert_eq!(helm_release(&json!({})), None);
+    }
+
+    #[test]
+    fn controller_of_another_argo_cd_is_not_uninstalled() {
+        let ours = objects(&InstallOptions::everything("argocd"));
+        let moved = objects(&InstallOptions::everything("other"));
+        let renamed = |kind: &str, name: &str| {
+            let mut live = moved
+                .iter()
+                .find(|object| (object.kind(), object.name()) == (kind, LEASE))
+                .expect(kind)
+                .value
+                .clone();
+            live["metadata"]["name"] = name.into();
+            live["roleRef"]["name"] = "second".into();
+            live
+        };
+        let second = renamed("ClusterRoleBinding", "second");
+        for kind in ["ClusterRole", "ClusterRoleBinding", "FlowSchema"] {
+            let belongs = |name: &str, namespace: &str| {
+                belongs_to_added_controller(&renamed(kind, name), &ours, [&second], namespace)
+            };
+            assert!(belongs("second", "argocd"), "{kind}");
+            assert!(!belongs("second", "other"), "{kind}");
+            assert!(!belongs(LEASE, "argocd"), "{kind}: our own name is an error");
+        }
+        let earlier = json!({"kind": "ClusterRole", "metadata": {"name": "of-an-earlier-release"}});
+        assert!(!belongs_to_added_controller(&earlier, &ours, [&second], "argocd"));
     }
 
     #[test]

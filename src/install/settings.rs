@@ -80,7 +80,7 @@ pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features
                 value["data"][name] = text.as_str().into();
             }
             value["data"][CONTROLLERS] = controllers(features).into();
-            value["data"][DIALECT] = name_of(&options.pull_dialect).into();
+            value["data"][DIALECT] = name_of(&options.pull_dialect.unwrap_or_default()).into();
         }
         ("ConfigMap", POLICY) => {
             if let PolicySource::Text(policy) = &options.policy {
@@ -108,8 +108,9 @@ fn env(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<(&'static 
             options.images.controller.clone(),
         ));
     }
-    if features.contains(&Feature::Pull) && options.pull_dialect != Dialect::default() {
-        env.push((DIALECT, name_of(&options.pull_dialect)));
+    let other_dialect = options.pull_dialect.filter(|dialect| *dialect != Dialect::default());
+    if let Some(dialect) = other_dialect.filter(|_| features.contains(&Feature::Pull)) {
+        env.push((DIALECT, name_of(&dialect)));
     }
     env
 }

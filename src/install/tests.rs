@@ -103,14 +103,15 @@ fn controller_runs_every_requested_feature() {
 }
 
 #[test]
-fn features_that_are_not_named_stay_with_their_dialect() {
+fn flags_that_are_not_set_keep_the_installation() {
     let mut earlier = expected(&[Plugin, Pull, Ui, ArgocdAgent]);
-    earlier.pull_dialect = Dialect::Acm;
+    earlier.pull_dialect = Some(Dialect::Acm);
+    earlier.replicas = Some(3);
     let installed = objects(&earlier);
     let deployments = installed.iter().filter(|object| object.kind() == "Deployment");
     let workloads: Vec<Json> = deployments.map(|object| object.value.clone()).collect();
     let text = format_objects(&installed, OutputFormat::Yaml);
-    for feature in [Ui, Plugin, Controller, Report, ArgocdAgent] {
+    for feature in [Ui, Plugin, Controller, Pull, Report, ArgocdAgent] {
         let mut options = expected(&[feature]);
         options.adopt(&workloads, None).expect("every target is known");
         let now = format_objects(&objects(&options), OutputFormat::Yaml);
@@ -144,7 +145,7 @@ fn flags_set_replicas_dialect_and_policy() {
     let deployment = find(&objects_of, "Deployment", "argocd-ocm-cmp-controller");
     assert_eq!(*at(deployment, "spec.replicas"), 4);
     assert_eq!(setting(&expected, "ARGOCD_OCM_CMP_PULL_DIALECT"), None);
-    expected.pull_dialect = Dialect::Acm;
+    expected.pull_dialect = Some(Dialect::Acm);
     assert_eq!(
         setting(&expected, "ARGOCD_OCM_CMP_PULL_DIALECT").as_deref(),
         Some("acm")

@@ -54,12 +54,13 @@ fn rendered(chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     objects
 }
 
-/// Returns true if Helm must not delete the object: others have objects of a CRD, a user may have changed the policy, and clusters
-/// would lose their add-on.
+/// Returns true if Helm must not delete the object: others have objects of a CRD, a user may have changed the policy, Pods of Argo CD
+/// mount a ConfigMap, and clusters would lose their add-on.
 fn outlives_the_release(object: &Value) -> bool {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let mounted = ["argocd-ocm-cmp", "argocd-ocm-cmp-policy", "argocd-ocm-cmp-ui"];
     object["kind"] == "CustomResourceDefinition"
-        || object["metadata"]["name"] == "argocd-ocm-cmp-policy"
+        || object["kind"] == "ConfigMap" && mounted.iter().any(|name| object["metadata"]["name"] == *name)
         || api_version.starts_with("addon.open-cluster-management.io/")
 }
 
@@ -170,6 +171,27 @@ fn additions_to_argo_cd_are_rendered_only_on_request() {
     let mut together = [without, additions].concat();
     together.sort_by_key(name);
     assert_same(&together, &all);
+}
+
+/// The Job removes the fields of features that the release no longer has.
+#[test]
+fn release_without_additions_has_the_jobs_too() {
+    let words = [
+        "template",
+        "ours",
+        "chart",
+        "--set",
+        "additionsJob.enabled=true,features={controller}",
+    ];
+    let objects = objects(&stdout_of(&words));
+    let jobs = objects.iter().filter(|object| object["kind"] == "Job");
+    let commands = jobs.map(|job| job["spec"]["template"]["spec"]["containers"][0]["command"].to_string());
+    let commands: Vec<String> = commands.collect();
+    assert_eq!(commands.len(), 2);
+    assert!(
+        commands[0].contains(r#""--additions-only","--namespace","default","--features","controller""#),
+        "{commands:?}"
+    );
 }
 
 #[test]

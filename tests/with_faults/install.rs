@@ -364,30 +364,47 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
 async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> {
     let installation = installation().await?;
     installation.run_ok(&["install"])?;
-    let scale = [
-        "scale",
-        "deployment",
-        "argocd-ocm-cmp-controller",
-        "-n",
-        "argocd",
-        "--replicas=5",
-    ];
-    installation.hub.kubectl(&scale)?;
+    let controller = ["deployment", "argocd-ocm-cmp-controller", "-n", "argocd"];
+    installation
+        .hub
+        .kubectl(&[&["scale"], &controller[..], &["--replicas=5"]].concat())?;
+    let resources = ["-c", "controller", "--limits=memory=1Gi"];
+    installation
+        .hub
+        .kubectl(&[&["set", "resources"], &controller[..], &resources].concat())?;
+    let set_links = |value: bool| {
+        let links = json!({"spec": {"template": {"spec": {"enableServiceLinks": value}}}}).to_string();
+        let patch = [&["patch"], &controller[..], &["--patch", &links]].concat();
+        installation.hub.kubectl(&patch).map(drop)
+    };
+    set_links(true)?;
     let before = installation.all()?;
     let error = installation.run_err(&["install", "--image=example.com/other:1"])?;
     assert_eq!(
         error,
-        "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.replicas is managed by \"kubectl\" with another value: keep that value \
-         with a flag, or pass --force-conflicts to take it over\n"
+        "error: Deployment argocd/argocd-ocm-cmp-controller: .spec.template.spec.enableServiceLinks is managed by \
+         \"kubectl-patch\" with another value: undo that change, or pass --force-conflicts to take it over\n"
     );
     installation.check_unwritten(&before)?;
-    installation.run_ok(&["install", "--replicas=5"])?;
+    set_links(false)?;
+    let lines = installation.run_ok(&["install"])?;
+    let line = "deployment.apps/argocd-ocm-cmp-controller: resources of container controller kept: for ours, pass --force-conflicts\n";
+    assert!(lines.contains(line), "{lines}");
+    let path = "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].resources.limits.memory}";
+    let get = || {
+        installation
+            .hub
+            .kubectl(&[&["get"], &controller[..], &["-o", path]].concat())
+    };
+    assert_eq!(get()?, "5 1Gi");
+    set_links(true)?;
     let lines = installation.run_ok(&["install", "--force-conflicts"])?;
     assert_eq!(
         lines.lines().filter(|line| line.ends_with(" configured")).count(),
         1,
         "{lines}"
     );
+    assert_eq!(get()?, "5 512Mi");
     installation.run_ok(&["uninstall"]).map(drop)
 }
 

@@ -200,7 +200,10 @@ fn packages_with_tests_of(package: &str) -> Vec<&str> {
 
 /// Runs the unit tests of the file's crate, except random histories. Returns false if one fails, and `None` if they do not compile.
 fn tests_pass(root: &Path, mutant: &Mutant<'_>) -> Result<Option<bool>> {
-    let package = mutant.file.split('/').nth(1).context("a file of a crate")?;
+    let package = match mutant.file.strip_prefix("crates/") {
+        Some(path) => path.split('/').next().context("a file of a crate")?,
+        None => "argocd-ocm-cmp",
+    };
     let packages = packages_with_tests_of(package);
     let run = |more: &[&str]| {
         // A mistake may cause an endless loop.

@@ -1,11 +1,13 @@
 //! The images of an installation: from the flags, from the hub, or of this release.
 
+use super::InstallHub;
 use crate::cli::HubInstallArgs;
 use crate::install::{
-    ArgoCd, IMAGE, IS_PUBLISHED, InstallImages, InstallOptions, Installed, REPO_SERVER, ShippedObject,
+    AGENT_IMAGE, ARGOCD_IMAGE, ArgoCd, IMAGE, IS_PUBLISHED, InstallImages, InstallOptions, Installed, REPO_SERVER,
+    ShippedObject, argocd_image,
 };
 use ocm::image::tag;
-use std::fmt::Write as _;
+use ocm::pull_model::ADDON;
 
 /// The version of this program, which its release tags the image with.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -19,13 +21,15 @@ pub(super) fn selected(args: &HubInstallArgs, installed: &Installed, argo_cd: &A
         known.map_or(IMAGE.to_owned(), String::clone)
     };
     let (controller, sidecar) = (&installed.controller_image, &installed.sidecar_image);
-    let requested = &args.argocd_image;
+    let choose = |flag: &Option<String>, live: &Option<String>, shipped| {
+        flag.clone().or_else(|| live.clone()).unwrap_or(shipped)
+    };
     InstallImages {
         controller: ours(controller, sidecar),
         sidecar: ours(sidecar, controller),
-        tools: requested.clone().or(argo_cd.image.clone()).unwrap_or(shipped.tools),
-        argocd: requested.clone().unwrap_or(shipped.argocd),
-        agent: args.agent_image.clone(),
+        tools: choose(&args.argocd_image, &argo_cd.image, shipped.tools),
+        argocd: choose(&args.argocd_image, &installed.argocd_image, shipped.argocd),
+        agent: choose(&args.agent_image, &installed.agent_image, shipped.agent),
     }
 }
 
@@ -66,23 +70,99 @@ pub(super) fn unknown_tools(
 
 /// Returns a line for each image of another version that stays.
 pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[ShippedObject]) -> String {
-    let mut lines = String::new();
-    let mut live: Vec<&String> = [&installed.controller_image, &installed.sidecar_image]
-        .into_iter()
-        .flatten()
-        .collect();
-    live.dedup();
-    let is_other = |image: &&String| tag(image).is_some_and(|tag| tag.trim_start_matches('v') != VERSION);
-    for image in live.into_iter().filter(is_other).filter(|_| args.image.is_none()) {
-        if objects.iter().any(|object| has_image(object, image)) {
-            writeln!(lines, "image {image} kept: to upgrade it, pass --image")
-                .expect("writing to a String never fails");
+    let tag_of = |image: &str| tag(image).unwrap_or_default().trim_start_matches('v').to_owned();
+    let images = [
+        ("--image", &args.image, &installed.controller_image, IMAGE),
+        ("--image", &args.image, &installed.sidecar_image, IMAGE),
+        ("--agent-image", &args.agent_image, &installed.agent_image, AGENT_IMAGE),
+        (
+            "--argocd-image",
+            &args.argocd_image,
+            &installed.argocd_image,
+            ARGOCD_IMAGE,
+        ),
+    ];
+    let mut lines: Vec<String> = Vec::new();
+    for (flag, requested, live, shipped) in images {
+        let Some(image) = live.as_ref().filter(|_| requested.is_none()) else {
+            continue;
+        };
+        let is_other = tag(image).is_some() && tag_of(image) != tag_of(shipped);
+        let line = format!("image {image} kept: to upgrade it, pass {flag}\n");
+        if is_other && !lines.contains(&line) && objects.iter().any(|object| has_image(object, image)) {
+            lines.push(line);
         }
     }
-    lines
+    lines.concat()
+}
+
+/// Returns the image of Argo CD that our add-on installs by default on managed clusters, if it is on the hub.
+pub(super) async fn of_addon(hub: &InstallHub) -> Result<Option<String>, String> {
+    let path = |kind: &str| format!("/apis/addon.open-cluster-management.io/v1alpha1/{kind}");
+    let management = hub.get(&path("clustermanagementaddons"), ADDON).await?;
+    let configs = management
+        .as_ref()
+        .and_then(|live| live["spec"]["supportedConfigs"].as_array());
+    let templates = configs
+        .into_iter()
+        .flatten()
+        .filter(|config| config["resource"] == "addontemplates");
+    for name in templates.filter_map(|config| config["defaultConfig"]["name"].as_str()) {
+        let template = hub.get(&path("addontemplates"), name).await?;
+        if let Some(image) = template.as_ref().and_then(argocd_image) {
+            return Ok(Some(image));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns true if a container of the object runs the image.
 fn has_image(object: &ShippedObject, image: &str) -> bool {
     object.json().contains(&format!("\"image\":\"{image}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::install::tests::args;
+    use crate::install::objects;
+
+    #[test]
+    fn images_on_the_hub_stay_unless_a_flag_names_others() {
+        let ours = "registry.example.com/argocd-ocm-cmp:9".to_owned();
+        let argocd = "registry.example.com/argocd:v9".to_owned();
+        let agent = "registry.example.com/agent:v9".to_owned();
+        let installed = Installed {
+            controller_image: Some(ours.clone()),
+            agent_image: Some(agent.clone()),
+            argocd_image: Some(argocd.clone()),
+            ..Installed::default()
+        };
+        let images = selected(&args(&[]), &installed, &ArgoCd::default());
+        let on_the_hub = InstallImages {
+            controller: ours.clone(),
+            sidecar: ours,
+            argocd,
+            agent,
+            ..InstallImages::default()
+        };
+        assert_eq!(images, on_the_hub);
+        let objects = objects(&InstallOptions {
+            images,
+            ..InstallOptions::everything("argocd")
+        });
+        let lines = "image registry.example.com/argocd-ocm-cmp:9 kept: to upgrade it, pass --image\n\
+                     image registry.example.com/agent:v9 kept: to upgrade it, pass --agent-image\n\
+                     image registry.example.com/argocd:v9 kept: to upgrade it, pass --argocd-image\n";
+        assert_eq!(kept(&args(&[]), &installed, &objects), lines);
+        let flags = args(&["--image=a:1", "--agent-image=b:1", "--argocd-image=c:1"]);
+        let images = selected(&flags, &installed, &ArgoCd::default());
+        let named = [images.controller, images.agent, images.argocd, images.tools];
+        assert_eq!(named, ["a:1", "b:1", "c:1", "c:1"]);
+        assert_eq!(kept(&flags, &installed, &objects), "");
+        assert_eq!(
+            selected(&args(&[]), &Installed::default(), &ArgoCd::default()),
+            InstallImages::default()
+        );
+    }
 }

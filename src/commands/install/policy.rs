@@ -3,8 +3,8 @@
 use super::{InstallHub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
-    Feature, InstallOptions, POLICY, POLICY_KEY, PolicySource, ShippedObject, decide, is_open_project, live_policy,
-    named,
+    Feature, InstallOptions, POLICY, POLICY_KEY, PolicySource, ShippedObject, decide, has_other_limits,
+    is_open_project, live_policy, named,
 };
 use generate::policy;
 use generate::policy::Policy;
@@ -75,7 +75,7 @@ pub(super) enum Existing {
     Reject(String),
 }
 
-/// Decides if an existing policy or AppProject stays. Neither is overwritten.
+/// Decides if an existing policy, AppProject or role for others stays. None of them is overwritten.
 pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &ShippedObject, live: &Value) -> Existing {
     match (object.kind(), object.name()) {
         ("ConfigMap", POLICY) => match source {
@@ -93,6 +93,9 @@ pub(super) fn kept(args: &HubInstallArgs, source: &PolicySource, object: &Shippe
         ("AppProject", _) if is_open_project(live) && !args.force_conflicts => Existing::Keep(
             ": its destinations permit every namespace of the hub: replace them with those of proj.yaml, or pass --force-conflicts",
         ),
+        _ if has_other_limits(object, live) && !args.force_conflicts => {
+            Existing::Keep(": its limits differ from ours: to replace them, pass --force-conflicts")
+        }
         _ => Existing::Overwrite,
     }
 }
@@ -107,4 +110,25 @@ pub(super) fn about_sample(source: &PolicySource, object: &ShippedObject, live: 
             qualified_name(object)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::install::tests::args;
+    use crate::install::objects;
+    use serde_json::json;
+
+    #[test]
+    fn narrowed_project_stays_unless_forced() {
+        let objects = objects(&InstallOptions::everything("argocd"));
+        let project = objects.iter().find(|object| object.kind() == "AppProject");
+        let project = project.expect("the project");
+        let decide = |flags: &[&str], live: &Value| kept(&args(flags), &PolicySource::Sample, project, live);
+        let mut live = project.value.clone();
+        assert!(matches!(decide(&[], &live), Existing::Overwrite));
+        live["spec"]["destinations"] = json!([{"namespace": "cluster1", "server": "https://kubernetes.default.svc"}]);
+        assert!(matches!(decide(&[], &live), Existing::Keep(_)));
+        assert!(matches!(decide(&["--force-conflicts"], &live), Existing::Overwrite));
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// The labels that Prometheus adds to all scraped metrics.
 const OF_TARGETS: [&str; 4] = ["instance", "job", "namespace", "pod"];
 
-const KEYWORDS: [&str; 4] = ["and", "bool", "or", "unless"];
+const KEYWORDS: [&str; 5] = ["and", "bool", "offset", "or", "unless"];
 const GROUPINGS: [&str; 6] = ["by", "group_left", "group_right", "ignoring", "on", "without"];
 
 /// The names in an expression.

@@ -28,6 +28,11 @@ const JOBS: &str = "argocd-ocm-cmp-additions";
 #[tokio::test]
 async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() -> Result<()> {
     let installation = installation().await?;
+    assert_eq!(
+        installation.run_err(&["install", "--additions-only", "--no-policy", "--features=plugin,ui"])?,
+        "error: ConfigMap argocd/argocd-ocm-cmp does not exist: install or upgrade the Helm release with these features first\n\
+         error: ConfigMap argocd/argocd-ocm-cmp-ui does not exist: install or upgrade the Helm release with these features first\n"
+    );
     let (hub, chart) = (&installation.hub, shipped("chart"));
     let chart = chart.to_str().context("a plain path")?;
     let values = ["--set", "additionsJob.enabled=true,features={plugin,ui}"];
@@ -65,11 +70,20 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
         run("install").await?,
         "configmap/argocd-cm unchanged\ndeployment.apps/argocd-repo-server unchanged\ndeployment.apps/argocd-server unchanged\n"
     );
+    // The release no longer has the feature `ui`.
+    let upgraded = ["upgrade", "ours", chart, "--no-hooks", "--set", "features={plugin}"];
+    helm(&installation, "argocd", &upgraded)?;
+    let script = ObjectRef::config_map("argocd", "argocd-ocm-cmp-ui");
+    hub.read(&script).await.context("argocd-server still mounts it")?;
+    let lines = installation.run_ok(&["install", "--additions-only", "--features=plugin"])?;
+    assert!(lines.starts_with("deployment.apps/argocd-server restored\n"), "{lines}");
+    let server = hub.read(&ObjectRef::deployment("argocd", "argocd-server")).await?;
+    assert!(!server["spec"].to_string().contains("argocd-ocm-cmp"), "{server}");
     run("uninstall").await?;
 
     hub.kubectl(&["delete", "-n", "argocd", "-f", file.to_str().context("a plain path")?])?;
     helm(&installation, "argocd", &["uninstall", "ours", "--wait", "--no-hooks"])?;
-    installation.without_policy()?;
+    installation.run_ok(&["uninstall"])?;
     installation.until_restored().await
 }
 
@@ -100,18 +114,15 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     // Helm has created the same objects as `install` would.
     let all = ["install", "--features=plugin,project,policy,pull,ui"];
     let installed = installation.all()?;
+    let constraints = r#"controller.topologySpreadConstraints=[{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]"#;
     helm(
         &installation,
         "argocd",
-        &[
-            &["upgrade", "ours", chart, "--set", "controller.replicas=3"],
-            &features[..],
-        ]
-        .concat(),
+        &[&["upgrade", "ours", chart, "--set-json", constraints], &features[..]].concat(),
     )?;
     let error = installation.run_err(&all)?;
     assert!(
-        error.contains(".spec.replicas is managed by \"helm\" with another value: change it with helm, or"),
+        error.contains(".maxSkew is managed by \"helm\" with another value: change it with helm, or"),
         "{error}"
     );
     assert_eq!(
@@ -127,15 +138,8 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     );
     installation.run_ok(&["uninstall", "--additions-only"])?;
     helm(&installation, "argocd", &["uninstall", "ours", "--wait"])?;
-    // Its CRD and its policy are kept, as set in values.yaml, and are removed with the rest.
-    let lines = installation.run_ok(&["uninstall"]);
-    assert!(
-        lines.is_err(),
-        "the remaining objects are still reported as installed by Helm: {lines:?}"
-    );
-    let crd = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
-    installation.hub.kubectl(&["delete", "crd", crd])?;
-    let policy = ["delete", "configmap", "argocd-ocm-cmp-policy", "-n", "argocd"];
-    installation.hub.kubectl(&policy)?;
+    // Helm has kept its CRD, its policy and the ConfigMaps that Argo CD mounts.
+    let lines = installation.run_ok(&["uninstall"])?;
+    assert_eq!(lines.matches(" deleted\n").count(), 4, "{lines}");
     installation.until_restored().await
 }

@@ -1,7 +1,7 @@
 //! Tests of the sidecar's policy: a new hub gets one, an installation without one stays so, and an existing policy is never
 //! replaced.
 
-use super::{Installation, installation};
+use super::{Installation, installation, read_shipped};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -192,5 +192,46 @@ async fn mounts_a_config_map_of_the_user_and_keeps_it_mounted() -> Result<()> {
     installation.run_ok(&["uninstall"])?;
     assert_eq!(installation.hub.get(&theirs).await?, was);
     installation.hub.delete(&theirs).await?;
+    installation.until_restored().await
+}
+
+#[tokio::test]
+async fn limits_that_an_administrator_narrowed_with_kubectl_stay() -> Result<()> {
+    let installation = installation().await?;
+    let folder = tempfile::tempdir()?;
+    for (file, from, to) in [
+        ("proj.yaml", "namespace: '!argocd'", "namespace: cluster1"),
+        (
+            "deploy/argocd_rbac.yaml",
+            "verbs: [execute-as]",
+            "verbs: [execute-as]\n  resourceNames: ['system:serviceaccount:shop:deployer']",
+        ),
+    ] {
+        let path = folder.path().join("edited.yaml");
+        fs::write(&path, read_shipped(file)?.replace(from, to))?;
+        installation.hub.apply_file(&path, &[])?;
+    }
+    let limits = async || -> Result<[Value; 2]> {
+        let project = installation
+            .hub
+            .read(&ObjectRef::app_project("managed-clusters"))
+            .await?;
+        let role = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "argocd-ocm-cmp");
+        let role = installation.hub.read(&role).await?;
+        Ok([project["spec"].clone(), role["rules"].clone()])
+    };
+    let narrowed = limits().await?;
+    for _ in 0..2 {
+        let lines = installation.run_ok(&["install", "--features=project,argocd-rbac"])?;
+        assert_eq!(
+            lines.matches(" kept: its limits differ from ours: ").count(),
+            2,
+            "{lines}"
+        );
+        assert_eq!(limits().await?, narrowed);
+    }
+    installation.run_ok(&["install", "--features=project,argocd-rbac", "--force-conflicts"])?;
+    assert_ne!(limits().await?, narrowed);
+    installation.run_ok(&["uninstall"])?;
     installation.until_restored().await
 }

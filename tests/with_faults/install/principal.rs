@@ -38,12 +38,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     // Another Redis is not lost: the principal must know it first.
     let redis = |server: &str| json!({"data": {"redis.server": server}});
     hub.patch(&params(), &redis("argocd-redis-ha-haproxy:6379")).await?;
-    let force = [
-        "install",
-        FEATURE,
-        "--agent-image=example.com/agent:v2",
-        "--force-conflicts",
-    ];
+    let force = ["install", FEATURE, "--force-conflicts"];
     let error = installation.run_err(&force)?;
     let expected = "error: ConfigMap argocd/argocd-cmd-params-cm: redis.server is argocd-redis-ha-haproxy:6379, which the principal";
     assert!(error.starts_with(expected), "{error}");
@@ -53,12 +48,21 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     )
     .await?;
     installation.run_ok(&force)?;
+
+    let again = installation.run_ok(&["install", FEATURE])?;
+    assert!(
+        again.contains("image example.com/agent:v2 kept: to upgrade it, pass --agent-image\n"),
+        "{again}"
+    );
+    assert!(!again.contains("created") && !again.contains("configured"), "{again}");
+    let lines = installation.run_ok(&["uninstall"])?;
+    let restored = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
+    assert!(lines.contains(restored), "{lines}");
+    let data = json!({"redis.server": "argocd-redis-ha-haproxy:6379"});
+    assert_eq!(hub.read(&params()).await?["data"], data, "Argo CD has its Redis again");
+    hub.patch(&params(), &json!({"data": null})).await?;
     hub.delete(&ObjectRef::config_map("argocd", "argocd-agent-params"))
         .await?;
-
-    let again = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
-    assert!(!again.contains("created") && !again.contains("configured"), "{again}");
-    installation.run_ok(&["uninstall"])?;
     installation.until_restored().await
 }
 
@@ -74,6 +78,11 @@ async fn check_network(hub: &Hub) -> Result<()> {
     };
     let users = names("argocd-agent-principal", "/spec/ingress/1/from/0/podSelector").await?;
     let redis = names("argocd-agent-principal-redis", "/spec/podSelector").await?;
+    let of_redis = names("argocd-agent-principal-redis", "/spec/ingress/0/from/0/podSelector").await?;
+    assert!(
+        users.iter().all(|user| of_redis.contains(user)),
+        "{users:?} {of_redis:?}"
+    );
     for (kind, name, selected) in [
         ("Deployment", "argocd-server", &users),
         ("Deployment", "argocd-repo-server", &users),

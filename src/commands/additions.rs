@@ -1,0 +1,104 @@
+//! Our additions to Argo CD's own objects on a hub, and their removal.
+
+use super::install::{ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, qualified_name};
+use crate::install::{CMD_PARAMS, PARAMS, ShippedObject, addition_to, has_additions, lost_redis, our_managers};
+use manifest::problem::Problems;
+use serde_json::{Value, json};
+
+/// Returns Argo CD's own objects that exist, and workloads of others to which an earlier release has added.
+///
+/// # Errors
+/// Every reason against removing our fields from them.
+pub(super) async fn find_additions(
+    hub: &InstallHub,
+    ours: &[ShippedObject],
+    workloads: &[Value],
+) -> Result<Vec<(ShippedObject, Value)>, Problems> {
+    let (mut additions, mut problems): (Vec<(ShippedObject, Value)>, _) = (Vec::new(), Vec::new());
+    for object in ours.iter().filter(|object| object.is_addition()) {
+        if let Some(live) = hub.get(&object.path(), object.name()).await? {
+            problems.extend(argocd_fields_error(object, &live));
+            additions.push((object.clone(), live));
+        }
+    }
+    for live in workloads {
+        if let Some(object) = addition_to(live)
+            && !additions.iter().any(|(other, _)| other.is_same(&object))
+        {
+            problems.extend(argocd_fields_error(&object, live));
+            additions.push((object, live.clone()));
+        }
+    }
+    Problems::or(problems, additions)
+}
+
+/// Removes our fields from one of Argo CD's objects. Returns the result as text, and the changes of a dry run.
+pub(super) async fn release_fields(
+    hub: &InstallHub,
+    object: &ShippedObject,
+    mut live: Value,
+    dry_run: bool,
+) -> Result<(String, String), Problems> {
+    let managers: Vec<_> = our_managers(&live).collect();
+    let (before, mut changes) = (live.clone(), String::new());
+    let mut redis = None;
+    for manager in &managers {
+        let how = ApplyOptions {
+            manager,
+            force: false,
+            dry_run,
+        };
+        let applied = hub.apply(&object.bare(), how).await;
+        let applied = applied.map_err(|refused| refusal(object, refused))?;
+        if object.name() == CMD_PARAMS {
+            redis = restore_redis(hub, object, &before, &applied, dry_run).await?.or(redis);
+        }
+        if dry_run {
+            changes.push_str(&changes_of(object, &live, &applied));
+        } else {
+            live = applied;
+        }
+    }
+    let result = if has_additions(object, &live) && !dry_run {
+        format!(
+            "{object} keeps fields of ours that other field managers own too: see kubectl get --show-managed-fields\n"
+        )
+    } else if managers.is_empty() {
+        String::new()
+    } else {
+        let with = redis.map_or(String::new(), |redis| format!(", with redis.server {redis}"));
+        format!("{object} restored{with}{}\n", dry_run_note(dry_run))
+    };
+    Ok((result, changes))
+}
+
+/// Gives Argo CD its Redis back that our principal was put before, and returns it. Another than the default was taken over by force.
+async fn restore_redis(
+    hub: &InstallHub,
+    object: &ShippedObject,
+    before: &Value,
+    after: &Value,
+    dry_run: bool,
+) -> Result<Option<String>, Problems> {
+    let path = object.path();
+    let params = hub.get(&path, PARAMS).await?.unwrap_or_default();
+    let Some(redis) = lost_redis(before, after, &params) else {
+        return Ok(None);
+    };
+    if !dry_run {
+        hub.patch(&path, object.name(), &json!({"data": {"redis.server": redis}}))
+            .await?;
+    }
+    Ok(Some(redis.to_owned()))
+}
+
+fn refusal(object: &ShippedObject, refused: ApplyFailure) -> Problems {
+    Problems::one(match refused {
+        ApplyFailure::Other(line) => line,
+        ApplyFailure::Conflict(_) => format!("{}: unexpected conflict while releasing fields", qualified_name(object)),
+    })
+}
+
+pub(super) fn dry_run_note(dry_run: bool) -> &'static str {
+    if dry_run { " (dry run)" } else { "" }
+}
