@@ -99,6 +99,8 @@ pub(crate) struct HubState {
     pub(crate) nodes: Lookup<Vec<HubNode>>,
     /// The plugin's ConfigMap.
     pub(crate) plugin: Lookup<Value>,
+    /// Our ConfigMaps that do not exist and without which Pods of Argo CD do not start, each after the name of the Deployment.
+    pub(crate) missing_mounts: Vec<(String, String)>,
     /// The ConfigMap with the health rules of the user.
     pub(crate) health_rules: Lookup<Value>,
     /// The ConfigMap with the controller's settings.

@@ -8,7 +8,10 @@ use crate::diagnosis;
 use crate::diagnosis::DiagnosedCluster;
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubNode, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
-use crate::install::{AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, PARAMS, live_authority};
+use crate::install::{
+    AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, PARAMS, REPO_SERVER, SERVER, component_of,
+    live_authority, required_config_maps,
+};
 use generate::{confine, health_rules};
 use http::Method;
 use hub::{each, explain, in_order, status};
@@ -127,6 +130,7 @@ impl Hub {
         state.nodes = self
             .list_all(&NODES, |node: Value| Some(HubNode::from_object(&node)))
             .await?;
+        state.missing_mounts = self.missing_mounts(&state, &config_maps).await?;
         if state.has_live() {
             state.live = Some(self.live(&in_argocd, permitting).await?);
         }
@@ -227,6 +231,24 @@ impl Hub {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         let keep = |addon| Some(read::addon(addon));
         self.list_reduced(&everywhere(&ADDONS), named, keep).await
+    }
+
+    /// Returns our ConfigMaps that Argo CD's Deployments mount and that do not exist; see [`HubState::missing_mounts`].
+    async fn missing_mounts(&self, state: &HubState, config_maps: &str) -> Result<Vec<(String, String)>, Error> {
+        let deployments = state.deployments.found().map(Vec::as_slice).unwrap_or_default();
+        let mut missing = Vec::new();
+        for workload in [REPO_SERVER, SERVER]
+            .iter()
+            .filter_map(|part| component_of(deployments, part))
+        {
+            let deployment = workload["metadata"]["name"].as_str().unwrap_or_default();
+            for name in required_config_maps(workload).filter(|name| name.starts_with(PLUGIN)) {
+                if self.get(config_maps, name).await? == Lookup::NotFound {
+                    missing.push((deployment.to_owned(), name.to_owned()));
+                }
+            }
+        }
+        Ok(missing)
     }
 
     /// Reads the parts of the view into the clusters.

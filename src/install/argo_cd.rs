@@ -23,7 +23,7 @@ const PROXY_EXTENSION: &str = "server.enable.proxy.extension";
 /// The component that renders manifests.
 pub const REPO_SERVER: &str = "repo-server";
 /// The component with the UI and the API.
-pub(super) const SERVER: &str = "server";
+pub const SERVER: &str = "server";
 /// The component that applies manifests.
 pub(super) const APPLICATION_CONTROLLER: &str = "application-controller";
 /// The component that creates Applications.

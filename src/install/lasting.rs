@@ -14,17 +14,21 @@ const VOLUMES: [&str; 3] = [
     "/spec/server/volumes",
 ];
 
-/// Returns the ConfigMaps that Argo CD's Pods mount with these additions, and without which they do not start.
-pub fn mounted_config_maps(objects: &[ShippedObject]) -> BTreeSet<String> {
-    let additions = objects.iter().filter(|object| object.is_addition());
-    let lists = additions.flat_map(|object| VOLUMES.iter().filter_map(|list| object.value.pointer(list)));
-    let config_maps = lists
-        .filter_map(Value::as_array)
-        .flatten()
-        .map(|volume| &volume["configMap"]);
+/// Returns the ConfigMaps without which the Pods of a Deployment, or of an ArgoCD resource, do not start.
+pub fn required_config_maps(workload: &Value) -> impl Iterator<Item = &str> {
+    let lists = VOLUMES.iter().filter_map(|list| workload.pointer(list)?.as_array());
+    let config_maps = lists.flatten().map(|volume| &volume["configMap"]);
     config_maps
         .filter(|config_map| config_map["optional"] != true)
-        .filter_map(|config_map| config_map["name"].as_str().map(str::to_owned))
+        .filter_map(|config_map| config_map["name"].as_str())
+}
+
+/// Returns the ConfigMaps without which Argo CD's Pods do not start with these additions.
+pub fn mounted_config_maps(objects: &[ShippedObject]) -> BTreeSet<String> {
+    let additions = objects.iter().filter(|object| object.is_addition());
+    additions
+        .flat_map(|object| required_config_maps(&object.value))
+        .map(str::to_owned)
         .collect()
 }
 

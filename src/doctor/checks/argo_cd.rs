@@ -30,6 +30,9 @@ check! {
     error WITHOUT_TLS "argo-cd-repo-server-without-tls":
         "Argo CD {version}'s repo-server does not start with --disable-tls",
         "remove --disable-tls, or add --client-ca-path= to the arguments of Deployment argocd-repo-server";
+    error NOT_MOUNTED "argo-cd-mount-missing":
+        "Deployment {deployment} mounts ConfigMap {config_map}, which does not exist, so its next Pod does not start",
+        "install again, or if the feature was removed from a Helm release, run argocd-ocm-cmp install --additions-only with its other features";
     ok NOT_NEEDED "argo-cd-repo-server-not-needed":
         "namespace {namespace} has Argo CD without a repo-server, which only the plugin needs";
     ok OK "argo-cd":
@@ -71,8 +74,15 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         }
         return vec![NO_REPO_SERVER.finding(&[("namespace", namespace)])];
     };
+    let missing = hub_state.missing_mounts.iter().map(|(deployment, config_map)| {
+        NOT_MOUNTED.finding(&[
+            ("deployment", &format!("{namespace}/{deployment}")),
+            ("config_map", &format!("{namespace}/{config_map}")),
+        ])
+    });
+    let mut findings: Vec<_> = missing.collect();
     let image = image(repo_server);
-    vec![match version(repo_server, image) {
+    findings.push(match version(repo_server, image) {
         None => NO_VERSION.finding(&[("image", &image)]),
         Some((text, number)) => {
             let values: [(&str, &dyn std::fmt::Display); 2] = [("version", &text), ("namespace", namespace)];
@@ -83,7 +93,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
                 _ => OK.finding(&values),
             }
         }
-    }]
+    });
+    findings
 }
 
 fn image(repo_server: &Value) -> &str {

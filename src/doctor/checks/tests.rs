@@ -430,6 +430,9 @@ fn finds_problems_of_argo_cd() {
         ("argo-cd-without-repo-server", |hub| {
             value_of(&mut hub.deployments).remove(0);
         }),
+        ("argo-cd-mount-missing", |hub| {
+            hub.missing_mounts = vec![("argocd-server".to_owned(), "argocd-ocm-cmp-ui".to_owned())];
+        }),
         // As an operator installs it.
         ("", |hub| {
             let server = &mut value_of(&mut hub.deployments)[0]["metadata"];

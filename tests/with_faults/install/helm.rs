@@ -75,6 +75,13 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     helm(&installation, "argocd", &upgraded)?;
     let script = ObjectRef::config_map("argocd", "argocd-ocm-cmp-ui");
     hub.read(&script).await.context("argocd-server still mounts it")?;
+    hub.delete(&script).await?;
+    let findings = installation.run(&["doctor", "argo-cd"])?;
+    let findings = String::from_utf8_lossy(&findings.stdout);
+    assert!(
+        findings.contains("Deployment argocd/argocd-server mounts ConfigMap argocd/argocd-ocm-cmp-ui"),
+        "{findings}"
+    );
     let lines = installation.run_ok(&["install", "--additions-only", "--features=plugin"])?;
     assert!(lines.starts_with("deployment.apps/argocd-server restored\n"), "{lines}");
     let server = hub.read(&ObjectRef::deployment("argocd", "argocd-server")).await?;
