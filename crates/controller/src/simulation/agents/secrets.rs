@@ -185,13 +185,17 @@ fn agent_replaces_the_secret_of_its_cluster_unless_the_selection_is_uncertain() 
     assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
     hub.select(&["eu1", "eu2"]);
     let written = hub.settle();
-    let [gone, made] = ["delete eu1-", "create cluster-eu1 with"].map(|what| position(&written, what));
-    assert!(gone < made, "{written:#?}");
+    let [made, gone] = ["create cluster-eu1 with", "delete eu1-"].map(|what| position(&written, what));
+    assert!(made < gone, "{written:#?}");
     assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
     // A Secret from a backup, beside the other, is deleted.
     hub.secret(&secret_name("eu1"), Some(old));
     hub.settle();
     assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+    hub.write(&all(), &acm(&json!({})));
+    let written = hub.settle();
+    let [made, gone] = ["create eu1-", "delete cluster-eu1"].map(|what| position(&written, what));
+    assert!(made < gone, "{written:#?}");
 }
 
 #[test]
