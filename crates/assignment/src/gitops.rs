@@ -153,6 +153,12 @@ impl<'c> GitOpsClusterRef<'c> {
         !self.is_for_this_argocd() && (!self.has_finalizer_of(argocd) || is_finalized_elsewhere)
     }
 
+    /// Returns true if the GitOpsCluster is for another Argo CD, whose controller has taken it over. Without that controller, the
+    /// namespace may be a typing error.
+    pub fn has_moved(self) -> bool {
+        !self.is_for_this_argocd() && self.has_finalizer_of(self.argocd())
+    }
+
     /// Returns true if the Placement selects a managed cluster.
     pub fn is_selected(self, cluster: &str) -> bool {
         self.cache.is_selected_by(&self.placement(), cluster)
@@ -194,7 +200,7 @@ impl<'c> GitOpsClusterRef<'c> {
             return true;
         }
         match self.serving_state() {
-            ServingState::Elsewhere(_) => true,
+            ServingState::Elsewhere(_) => self.has_moved(),
             ServingState::Unauthorised | ServingState::WrongPlacement(_) => false,
             ServingState::Served if self.is_selected(cluster) => false,
             ServingState::Served => {

@@ -351,9 +351,14 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
     assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([finalizers[1]]));
-    assert!(!hub.kept(Kind::AgentWorks).is_empty() && !hub.kept(Kind::Templates).is_empty());
+    assert_eq!((hub.kept(Kind::AgentWorks).len(), hub.secrets.len()), (works, 0));
+    assert!(!hub.kept(Kind::Templates).is_empty());
 }
 
+    let (works, secrets) = (hub.kept(Kind::AgentWorks).len(), hub.secrets.len());
+    hub.settle();
+    hub.reconcile_all();
+    assert_eq!((hub.kept(Kind::AgentWorks).len(), hub.secrets.len()), (works, secrets));
 #[test]
 fn enqueues_the_owner_of_objects_on_deselected_clusters() {
     let mut hub = Hub::with_all_agents();
