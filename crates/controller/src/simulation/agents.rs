@@ -114,7 +114,7 @@ fn creates_a_new_template_before_deleting_the_old_one() {
 /// A change that makes the selected clusters uncertain.
 type Doubt = fn(&mut Hub);
 
-const DOUBTS: [(&str, Doubt); 8] = [
+const DOUBTS: [(&str, Doubt); 10] = [
     ("a decision is gone", |hub| hub.decide(&some(), 1, None)),
     ("nothing is decided", |hub| hub.select(&[])),
     ("the Placement says more", |hub| {
@@ -130,6 +130,23 @@ const DOUBTS: [(&str, Doubt); 8] = [
     }),
     ("a cluster is unreachable", |hub| {
         hub.availability("eu2", Availability::Unknown);
+        hub.select(&["eu1"]);
+    }),
+    ("a cluster has no status, after a restore", |hub| {
+        hub.put(
+            Kind::Clusters,
+            &ObjectRef::new("", "eu2"),
+            Some(json!({"metadata": {}})),
+        );
+        hub.select(&["eu1"]);
+    }),
+    ("a cluster is back, and still has OCM's taint", |hub| {
+        let taint = json!({"key": "cluster.open-cluster-management.io/unreachable", "effect": "NoSelect"});
+        hub.edit(
+            Kind::Clusters,
+            &ObjectRef::new("", "eu2"),
+            &json!({"spec": {"taints": [taint]}}),
+        );
         hub.select(&["eu1"]);
     }),
     ("no GitOpsCluster is listed", |hub| {
@@ -345,6 +362,10 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     let mut spec = hub.objects[&all()]["spec"].clone();
     spec["argoServer"]["argoNamespace"] = json!("gitops");
     hub.write(&all(), &spec);
+    let (works, secrets) = (hub.kept(Kind::AgentWorks).len(), hub.secrets.len());
+    hub.settle();
+    hub.reconcile_all();
+    assert_eq!((hub.kept(Kind::AgentWorks).len(), hub.secrets.len()), (works, secrets));
     // The other controller takes it over.
     let finalizers = ["argocd", "gitops"].map(ocm::gitops_cluster::finalizer);
     hub.finalize(&all(), &finalizers.each_ref().map(String::as_str));
@@ -355,10 +376,6 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     assert!(!hub.kept(Kind::Templates).is_empty());
 }
 
-    let (works, secrets) = (hub.kept(Kind::AgentWorks).len(), hub.secrets.len());
-    hub.settle();
-    hub.reconcile_all();
-    assert_eq!((hub.kept(Kind::AgentWorks).len(), hub.secrets.len()), (works, secrets));
 #[test]
 fn enqueues_the_owner_of_objects_on_deselected_clusters() {
     let mut hub = Hub::with_all_agents();

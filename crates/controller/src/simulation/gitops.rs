@@ -353,10 +353,17 @@ fn gitopscluster_for_an_unserved_argo_cd_is_refused() {
         ["False", "ArgoServerNotFound"],
         "--argocd-namespace gitops",
     );
-    hub.finalize(&all(), &["argocd", "gitops"].map(finalizer).each_ref().map(String::as_str));
+    hub.finalize(
+        &all(),
+        &["argocd", "gitops"].map(finalizer).each_ref().map(String::as_str),
+    );
     hub.settle();
     assert_eq!(hub.registered(), [""; 0], "the other controller has taken it over");
-    assert_eq!(hub.finalizers(), [finalizer("gitops")], "nothing is left to be waited for");
+    assert_eq!(
+        hub.finalizers(),
+        [finalizer("gitops")],
+        "nothing is left to be waited for"
+    );
     hub.answer_for("gitops");
     assert_eq!(hub.settle(), [""; 0], "which is the other's");
     hub.delete(&all());
