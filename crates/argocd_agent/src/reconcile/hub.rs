@@ -116,7 +116,7 @@ fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
     let mut principal = agent::discovery::principal_names(cache);
-    principal.extend(servers.map(|server| server.address));
+    principal.extend(servers.filter_map(|server| server.alternative_name()));
     let (_, proxy) = agent::resource_proxy(cache);
     let all = [
         (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),

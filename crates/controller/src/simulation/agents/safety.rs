@@ -273,6 +273,26 @@ fn new_address_of_the_principal_is_in_its_certificate() {
 }
 
 /// Otherwise the agent has a certificate that no record names, so it can never be blocked.
+/// Otherwise the certificate is renewed for ever, or nobody has a principal.
+#[test]
+fn every_form_of_the_principals_address_gets_one_certificate() {
+    for address in [
+        "2001:0DB8::1",
+        "::ffff:192.0.2.1",
+        "hub.example.com:443",
+        "https://hub.example.com",
+    ] {
+        let mut hub = Hub::new();
+        let mut spec = bringing("some", &[]);
+        spec["gitopsAddon"]["argoCDAgent"]["serverAddress"] = json!(address);
+        hub.write(&all(), &spec);
+        hub.settle();
+        assert!(hub.cache.certificate(names::PRINCIPAL_TLS).is_some(), "{address}");
+        assert_eq!(hub.ocm.restarts, 1, "{address}");
+        hub.is_at_rest();
+    }
+}
+
 #[test]
 fn signs_nothing_into_a_record_that_is_being_deleted() {
     let mut hub = Hub::with_all_agents();
