@@ -11,19 +11,36 @@ use std::collections::BTreeSet;
 /// The address where managed clusters reach the principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// A host name or an IP address.
+    /// A host name or an IP address; an IPv6 address is in brackets, because agents dial `address:port`.
     pub address: Box<str>,
     /// The port number.
     pub port: Box<str>,
 }
 
 impl Server {
+    /// Returns the server at an address as certificates contain it.
     fn new(address: &str, port: u64) -> Self {
+        let is_ipv6 = address.contains(':');
         Self {
-            address: address.into(),
+            address: if is_ipv6 {
+                format!("[{address}]").into()
+            } else {
+                address.into()
+            },
             port: port.to_string().into(),
         }
     }
+
+    /// Returns the address as certificates contain it.
+    pub(crate) fn alternative_name(&self) -> Option<Box<str>> {
+        alternative_name(&self.address)
+    }
+}
+
+/// Returns an address as certificates contain it. `None` if no certificate can contain it, so that agents cannot verify it.
+fn alternative_name(address: &str) -> Option<Box<str>> {
+    let bare = address.strip_prefix('[').and_then(|address| address.strip_suffix(']'));
+    pki::alternative_name(bare.unwrap_or(address))
 }
 
 /// The end of each reason why managed clusters cannot reach the principal.
@@ -37,10 +54,15 @@ const REMEDIATION: &str = "or set the principal's address and port in the GitOps
 pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
     let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let server = match configured(&desired.address) {
-        Some(address) => Server {
-            address,
-            port: "443".into(),
-        },
+        Some(address) => {
+            let name = alternative_name(&address).ok_or_else(|| {
+                format!(
+                    "{address:?} is neither a host name nor an IP address: correct the principal's address in the \
+                     GitOpsCluster"
+                )
+            })?;
+            Server::new(&name, 443)
+        }
         None => discover(cache)?,
     };
     let port = configured(&desired.port).unwrap_or(server.port);
@@ -58,13 +80,13 @@ fn discover(cache: &Cache) -> Result<Server, String> {
         ));
     };
     if let Some(host) = hosts(cache, name).next() {
-        return Ok(Server::new(host, 443));
+        return Ok(Server::new(&host, 443));
     }
     let port = port(service, "https", &[443, 8443]);
     match text_at(service, "/spec/type") {
         "LoadBalancer" => {
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
-            let server = |address| Server::new(address, port.map_or(443, |port| number_at(port, "/port")));
+            let server = |address: Box<str>| Server::new(&address, port.map_or(443, |port| number_at(port, "/port")));
             address.map(server).ok_or_else(|| {
                 format!("the load balancer of Service {name} has no address yet: wait until it has one, {REMEDIATION}")
             })
@@ -77,7 +99,7 @@ fn discover(cache: &Cache) -> Result<Server, String> {
             });
             let address = ready.find_map(|node| internal_addresses(node).next());
             match (address, port) {
-                (Some(address), Some(port)) => Ok(Server::new(address, port)),
+                (Some(address), Some(port)) => Ok(Server::new(&address, port)),
                 (None, _) => Err(format!(
                     "Service {name} is of type NodePort, but no ready Node has an InternalIP: check the Nodes, \
                      {REMEDIATION}"
@@ -105,10 +127,10 @@ pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
     let exposed = hosts(cache, name)
         .chain(ingresses(service, "hostname"))
         .chain(ingresses(service, "ip"));
-    all.extend(exposed.map(Into::into));
+    all.extend(exposed);
     if text_at(service, "/spec/type") == "NodePort" {
         // Includes Nodes that are not ready, because they may become ready.
-        all.extend(nodes(cache).flat_map(internal_addresses).map(Into::into));
+        all.extend(nodes(cache).flat_map(internal_addresses));
     }
     all
 }
@@ -165,32 +187,32 @@ fn port<'v>(service: &'v Value, name: &str, usual: &[u64]) -> Option<&'v Value> 
 }
 
 /// Returns the hosts of Routes to a Service that pass TLS through, because TLS is between the agent and the principal.
-fn hosts<'c>(cache: &'c Cache, service: &str) -> impl Iterator<Item = &'c str> {
+fn hosts(cache: &Cache, service: &str) -> impl Iterator<Item = Box<str>> {
     let leads_there = move |route: &&Value| {
         text_at(route, "/spec/to/name") == service && text_at(route, "/spec/tls/termination") == "passthrough"
     };
     let all = cache.objects(Kind::Routes).map(|(_, route)| &route.object);
     // The admitted host, else the requested one.
-    let host = |route: &'c Value| {
+    let host = |route: &Value| {
         let mut hosts = ["/status/ingress/0/host", "/spec/host"]
             .map(|path| text_at(route, path))
             .into_iter();
-        hosts.find(|host| !host.is_empty())
+        hosts.find_map(alternative_name)
     };
     all.filter(leads_there).filter_map(host)
 }
 
 /// Returns the host names or IP addresses that a load balancer has assigned.
-fn ingresses<'v>(service: &'v Value, field: &str) -> impl Iterator<Item = &'v str> {
+fn ingresses(service: &Value, field: &str) -> impl Iterator<Item = Box<str>> {
     let given = list_at(service, "/status/loadBalancer/ingress").iter();
-    given.filter_map(move |ingress| ingress[field].as_str().filter(|address| !address.is_empty()))
+    given.filter_map(move |ingress| alternative_name(ingress[field].as_str()?))
 }
 
-fn internal_addresses(node: &Value) -> impl Iterator<Item = &str> {
+fn internal_addresses(node: &Value) -> impl Iterator<Item = Box<str>> {
     let addresses = list_at(node, "/status/addresses").iter();
     addresses
         .filter(|address| address["type"] == "InternalIP")
-        .filter_map(|address| address["address"].as_str())
+        .filter_map(|address| alternative_name(address["address"].as_str()?))
 }
 
 fn text_at<'v>(object: &'v Value, path: &str) -> &'v str {

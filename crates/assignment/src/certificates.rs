@@ -5,7 +5,7 @@
 //! certificate that an agent can have. The Secret also names the GitOpsCluster that last ran the agent: only that one can revoke
 //! it.
 
-use super::gitops::{GitOpsClusterRef, ServingState, has_released_agent};
+use super::gitops::{GitOpsClusterRef, has_released_agent};
 use hub_state::cache::Cache;
 use hub_state::model::{IssuedCertificate, Kind, Object};
 use jiff::Timestamp;
@@ -45,8 +45,7 @@ pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &Issue
 pub fn revoked_by_owner(cache: &Cache, record: &Object, cluster: &str) -> Option<ObjectRef> {
     let owner = record.owner()?;
     let gitops = GitOpsClusterRef::get(cache, &owner)?;
-    let is_elsewhere = matches!(gitops.serving_state(), ServingState::Elsewhere(_));
-    (gitops.revokes(cluster) && !is_elsewhere).then_some(owner)
+    (gitops.revokes(cluster) && !gitops.has_moved()).then_some(owner)
 }
 
 /// Returns true if the agent of a cluster that no GitOpsCluster runs any more was certainly uninstalled: its GitOpsCluster has

@@ -2,7 +2,7 @@
 
 use hub_state::cache::{Cache, Selection};
 use hub_state::cluster_secret::ClusterSecret;
-use hub_state::model::{Availability, DesiredAgent, GitOpsCluster, Kind, Object, SecretKind};
+use hub_state::model::{DesiredAgent, GitOpsCluster, Kind, Object, SecretKind};
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
@@ -153,6 +153,12 @@ impl<'c> GitOpsClusterRef<'c> {
         !self.is_for_this_argocd() && (!self.has_finalizer_of(argocd) || is_finalized_elsewhere)
     }
 
+    /// Returns true if the GitOpsCluster is for another Argo CD, whose controller has taken it over. Without that controller, the
+    /// namespace may be a typing error.
+    pub fn has_moved(self) -> bool {
+        !self.is_for_this_argocd() && self.has_finalizer_of(self.argocd())
+    }
+
     /// Returns true if the Placement selects a managed cluster.
     pub fn is_selected(self, cluster: &str) -> bool {
         self.cache.is_selected_by(&self.placement(), cluster)
@@ -187,22 +193,20 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns true if the GitOpsCluster has certainly released a managed cluster, so that what it has written for the cluster may
-    /// be removed or get another owner. Nothing is certain while the GitOpsCluster is not served, its Placement's decisions
-    /// contradict each other or have just changed, or the cluster is unavailable.
+    /// be removed or get another owner. Nothing is certain while no controller serves the GitOpsCluster, its Placement's decisions
+    /// contradict each other or have just changed, or the cluster is unavailable or has just returned.
     fn has_released(self, cluster: &str) -> bool {
         if self.object.deleting || self.revokes(cluster) {
             return true;
         }
         match self.serving_state() {
-            ServingState::Elsewhere(_) => true,
+            ServingState::Elsewhere(_) => self.has_moved(),
             ServingState::Unauthorised | ServingState::WrongPlacement(_) => false,
             ServingState::Served if self.is_selected(cluster) => false,
             ServingState::Served => {
                 let placement = self.placement();
                 let is_consistent = matches!(self.cache.selection(&placement), Selection::Consistent(_));
-                let is_certain = is_consistent && self.cache.is_settled(&placement);
-                // OCM taints an unreachable cluster, and Placements do not select it until it is reachable again.
-                is_certain && self.cache.availability(cluster) == Availability::Available
+                is_consistent && self.cache.is_settled(&placement) && self.cache.is_decided(cluster)
             }
         }
     }

@@ -398,6 +398,12 @@ impl Hub {
 
     /// Starts another controller on the hub.
     pub(super) fn restart_controller(&mut self) -> Vec<String> {
+        self.forget_all();
+        self.reconcile_all()
+    }
+
+    /// Replaces the cache by that of another controller, which has read all objects.
+    pub(super) fn forget_all(&mut self) {
         self.cache = Cache::new(self.argocd).with_mappers(mappers(CONTROLLERS));
         self.waits.clear();
         self.affected.clear();
@@ -410,11 +416,17 @@ impl Hub {
         for (object_ref, object) in self.objects.clone() {
             self.handle_event(Kind::GitOpsClusters, &object_ref, Some(&object));
         }
-        self.reconcile_all()
     }
 
-    /// Reconciles all objects, as may happen at any time.
+    /// Reconciles all objects, as may happen at any time, until nothing changes by time alone.
     pub(super) fn reconcile_all(&mut self) -> Vec<String> {
+        let mut written = self.reconcile_all_at_once();
+        written.extend(self.settle());
+        written
+    }
+
+    /// Reconciles all objects without advancing the time.
+    pub(super) fn reconcile_all_at_once(&mut self) -> Vec<String> {
         self.affected.push((Kind::Namespace, ObjectRef::new("", "argocd")));
         let gitops = self.objects.keys();
         self.affected
@@ -422,7 +434,7 @@ impl Hub {
         let others = self.existing.keys();
         let others = others.filter(|(kind, _)| [Kind::Clusters, Kind::Requests].contains(kind));
         self.affected.extend(others.cloned());
-        self.settle()
+        self.settle_at_once()
     }
 
     pub(super) fn settings(&self) -> Settings {

@@ -73,6 +73,7 @@ pub(super) fn decide<'i>(
     let decided = RegisteredCluster {
         name: cluster,
         labels: &existing.labels,
+        placement: placement_label(secret_kind, cache, owner),
         argocd: cache.argocd(),
         tracking_label: cache.tracking().label(),
         manager,
@@ -105,6 +106,12 @@ pub(super) fn decide<'i>(
         ));
     }
     Some((decision, replaced))
+}
+
+/// Returns the Placement that the Secret of a GitOpsCluster's cluster names: argocd-pull-integration names that of an agent's cluster.
+fn placement_label<'i>(secret_kind: SecretKind, cache: &'i Cache, owner: &str) -> Option<&'i str> {
+    let spec = &GitOpsClusterRef::get(cache, &ObjectRef::parse(owner)?)?.object.spec;
+    (secret_kind == SecretKind::Agent && spec.is_pull_integration).then_some(&*spec.placement)
 }
 
 /// Returns why nothing is written for a cluster that may be the hub itself.
@@ -153,11 +160,11 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
             let ca = cache.certificate(names::CA_SECRET).map(|ca| (ca, context.now));
             let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), ca)?;
             let new = decision.write;
-            // Argo CD must never see two Secrets of one cluster, so it has none for the moment between the two writes. The old
-            // Secret stays as long as the new one cannot be written.
+            // ApplicationSets delete the Applications of a cluster without a Secret, so the old Secret stays until the new one is
+            // written. Argo CD reports a duplicate name for the moment in which there are two, and deletes nothing.
             let old = replaced.filter(|_| new.is_some() || secret.is_some());
             let old = old.map(|(name, secret)| deletion(argocd, &name, secret, None));
-            gitops.action(old.into_iter().chain(new).collect())
+            gitops.action(new.into_iter().chain(old).collect())
         }
     }
 }

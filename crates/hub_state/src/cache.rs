@@ -73,8 +73,9 @@ pub struct Cache {
     clusters: Store<Cluster>,
     holds: Store<ClusterHold>,
     decisions: Store<PlacementDecision>,
-    /// The Placements that have changed, or whose decisions have, less than a minute ago, with the time of the change.
-    unsettled: BTreeMap<ObjectRef, Timestamp>,
+    /// The Placements that have changed, or whose decisions have, and the managed clusters that became selectable, a short time ago,
+    /// with the time of the change.
+    unsettled: BTreeMap<(Kind, ObjectRef), Timestamp>,
     /// True if the complete list of ManagedClusters was empty.
     lists_no_cluster: bool,
     secrets: Store<ClusterSecret>,

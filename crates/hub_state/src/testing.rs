@@ -145,6 +145,7 @@ pub fn cluster(name: &str, availability: Availability) -> Change {
     let cluster = Cluster {
         uid: name.into(),
         availability,
+        selectable_since: (availability == Availability::Available).then(Timestamp::default),
         labels: Labels::default(),
         deleting: false,
     };

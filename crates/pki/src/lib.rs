@@ -20,6 +20,7 @@ mod tests;
 
 pub use authority::{Authority, AuthorityData, NEXT_KEY, TLS_CERTIFICATE, TLS_KEY, authority_name};
 pub use certificate::Certificate;
+pub use issue::alternative_name;
 pub use key::{KeyId, key_of};
 pub use recipe::{CLOCK_SKEW, Recipe, make, self_signed, validity};
 pub use request::{SigningRequest, read_request};

@@ -74,6 +74,7 @@ fn finds_the_address_of_the_principal() {
         (by_ip(json!([{"port": 9000}, {"port": 443}])), "192.0.2.1:443"),
         (by_ip(json!([{"port": 9000}, {"port": 9001}])), "192.0.2.1:9000"),
         (by_ip(json!([])), "192.0.2.1:443"),
+        (balanced(&https(), json!([{"ip": "2001:DB8::1"}])), "[2001:db8::1]:444"),
         // The first ready Node by name.
         (principal("NodePort", &https(), &json!([])), "192.0.2.2:30002"),
     ] {
@@ -148,6 +149,23 @@ fn resource_proxy_has_an_address_inside_the_hub() {
 }
 
 #[test]
+fn refuses_a_configured_server_that_no_certificate_can_contain() {
+    for address in ["hub:443", "https://hub", "hub ", "[hub]:443", "[::1", "fe80::1%eth0"] {
+        let desired = DesiredAgent {
+            address: Some(address.into()),
+            ..DesiredAgent::default()
+        };
+        let why = server(&hub(&[], &[], &[]), &desired).expect_err(address);
+        assert_eq!(
+            why,
+            format!(
+                "{address:?} is neither a host name nor an IP address: correct the principal's address in the GitOpsCluster"
+            )
+        );
+    }
+}
+
+#[test]
 fn configured_server_overrides_the_discovered_one() {
     let found = principal(
         "LoadBalancer",
@@ -159,6 +177,9 @@ fn configured_server_overrides_the_discovered_one() {
         (Some("said"), Some("1"), ("said", "1")),
         (Some("said"), None, ("said", "443")),
         (None, Some("1"), ("found", "1")),
+        (Some("2001:DB8::0001"), None, ("[2001:db8::1]", "443")),
+        (Some("[2001:db8::1]"), None, ("[2001:db8::1]", "443")),
+        (Some("::ffff:192.0.2.1"), None, ("192.0.2.1", "443")),
         (Some(""), Some(""), ("found", "8443")),
     ] {
         let desired = DesiredAgent {

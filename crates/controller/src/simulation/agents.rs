@@ -54,6 +54,13 @@ impl Hub {
     }
 }
 
+impl Hub {
+    /// Deletes the principal's Deployment.
+    fn delete_principal(&mut self) {
+        self.put(Kind::Deployments, &of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]), None);
+    }
+}
+
 #[test]
 fn writes_placement_decisions_before_the_add_on() {
     let mut hub = Hub::new();
@@ -114,7 +121,7 @@ fn creates_a_new_template_before_deleting_the_old_one() {
 /// A change that makes the selected clusters uncertain.
 type Doubt = fn(&mut Hub);
 
-const DOUBTS: [(&str, Doubt); 8] = [
+const DOUBTS: [(&str, Doubt); 10] = [
     ("a decision is gone", |hub| hub.decide(&some(), 1, None)),
     ("nothing is decided", |hub| hub.select(&[])),
     ("the Placement says more", |hub| {
@@ -130,6 +137,23 @@ const DOUBTS: [(&str, Doubt); 8] = [
     }),
     ("a cluster is unreachable", |hub| {
         hub.availability("eu2", Availability::Unknown);
+        hub.select(&["eu1"]);
+    }),
+    ("a cluster has no status, after a restore", |hub| {
+        hub.put(
+            Kind::Clusters,
+            &ObjectRef::new("", "eu2"),
+            Some(json!({"metadata": {}})),
+        );
+        hub.select(&["eu1"]);
+    }),
+    ("a cluster is back, and still has OCM's taint", |hub| {
+        let taint = json!({"key": "cluster.open-cluster-management.io/unreachable", "effect": "NoSelect"});
+        hub.edit(
+            Kind::Clusters,
+            &ObjectRef::new("", "eu2"),
+            &json!({"spec": {"taints": [taint]}}),
+        );
         hub.select(&["eu1"]);
     }),
     ("no GitOpsCluster is listed", |hub| {
@@ -210,6 +234,7 @@ fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
     hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
+    hub.delete_principal();
     hub.delete(&all());
     let written = hub.settle();
     assert_eq!(written.last().map(String::as_str), Some("finalizers argocd/all"));
@@ -219,9 +244,31 @@ fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
     assert_eq!(hub.restart_controller(), [""; 0]);
 }
 
+/// Otherwise Argo CD loses Redis, which it reaches through the principal, as soon as a Pod of the principal is replaced.
+#[test]
+fn principal_keeps_what_it_needs_to_start() {
+    let mut hub = Hub::with_all_agents();
+    hub.issued("one", "eu1").expect("it is signed");
+    hub.delete(&all());
+    hub.settle();
+    assert!(!hub.objects.contains_key(&all()));
+    let needed = [Kind::Certificates, Kind::TokenKey, Kind::Bundle].map(|kind| hub.kept(kind).len());
+    assert_eq!((hub.taken(), needed), (vec!["eu1", "eu2"], [3, 1, 1]));
+    let restarts = hub.ocm.restarts;
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.ocm.restarts), (vec!["eu1", "eu2"], restarts));
+    hub.is_at_rest();
+    hub.delete_principal();
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.ours(), [of_argocd(names::BLOCKLIST).to_string()]);
+}
+
 #[test]
 fn deletes_the_ca_after_the_certificates_that_it_issued() {
     let mut hub = Hub::with_all_agents();
+    hub.delete_principal();
     hub.delete(&all());
     let written = hub.settle();
     let deleted = |name: &str| position(&written, &format!("delete Secret argocd/{name}"));
@@ -245,6 +292,7 @@ fn deleting_the_last_gitopscluster_with_invalid_agent_settings_deletes_our_objec
         hub.write(&all(), &invalid("some"));
         hub.settle();
         assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+        hub.delete_principal();
         hub.delete(&all());
         while !hub.affected.is_empty() {
             hub.affected.rotate_left(usize::from(is_oldest_first));
@@ -284,6 +332,7 @@ fn gitopsclusters_that_never_had_agents_delay_no_deletion() {
             },
         );
         hub.settle();
+        hub.delete_principal();
         hub.delete(&all());
         hub.settle();
         assert!(!hub.objects.contains_key(&all()), "valid: {is_valid}");
@@ -345,13 +394,18 @@ fn gitopscluster_moved_to_another_argo_cd_keeps_its_agents() {
     let mut spec = hub.objects[&all()]["spec"].clone();
     spec["argoServer"]["argoNamespace"] = json!("gitops");
     hub.write(&all(), &spec);
+    let (works, secrets) = (hub.kept(Kind::AgentWorks).len(), hub.secrets.len());
+    hub.settle();
+    hub.reconcile_all();
+    assert_eq!((hub.kept(Kind::AgentWorks).len(), hub.secrets.len()), (works, secrets));
     // The other controller takes it over.
     let finalizers = ["argocd", "gitops"].map(ocm::gitops_cluster::finalizer);
     hub.finalize(&all(), &finalizers.each_ref().map(String::as_str));
     hub.settle();
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
     assert_eq!(hub.objects[&all()]["metadata"]["finalizers"], json!([finalizers[1]]));
-    assert!(!hub.kept(Kind::AgentWorks).is_empty() && !hub.kept(Kind::Templates).is_empty());
+    assert_eq!((hub.kept(Kind::AgentWorks).len(), hub.secrets.len()), (works, 0));
+    assert!(!hub.kept(Kind::Templates).is_empty());
 }
 
 #[test]

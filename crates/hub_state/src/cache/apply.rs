@@ -192,7 +192,8 @@ impl Cached for Cluster {
         others.chain(gitops).chain([argocd]).collect()
     }
 
-    fn forget_computed(cache: &mut Cache, _: Kind, name: &Arc<str>, _: Option<&Self>) {
+    fn forget_computed(cache: &mut Cache, _: Kind, name: &Arc<str>, before: Option<&Self>) {
+        cache.unsettle_cluster(name, before);
         cache.assignments.forget(&**name);
     }
 }

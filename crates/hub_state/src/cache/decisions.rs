@@ -1,7 +1,7 @@
 //! The managed clusters that the Placements of a namespace select.
 
 use super::{Cache, Cached, ReconcileRequest};
-use crate::model::{Kind, PlacementDecision};
+use crate::model::{Cluster, Kind, PlacementDecision};
 use jiff::{SignedDuration, Timestamp};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::after;
@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// writes the decisions one after the other, and the number in the status of the Placement last: in between, a cluster that moves
 /// from one decision to the next is in neither, and the numbers may agree.
 const SETTLES_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
+/// The time after which OCM has decided about a managed cluster that Placements may select again. A controller of OCM whose leader
+/// fails decides nothing for up to 163 s (its Lease lasts 137 s, and others try every 26 s).
+const DECIDED_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// The number of decisions of each Placement that name a cluster.
 #[derive(Debug, Default)]
@@ -119,27 +123,59 @@ impl Cache {
 
     /// Returns true if a Placement and its decisions have not changed for a minute. A restart begins this time again.
     pub fn is_settled(&self, placement: &ObjectRef) -> bool {
-        !self.unsettled.contains_key(placement)
+        !self.unsettled.contains_key(&(Kind::Placements, placement.clone()))
+    }
+
+    /// Returns true if OCM has decided whether Placements select a managed cluster: they may select it for long enough, or it is
+    /// deleted. While they may not, its absence from the decisions proves nothing.
+    pub fn is_decided(&self, cluster: &str) -> bool {
+        let is_selectable = |existing: &Cluster| existing.selectable_since.is_some();
+        let is_unsettled = self
+            .unsettled
+            .contains_key(&(Kind::Clusters, ObjectRef::new("", cluster)));
+        self.cluster(cluster).map_or_else(
+            || self.is_deleted(cluster),
+            |existing| is_selectable(existing) && !is_unsettled,
+        )
     }
 
     /// Records that a Placement or a decision of it has changed.
     pub(super) fn unsettle(&mut self, placement: ObjectRef) {
-        self.unsettled.insert(placement, self.time);
+        self.unsettled.insert((Kind::Placements, placement), self.time);
     }
 
-    /// Returns the next time at which a Placement counts as settled.
+    /// Records since when Placements may select a managed cluster. A cluster that the cache has not had before has been selectable
+    /// for as long as it reports.
+    pub(super) fn unsettle_cluster(&mut self, name: &Arc<str>, before: Option<&Cluster>) {
+        let key = (Kind::Clusters, ObjectRef::new("", name));
+        let Some(reported) = self.cluster(name).and_then(|cluster| cluster.selectable_since) else {
+            self.unsettled.remove(&key);
+            return;
+        };
+        let since = match before {
+            Some(before) if before.selectable_since.is_some() => return,
+            Some(_) => self.time,
+            None => reported,
+        };
+        if after(since, DECIDED_AFTER) > self.time {
+            self.unsettled.insert(key, since);
+        }
+    }
+
+    /// Returns the next time at which a Placement or a managed cluster counts as settled.
     pub(super) fn next_settled(&self) -> Option<Timestamp> {
-        self.unsettled.values().min().map(|since| after(*since, SETTLES_AFTER))
+        let all = self.unsettled.iter();
+        all.map(|((kind, _), since)| after(*since, settles_after(*kind))).min()
     }
 
-    /// Marks the Placements as settled that have rested long enough. Returns the objects to reconcile.
+    /// Marks the Placements and managed clusters as settled that have rested long enough. Returns the objects to reconcile.
     pub(super) fn settle(&mut self, now: Timestamp) -> Vec<ReconcileRequest> {
         let mut settled = Vec::new();
-        self.unsettled.retain(|placement, since| {
+        self.unsettled.retain(|(kind, object_ref), since| {
             // The clock may have been set back.
             *since = now.min(*since);
-            let is_settled = after(*since, SETTLES_AFTER) <= now;
-            settled.extend(is_settled.then(|| placement.clone()));
+            let is_settled = after(*since, settles_after(*kind)) <= now;
+            settled.extend(is_settled.then(|| (*kind, object_ref.clone())));
             !is_settled
         });
         if !settled.is_empty() {
@@ -147,8 +183,16 @@ impl Cache {
         }
         let affected = settled
             .iter()
-            .flat_map(|placement| self.map(Kind::Placements, placement, None));
+            .flat_map(|(kind, object_ref)| self.map(*kind, object_ref, None));
         affected.collect()
+    }
+}
+
+fn settles_after(kind: Kind) -> SignedDuration {
+    if kind == Kind::Clusters {
+        DECIDED_AFTER
+    } else {
+        SETTLES_AFTER
     }
 }
 

@@ -1,11 +1,19 @@
 //! The model of a ManagedCluster.
 
-use super::{Labels, Text, parse};
+use super::{Labels, parse};
+use jiff::Timestamp;
 use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
 
 /// The name, and the label, by which Red Hat ACM marks the managed cluster that is the hub itself.
 pub const ACM_HUB: &str = "local-cluster";
+
+/// The taints of OCM on clusters that do not report that they are available.
+const SILENT_TAINTS: [&str; 2] = [
+    "cluster.open-cluster-management.io/unreachable",
+    "cluster.open-cluster-management.io/unavailable",
+];
 
 /// The reachability of a managed cluster, as reported by OCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +33,9 @@ pub struct Cluster {
     pub uid: Box<str>,
     /// The reachability.
     pub availability: Availability,
+    /// The time since which Placements may select the cluster: OCM taints a cluster that has not joined, is silent or is unhealthy,
+    /// and removes the taints after its return. `None` while the cluster does not report that it is available, or has a taint.
+    pub selectable_since: Option<Timestamp>,
     /// The labels.
     pub labels: Labels,
     /// True if the ManagedCluster has a deletion timestamp.
@@ -59,17 +70,38 @@ impl Cluster {
             conditions: Option<Vec<Available>>,
         }
         #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
         struct Available {
             #[serde(rename = "type")]
             kind: String,
             status: String,
+            last_transition_time: Option<Timestamp>,
         }
-        let Text { metadata, status } = parse::<Text<Status>>(text)?;
+        #[derive(Deserialize)]
+        struct Spec {
+            taints: Option<Vec<Taint>>,
+        }
+        #[derive(Deserialize)]
+        struct Taint {
+            key: String,
+        }
+        #[derive(Deserialize)]
+        struct Managed {
+            metadata: Metadata,
+            spec: Option<Spec>,
+            status: Option<Status>,
+        }
+        let Managed { metadata, spec, status } = parse(text)?;
+        let taints = spec.and_then(|spec| spec.taints).unwrap_or_default();
+        let is_tainted = taints.iter().any(|taint| SILENT_TAINTS.contains(&&*taint.key));
         let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
         let mut conditions = conditions.iter();
         let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
+        let is_selectable = |available: &&Available| available.status == "True" && !is_tainted;
+        let selectable = available.filter(is_selectable);
         Ok(Self {
             uid: metadata.uid,
+            selectable_since: selectable.map(|available| available.last_transition_time.unwrap_or_default()),
             availability: match available.map(|available| &*available.status) {
                 Some("Unknown") => Availability::Unknown,
                 Some("False") => Availability::Unavailable,

@@ -82,6 +82,7 @@ fn works_stay_while_the_address_of_the_principal_is_unknown() {
 #[test]
 fn shared_objects_stay_until_all_add_ons_are_deleted() {
     let mut hub = Hub::with_all_agents();
+    hub.delete_principal();
     hub.delete(&all());
     hub.put(Kind::ManagementAddOn, &management(), None);
     let argocd = ObjectRef::new("", "argocd");
@@ -270,6 +271,26 @@ fn new_address_of_the_principal_is_in_its_certificate() {
         .and_then(|secret| secret.leaf());
     let names = &principal.expect("a certificate").names;
     assert!(names.contains("moved.example.com"), "{names:?}");
+}
+
+/// Otherwise the certificate is renewed for ever, or nobody has a principal.
+#[test]
+fn every_form_of_the_principals_address_gets_one_certificate() {
+    for address in [
+        "2001:0DB8::1",
+        "::ffff:192.0.2.1",
+        "hub.example.com:443",
+        "https://hub.example.com",
+    ] {
+        let mut hub = Hub::new();
+        let mut spec = bringing("some", &[]);
+        spec["gitopsAddon"]["argoCDAgent"]["serverAddress"] = json!(address);
+        hub.write(&all(), &spec);
+        hub.settle();
+        assert!(hub.cache.certificate(names::PRINCIPAL_TLS).is_some(), "{address}");
+        assert_eq!(hub.ocm.restarts, 1, "{address}");
+        hub.is_at_rest();
+    }
 }
 
 /// Otherwise the agent has a certificate that no record names, so it can never be blocked.

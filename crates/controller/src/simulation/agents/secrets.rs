@@ -160,7 +160,7 @@ fn renews_certificates_before_they_expire_although_the_selection_is_uncertain() 
     let renewed = ["eu1", "eu2"].map(|cluster| format!("patch cluster-{cluster} with a certificate"));
     let certain: (_, Doubt) = ("nothing is in doubt", |_| ());
     // Without a known owner, nothing is renewed.
-    for (why, doubt) in DOUBTS[..7].iter().copied().chain([certain]) {
+    for (why, doubt) in DOUBTS[..9].iter().copied().chain([certain]) {
         let mut hub = Hub::with_all_agents();
         doubt(&mut hub);
         hub.settle();
@@ -185,13 +185,17 @@ fn agent_replaces_the_secret_of_its_cluster_unless_the_selection_is_uncertain() 
     assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
     hub.select(&["eu1", "eu2"]);
     let written = hub.settle();
-    let [gone, made] = ["delete eu1-", "create cluster-eu1 with"].map(|what| position(&written, what));
-    assert!(gone < made, "{written:#?}");
+    let [made, gone] = ["create cluster-eu1 with", "delete eu1-"].map(|what| position(&written, what));
+    assert!(made < gone, "{written:#?}");
     assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
     // A Secret from a backup, beside the other, is deleted.
     hub.secret(&secret_name("eu1"), Some(old));
     hub.settle();
     assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+    hub.write(&all(), &acm(&json!({})));
+    let written = hub.settle();
+    let [made, gone] = ["create eu1-", "delete cluster-eu1"].map(|what| position(&written, what));
+    assert!(made < gone, "{written:#?}");
 }
 
 #[test]
@@ -225,11 +229,62 @@ fn unreachable_cluster_keeps_its_secret() {
             hub.reconcile_all();
             assert_eq!(both(&hub), "eu1 eu2");
             hub.availability("eu2", Availability::Available);
-            let is_looked_at = hub.affected.contains(&(Kind::GitOpsClusters, all()));
-            assert!(is_looked_at, "it may have to give it up");
+            hub.settle_at_once();
+            hub.reconcile_all_at_once();
+            assert_eq!(
+                both(&hub),
+                "eu1 eu2",
+                "OCM has not yet decided about the cluster that is back"
+            );
+            hub.select(&["eu1", "eu2"]);
             hub.settle();
-            assert_eq!(both(&hub), "eu1");
+            assert_eq!(both(&hub), "eu1 eu2", "it is selected again");
+            hub.availability("eu2", availability);
+            hub.select(&["eu1"]);
+            hub.settle();
+            hub.availability("eu2", Availability::Available);
+            hub.settle();
+            assert_eq!(both(&hub), "eu1", "it is not selected again");
         }
+    }
+}
+
+#[test]
+fn cluster_that_returned_before_a_restart_keeps_its_secret_until_ocm_has_decided() {
+    let mut hub = Hub::with_all_agents();
+    hub.select(&["eu1"]);
+    let returned = hub.now - SignedDuration::from_mins(1);
+    let condition =
+        json!({"type": "ManagedClusterConditionAvailable", "status": "True", "lastTransitionTime": returned});
+    let cluster = json!({"metadata": {}, "status": {"conditions": [condition]}});
+    hub.existing
+        .insert((Kind::Clusters, ObjectRef::new("", "eu2")), cluster);
+    hub.affected.clear();
+    hub.forget_all();
+    hub.tick();
+    assert!(hub.cache.is_settled(&some()));
+    hub.reconcile_all_at_once();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1"]);
+}
+
+/// Otherwise ApplicationSets that select clusters by argocd-pull-integration's label miss new clusters.
+#[test]
+fn secret_names_the_placement_for_users_of_argocd_pull_integration() {
+    for (is_pull_integration, expected) in [(true, json!("some")), (false, Value::Null)] {
+        let mut hub = Hub::new();
+        let mut spec = bringing("some", &[]);
+        if is_pull_integration {
+            spec = json!({"placementRef": {"name": "some"}, "argoCDAgentAddon": {}});
+        }
+        hub.write(&all(), &spec);
+        hub.settle();
+        assert_eq!(
+            hub.secrets["cluster-eu1"]["metadata"]["labels"]["placement-name"],
+            expected
+        );
+        hub.is_at_rest();
     }
 }
 
