@@ -54,6 +54,9 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
     if let Some(refresh) = &requests.refresh {
         annotations.insert(REFRESH.to_owned(), json!(refresh.kind));
         annotations.insert(names::REFRESH_REQUEST.to_owned(), json!(refresh.nonce));
+        if let Some(hydrate) = &refresh.hydrate {
+            annotations.insert(names::HYDRATE.to_owned(), json!(hydrate));
+        }
     }
     let namespace = namespace(application, settings);
     // The API server drops empty fields, so the work would never equal the desired one.

@@ -306,6 +306,13 @@ fn apply_json_patch(object: &mut Value, operations: &Value) {
 
 const WORK: &str = "eu1/shop-0a1b2";
 
+const OPERATION: [(&str, &str); 4] = [
+    ("operationStatePhase", "Succeeded"),
+    ("operationStateStartedAt", NOW),
+    ("operationStateFinishedAt", NOW),
+    ("syncResultRevision", "abc"),
+];
+
 const WELL: [(&str, &str); 2] = [("healthStatus", "Healthy"), ("syncStatus", "Synced")];
 
 #[test]
@@ -676,14 +683,8 @@ fn reports_errors_that_block_deletion() {
 fn records_a_deployment_in_the_history_once() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    let done = [
-        ("operationStatePhase", "Succeeded"),
-        ("operationStateStartedAt", NOW),
-        ("operationStateFinishedAt", NOW),
-        ("syncResultRevision", "abc"),
-    ];
     for _ in 0..2 {
-        hub.report(WORK, &[&WELL[..], &done].concat());
+        hub.report(WORK, &[&WELL[..], &OPERATION].concat());
         hub.settle(&shop());
     }
     let history = &hub.get_application(&shop())["status"]["history"];
@@ -810,6 +811,41 @@ fn clears_a_refresh_after_its_result_is_on_the_hub() {
     );
     hub.report(WORK, &compared_at("2026-06-01T12:03:05Z"));
     assert_eq!(hub.settle(&shop()), [""; 0], "a comparison that was not requested");
+}
+
+#[test]
+fn refresh_of_argo_cds_server_is_forwarded_whole_and_not_copied() {
+    let refreshed = |stamp: &str| {
+        json!({"metadata": {"annotations": {
+            REFRESH: "hard", "argocd.argoproj.io/refresh-timestamp": stamp,
+            "argocd.argoproj.io/hydrate": "hard", "argocd.argoproj.io/hydrate-timestamp": stamp,
+        }}})
+    };
+    let requested = |annotations: &Value| {
+        let annotations = annotations.as_object().expect("a mapping").keys();
+        let mut requested: Vec<_> = annotations
+            .filter_map(|name| name.strip_prefix("argocd.argoproj.io/"))
+            .collect();
+        requested.sort_unstable();
+        requested.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"operation": {"sync": {}}}));
+    hub.settle(&shop());
+    for stamp in ["1", "2"] {
+        hub.change(&shop(), &refreshed(stamp));
+        assert_eq!(hub.settle(&shop()), [""; 0], "it would run the operation again");
+    }
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let annotations = &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["annotations"];
+    assert_eq!(requested(annotations), ["hydrate", "refresh"]);
+    let left = &hub.get_application(&shop())["metadata"]["annotations"];
+    assert_eq!(requested(left), ["skip-reconcile"]);
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let annotations = &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["annotations"];
+    assert_eq!(requested(annotations), [""; 0]);
 }
 
 #[test]
