@@ -849,6 +849,32 @@ fn refresh_of_argo_cds_server_is_forwarded_whole_and_not_copied() {
 }
 
 #[test]
+fn status_of_an_application_that_the_hub_ran_before_is_replaced() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let before = json!({
+        "resources": [{"kind": "Deployment", "name": "old", "status": "Synced"}],
+        "summary": {"images": ["old:1"]},
+        "sync": {"comparedTo": {"destination": {"namespace": "old"}}},
+        "operationState": {
+            "phase": "Succeeded", "startedAt": "2026-05-01T12:00:00Z", "syncResult": {"revision": "old", "resources": [{"name": "old"}]},
+        },
+    });
+    hub.change(&shop(), &json!({"status": before}));
+    hub.report(WORK, &[&WELL[..], &OPERATION].concat());
+    hub.settle(&shop());
+    let status = &hub.get_application(&shop())["status"];
+    assert!(!status.to_string().contains("old"), "{status}");
+    assert_eq!(
+        (&status["sync"]["status"], &status["operationState"]["syncResult"]),
+        (&json!("Synced"), &json!({"revision": "abc"}))
+    );
+    // An Application without anything to show has this.
+    hub.change(&shop(), &json!({"status": {"summary": {}}}));
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+}
+
+#[test]
 fn application_also_run_by_the_hub_gets_only_a_condition() {
     let mut hub = Hub::with_shop();
     hub.change(
