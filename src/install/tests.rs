@@ -322,6 +322,8 @@ fn admission_policies_use_the_names_in_the_code() {
         pull::HUB_NAMESPACE,
         pull::HUB_NAME,
         pull::REFRESH_TIMESTAMP,
+        pull::HYDRATE,
+        pull::HYDRATE_TIMESTAMP,
         REFRESH,
         secrets::SECRET_TYPE,
         ocm::work::MANAGED_BY,

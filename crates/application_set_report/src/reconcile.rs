@@ -10,11 +10,12 @@ mod mappers;
 
 use crate::{Line, Report};
 use hub_state::cache::Cache;
-use hub_state::condition_types::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, is_own_type, unreachable};
+use hub_state::condition_types::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, unreachable};
 use hub_state::model::{Application, Kind};
 use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use hub_state::report::{ConditionEntry, Entry, Resource};
 use ocm::health::HealthStatus;
+use ocm::pull_model::is_own_condition;
 use ocm::resources::{APPLICATION_SETS, REPORTS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject, Write};
@@ -108,7 +109,7 @@ fn lines<'i>(cache: &'i Cache, object_ref: &'i ObjectRef, application: &'i Appli
     }
     let line = |(cluster, mut on): (_, ClusterStatus<'i>)| {
         // Our conditions on an Application describe its clusters, which report them separately.
-        let of_all = of_all(application).filter(|condition| !is_own_type(&condition.kind));
+        let of_all = of_all(application).filter(|condition| !is_own_condition(&condition.kind));
         on.conditions.extend(of_all);
         line(cluster, None, on.health.in_argo_cd(), on.conditions, on.resources)
     };

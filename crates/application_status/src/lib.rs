@@ -15,10 +15,10 @@ pub use conditions::Totals;
 use fleet::Fleet;
 use hub_state::annotations::REFRESH;
 use hub_state::cache::{Cache, owners};
-use hub_state::condition_types::is_own_type;
 use hub_state::model::{Condition, Kind};
 use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
+use ocm::pull_model::is_own_condition;
 use ocm::resources::APPLICATIONS;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
@@ -60,7 +60,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
         .conditions
         .iter()
         .cloned()
-        .partition(|condition| is_own_type(&condition.kind));
+        .partition(|condition| is_own_condition(&condition.kind));
     let desired = conditions::compute(&fleet, &before);
     let differs = !conditions::are_same(&before, &desired);
     let refresh = context.stale && !application.refreshing && !application.deleting && !fleet.is_empty();
@@ -326,6 +326,21 @@ mod tests {
             ),
             (&json!("7"), "u")
         );
+    }
+
+    #[test]
+    fn conditions_of_the_pull_model_go_when_the_application_leaves_it() {
+        let mut hub = Hub::new();
+        let others = [
+            condition("ComparisonError", "a"),
+            condition("ManifestWorkError", "no cluster"),
+            condition("ManifestWorkSkipReconcileWarning", "twice"),
+            condition("ManifestWorkWriteError", "no"),
+        ];
+        hub.change(&json!({"status": {"conditions": others}}));
+        let action = hub.write().expect("a change");
+        assert_eq!(action.events, []);
+        assert_eq!(hub.conditions(), [("ComparisonError", "a")]);
     }
 
     #[test]

@@ -19,21 +19,6 @@ pub const SHARED: &str = "ManifestWorkSharedObjectWarning";
 /// The totals over all clusters.
 pub const INFO: &str = ocm::pull_model::INFO;
 
-/// Returns true if the condition type is one of ours.
-pub fn is_own_type(kind: &str) -> bool {
-    [
-        APPLY_ERROR,
-        DEGRADED,
-        UNREACHABLE,
-        ON_HOLD,
-        NO_CLUSTER,
-        OVERDUE,
-        SHARED,
-        INFO,
-    ]
-    .contains(&kind)
-}
-
 /// Returns the message for a cluster that the hub does not hear from, or `None` for a reachable one.
 pub fn unreachable(availability: Availability) -> Option<&'static str> {
     match availability {

@@ -85,6 +85,12 @@ pub const NOTIFIED: &str = "notified.notifications.argoproj.io";
 /// The annotation with which Argo CD 3.6 and later distinguish refresh requests.
 pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
 
+/// The annotation that requests the hydration of a source, which Argo CD's server writes with each request for a refresh.
+pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
+
+/// The annotation with which Argo CD 3.6 and later distinguish requests for a hydration.
+pub const HYDRATE_TIMESTAMP: &str = "argocd.argoproj.io/hydrate-timestamp";
+
 /// A label that Argo CD is often configured to use for tracking instead of `app.kubernetes.io/instance`.
 pub const ARGO_CD_INSTANCE: &str = "argocd.argoproj.io/instance";
 

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// The maximum number of entries if the Application sets no `revisionHistoryLimit`.
 const LIMIT: usize = 10;
 
+/// The maximum size of all entries, in bytes. Each has a copy of the source, and etcd refuses objects of more than 1.5 MiB.
+const SIZE_MAX: usize = 500_000;
+
 /// Returns the history with the last reported operation added, if that is new and deployed something. The feedback does not
 /// contain the deployed revision of each source of several.
 pub(super) fn after(
@@ -45,7 +48,13 @@ pub(super) fn after(
     });
     let limit = spec.get("revisionHistoryLimit").and_then(Value::as_u64);
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(LIMIT);
-    history.drain(..history.len().saturating_sub(limit));
+    let newest = history.iter().rev().take(limit);
+    let sizes = newest.scan(0_usize, |size, entry| {
+        *size = size.saturating_add(entry.text.len());
+        Some(*size)
+    });
+    let kept = sizes.take_while(|size| *size <= SIZE_MAX).count();
+    history.drain(..history.len().saturating_sub(kept));
     history
 }
 
@@ -89,6 +98,21 @@ mod tests {
             second,
             "it is read as it was written"
         );
+    }
+
+    #[test]
+    fn history_leaves_room_for_the_application() {
+        let lengths = |values: usize| {
+            let shop = application(|object| object["spec"]["source"]["helm"] = json!({"values": "x".repeat(values)}));
+            let mut history = Vec::new();
+            let lengths = (0..5).map(|second| {
+                history = after(&shop, &history, Some(&operation(second, "Succeeded")));
+                history.len()
+            });
+            lengths.collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(200_000), [1, 2, 2, 2, 2]);
+        assert_eq!(lengths(600_000), [0; 5]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!
 //! - [`payload`] builds the objects for the managed cluster from the hub's [Application](hub_state::pull::Application).
 //! - [`work`] builds the desired ManifestWork; [`PullWork`](hub_state::pull::PullWork) is an existing one.
+//! - `removal` deletes works, after the cluster's Application has the finalizers of the hub's.
 //! - [`tenancy`] decides which Applications may run on which managed cluster.
 //! - [`requests`] forwards requests on the hub's Application: a sync, a refresh.
 //! - [`status`] builds the status of the hub's Application from the [feedback](hub_state::pull::feedback) of the cluster, and
@@ -20,6 +21,7 @@ mod properties;
 #[cfg(test)]
 mod pull_works;
 pub mod reconcile;
+mod removal;
 pub mod requests;
 pub mod status;
 pub mod tenancy;

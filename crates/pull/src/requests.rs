@@ -99,12 +99,14 @@ fn refresh(requested: Option<&RefreshRequest>, pull_work: &PullWork) -> (Option<
         None => ((!is_done).then(|| before.clone()), false),
         Some(requested) if requested.nonce == before.nonce => (Some(before.clone()), true),
         Some(requested) => {
-            let stays_hard = !is_done && &*before.kind == HARD;
-            let kind = if stays_hard { &before.kind } else { &requested.kind };
-            let refresh = RefreshRequest {
-                kind: kind.clone(),
-                nonce: requested.nonce.clone(),
-            };
+            let stays_hard = |before: &str| !is_done && before == HARD;
+            let mut refresh = requested.clone();
+            if stays_hard(&before.kind) {
+                refresh.kind.clone_from(&before.kind);
+            }
+            if before.hydrate.as_deref().is_some_and(stays_hard) || !is_done && refresh.hydrate.is_none() {
+                refresh.hydrate.clone_from(&before.hydrate);
+            }
             (Some(refresh), false)
         }
     }

@@ -53,7 +53,10 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
             ..current.clone()
         };
     }
-    let mut mirror = reported(current, inputs);
+    let mut mirror = MirroredStatus {
+        has_deployed: false,
+        ..reported(current, inputs)
+    };
     if mirror.health.since.is_none() {
         let same = mirror.health.status == current.health.status;
         let since = current.health.since.filter(|_| same);

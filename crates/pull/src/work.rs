@@ -168,10 +168,13 @@ fn config(object: &Value, application: &Application, retention: Retention, mode:
     let strategy = match kind {
         _ if retention == Retention::Released => json!({"type": READ_ONLY}),
         // The cluster's Argo CD removes completed operations: the agent must not restore them with each sync.
-        names::KIND => server_side(json!({"force": true, "ignoreFields": [{
-            "condition": "OnSpokeChange",
-            "jsonPaths": [".operation", format!(r#".metadata.annotations["{REFRESH}"]"#)],
-        }]})),
+        names::KIND => {
+            let annotation = |name: &str| format!(r#".metadata.annotations["{name}"]"#);
+            server_side(json!({"force": true, "ignoreFields": [{
+                "condition": "OnSpokeChange",
+                "jsonPaths": [".operation", annotation(REFRESH), annotation(names::HYDRATE)],
+            }]}))
+        }
         names::PROJECT_KIND => server_side(json!({"force": true})),
         // The agent's default strategy, which leaves fields of others on a namespace unchanged.
         _ => return None,

@@ -143,7 +143,9 @@ impl Application {
             patch["operation"] = Value::Null;
         }
         if forwarded.refresh {
-            patch["metadata"]["annotations"] = json!({REFRESH: null, names::REFRESH_TIMESTAMP: null});
+            patch["metadata"]["annotations"] = json!({
+                REFRESH: null, names::REFRESH_TIMESTAMP: null, names::HYDRATE: null, names::HYDRATE_TIMESTAMP: null,
+            });
         }
         Some(patch)
     }
@@ -213,6 +215,8 @@ pub fn is_copied(annotation: &str) -> bool {
         names::CLUSTER_NAMESPACE,
         names::DESTINATION_NAME,
         names::DESTINATION_SERVER,
+        names::HYDRATE,
+        names::HYDRATE_TIMESTAMP,
         names::LAST_APPLIED,
         names::NOTIFIED,
         names::REFRESH_TIMESTAMP,
@@ -293,6 +297,7 @@ mod tests {
         let patch = json!({
             "metadata": {"resourceVersion": "7", "annotations": {
                 "argocd.argoproj.io/refresh": null, "argocd.argoproj.io/refresh-timestamp": null,
+                "argocd.argoproj.io/hydrate": null, "argocd.argoproj.io/hydrate-timestamp": null,
             }},
             "operation": null,
             "status": status,

@@ -199,6 +199,7 @@ impl<'v, 't> Values<'v, 't> {
             source_type: word(SOURCE_TYPE),
             history: Vec::new(),
             conditions: self.conditions(),
+            has_deployed: false,
         }
     }
 
@@ -338,6 +339,7 @@ mod tests {
                     message: "no".into(),
                     since: noon,
                 }],
+                has_deployed: false,
             },
             payload: text("p"),
             refresh_pending: text("normal"),

@@ -30,6 +30,8 @@ pub struct OperationRequest {
 pub struct RefreshRequest {
     /// The kind of refresh: `normal` or `hard`.
     pub kind: Box<str>,
+    /// The kind of hydration that is requested with it.
+    pub hydrate: Option<Box<str>>,
     /// The ID of the request.
     pub nonce: Box<str>,
 }
@@ -105,14 +107,17 @@ impl OperationRequest {
 impl RefreshRequest {
     /// Reads the refresh request of an Application of the hub.
     pub(super) fn of_hub(object: &Borrowed<'_>) -> Option<Self> {
-        let kind = entry(object, "annotations", REFRESH)?;
+        let hydrate = annotation(object, names::HYDRATE);
+        // Argo CD hydrates in its next comparison, so a user who requests that alone requests both.
+        let kind = entry(object, "annotations", REFRESH).or(hydrate.map(|_| "normal"))?;
         let field = format!("f:{REFRESH}");
         let requested = written_at(object, &["f:metadata", "f:annotations", &field]);
         let uid = text_at(object, "/metadata/uid").unwrap_or_default();
         let stamp = annotation(object, names::REFRESH_TIMESTAMP).unwrap_or_default();
         Some(Self {
             kind: kind.into(),
-            nonce: name(&[uid, kind, stamp], requested).into(),
+            hydrate: hydrate.map(Into::into),
+            nonce: name(&[uid, kind, stamp, hydrate.unwrap_or_default()], requested).into(),
         })
     }
 
@@ -120,6 +125,7 @@ impl RefreshRequest {
     pub(super) fn of_payload(payload: &Borrowed<'_>) -> Option<Self> {
         Some(Self {
             kind: entry(payload, "annotations", REFRESH)?.into(),
+            hydrate: annotation(payload, names::HYDRATE).map(Into::into),
             nonce: annotation(payload, names::REFRESH_REQUEST)?.into(),
         })
     }

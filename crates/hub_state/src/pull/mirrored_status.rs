@@ -26,6 +26,8 @@ pub struct MirroredStatus {
     pub history: Vec<Deployment>,
     /// The conditions, from any source.
     pub conditions: Vec<Condition>,
+    /// True if the status has what only the Argo CD writes that runs the Application, such as its resources: the hub's ran it before.
+    pub has_deployed: bool,
 }
 
 /// The `status.health` of an Application.
@@ -101,6 +103,9 @@ impl MirroredStatus {
             source_type: own(status, "/sourceType"),
             history: Deployment::read_history(status),
             conditions: conditions.filter_map(Condition::from_json).collect(),
+            has_deployed: DEPLOYED
+                .iter()
+                .any(|path| at(status, path).is_some_and(|field| !field.is_empty_collection())),
         };
         mirror.conditions.sort();
         mirror
@@ -110,6 +115,8 @@ impl MirroredStatus {
     fn to_json(&self) -> Value {
         let Self { health, sync, .. } = self;
         let time = |at: Option<Timestamp>| at.map(format_time);
+        // The present content does not matter, because it is never written.
+        let deployed = self.has_deployed.then_some(true);
         let operation = self.operation.as_ref().map(|state| {
             json!({
                 "phase": state.phase,
@@ -117,7 +124,7 @@ impl MirroredStatus {
                 "finishedAt": time(state.finished_at),
                 "message": state.message,
                 "retryCount": state.retries,
-                "syncResult": {"revision": state.revision},
+                "syncResult": {"revision": state.revision, "resources": deployed},
             })
         });
         let condition = |condition: &Condition| {
@@ -126,7 +133,11 @@ impl MirroredStatus {
         };
         without_empty(json!({
             "health": {"status": health.status, "message": health.message, "lastTransitionTime": time(health.since)},
-            "sync": {"status": sync.status, "revision": sync.revision, "revisions": sync.revisions},
+            "sync": {
+                "status": sync.status, "revision": sync.revision, "revisions": sync.revisions, "comparedTo": deployed,
+            },
+            "resources": deployed,
+            "summary": deployed,
             "operationState": operation,
             "reconciledAt": time(self.reconciled_at),
             "sourceType": self.source_type,
@@ -135,6 +146,14 @@ impl MirroredStatus {
         }))
     }
 }
+
+/// The fields of a status that only an Argo CD writes that runs the Application.
+const DEPLOYED: [&str; 4] = [
+    "/resources",
+    "/summary",
+    "/sync/comparedTo",
+    "/operationState/syncResult/resources",
+];
 
 impl OperationState {
     fn from_json(state: &Borrowed<'_>) -> Option<Self> {

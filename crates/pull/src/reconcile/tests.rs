@@ -171,6 +171,16 @@ impl Hub {
                 }
                 self.put(resource.plural, &object_ref, Some(object));
             }
+            Verb::JsonPatch(operations) => {
+                self.log.push(format!("patch finalizers {object_ref}"));
+                let mut work = self.work(&object_ref.to_string()).clone();
+                let version = work["metadata"]["resourceVersion"].clone();
+                apply_json_patch(&mut work, &operations);
+                assert_eq!(work["metadata"]["resourceVersion"], version, "of another form");
+                let generation = work["metadata"]["generation"].as_u64().expect("it has one");
+                work["metadata"]["generation"] = json!(generation + 1);
+                self.put("manifestworks", &object_ref, Some(work));
+            }
             Verb::Delete { unless_exists, .. } => {
                 self.log.push(format!("delete {object_ref}"));
                 if let Some((other, object_ref)) = unless_exists {
@@ -273,7 +283,35 @@ impl Hub {
     }
 }
 
+/// Applies a JSON patch (RFC 6902) that changes fields of mappings.
+fn apply_json_patch(object: &mut Value, operations: &Value) {
+    for operation in operations.as_array().expect("a list") {
+        let (parent, key) = operation["path"]
+            .as_str()
+            .and_then(|path| path.rsplit_once('/'))
+            .expect("a path");
+        let fields = object
+            .pointer_mut(parent)
+            .and_then(Value::as_object_mut)
+            .expect("a mapping");
+        let key = key.replace("~1", "/");
+        let before = match operation["op"].as_str() {
+            Some("add") => fields.insert(key, operation["value"].clone()).or(Some(Value::Null)),
+            Some("replace") => fields.insert(key, operation["value"].clone()),
+            _ => fields.remove(&key),
+        };
+        assert!(before.is_some(), "the API server refuses it: {operation}");
+    }
+}
+
 const WORK: &str = "eu1/shop-0a1b2";
+
+const OPERATION: [(&str, &str); 4] = [
+    ("operationStatePhase", "Succeeded"),
+    ("operationStateStartedAt", NOW),
+    ("operationStateFinishedAt", NOW),
+    ("syncResultRevision", "abc"),
+];
 
 const WELL: [(&str, &str); 2] = [("healthStatus", "Healthy"), ("syncStatus", "Synced")];
 
@@ -531,6 +569,102 @@ fn removes_cascade_finalizers_after_the_work() {
     );
 }
 
+/// Returns a hub whose Application has these finalizers, and is on its cluster.
+fn with_applied(finalizers: &[&str]) -> Hub {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": finalizers}}));
+    hub.settle(&shop());
+    hub.mark(
+        WORK,
+        &json!({"finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]}),
+    );
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    hub
+}
+
+fn payload_finalizers(hub: &Hub) -> &Value {
+    &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["finalizers"]
+}
+
+const PATCHED: &str = "patch finalizers eu1/shop-0a1b2";
+const DELETED: &str = "delete eu1/shop-0a1b2";
+
+#[test]
+fn deletion_without_cascade_first_removes_the_finalizers_on_the_cluster() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    // `argocd app delete --cascade=false` removes the finalizers and deletes the Application, within milliseconds.
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [PATCHED], "then its agent has to apply that");
+    assert_eq!(*payload_finalizers(&hub), Value::Null);
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+}
+
+#[test]
+fn deletion_with_cascade_first_adds_the_finalizer_on_the_cluster() {
+    let mut hub = with_applied(&[]);
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}}),
+    );
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    assert_eq!(*payload_finalizers(&hub), json!([names::CASCADE[0]]));
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED, "patch application argocd/shop"]);
+}
+
+#[test]
+fn deletion_waits_for_finalizers_that_an_agent_has_yet_to_apply() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"metadata": {"finalizers": null}}));
+    hub.settle(&shop());
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [""; 0], "the agent is disconnected");
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+}
+
+#[test]
+fn deletion_does_not_wait_for_a_change_that_leaves_the_finalizers() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.settle(&shop())[0], DELETED);
+}
+
+#[test]
+fn deletion_does_not_wait_for_an_application_that_a_cluster_cannot_have() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"finalizers": null, "deletionTimestamp": NOW}}),
+    );
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    let mut work = hub.work(WORK).clone();
+    let failed = json!([{"type": "Applied", "status": "False", "observedGeneration": work["metadata"]["generation"]}]);
+    work["status"]["resourceStatus"]["manifests"][0]["conditions"] = failed;
+    hub.put("manifestworks", &at(WORK), Some(work.clone()));
+    assert_eq!(hub.settle(&shop()), [""; 0], "it may be there, with its finalizer");
+    work["status"]["resourceStatus"]["manifests"][0]["resourceMeta"]["resource"] = json!("");
+    hub.put("manifestworks", &at(WORK), Some(work));
+    assert_eq!(hub.settle(&shop()), [DELETED], "the cluster has no such kind");
+}
+
+#[test]
+fn label_and_finalizers_removed_together_keep_what_was_deployed() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"metadata": {"finalizers": null, "labels": null}}));
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    assert_eq!(hub.settle(&shop()), [DELETED], "its finalizer is as it was");
+}
+
 #[test]
 fn reports_errors_that_block_deletion() {
     let mut hub = Hub::with_shop();
@@ -549,14 +683,8 @@ fn reports_errors_that_block_deletion() {
 fn records_a_deployment_in_the_history_once() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    let done = [
-        ("operationStatePhase", "Succeeded"),
-        ("operationStateStartedAt", NOW),
-        ("operationStateFinishedAt", NOW),
-        ("syncResultRevision", "abc"),
-    ];
     for _ in 0..2 {
-        hub.report(WORK, &[&WELL[..], &done].concat());
+        hub.report(WORK, &[&WELL[..], &OPERATION].concat());
         hub.settle(&shop());
     }
     let history = &hub.get_application(&shop())["status"]["history"];
@@ -686,6 +814,67 @@ fn clears_a_refresh_after_its_result_is_on_the_hub() {
 }
 
 #[test]
+fn refresh_of_argo_cds_server_is_forwarded_whole_and_not_copied() {
+    let refreshed = |stamp: &str| {
+        json!({"metadata": {"annotations": {
+            REFRESH: "hard", "argocd.argoproj.io/refresh-timestamp": stamp,
+            "argocd.argoproj.io/hydrate": "hard", "argocd.argoproj.io/hydrate-timestamp": stamp,
+        }}})
+    };
+    let requested = |annotations: &Value| {
+        let annotations = annotations.as_object().expect("a mapping").keys();
+        let mut requested: Vec<_> = annotations
+            .filter_map(|name| name.strip_prefix("argocd.argoproj.io/"))
+            .collect();
+        requested.sort_unstable();
+        requested.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"operation": {"sync": {}}}));
+    hub.settle(&shop());
+    for stamp in ["1", "2"] {
+        hub.change(&shop(), &refreshed(stamp));
+        assert_eq!(hub.settle(&shop()), [""; 0], "it would run the operation again");
+    }
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let annotations = &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["annotations"];
+    assert_eq!(requested(annotations), ["hydrate", "refresh"]);
+    let left = &hub.get_application(&shop())["metadata"]["annotations"];
+    assert_eq!(requested(left), ["skip-reconcile"]);
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    let annotations = &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["annotations"];
+    assert_eq!(requested(annotations), [""; 0]);
+}
+
+#[test]
+fn status_of_an_application_that_the_hub_ran_before_is_replaced() {
+    let mut hub = Hub::with_shop();
+    hub.settle(&shop());
+    let before = json!({
+        "resources": [{"kind": "Deployment", "name": "old", "status": "Synced"}],
+        "summary": {"images": ["old:1"]},
+        "sync": {"comparedTo": {"destination": {"namespace": "old"}}},
+        "operationState": {
+            "phase": "Succeeded", "startedAt": "2026-05-01T12:00:00Z", "syncResult": {"revision": "old", "resources": [{"name": "old"}]},
+        },
+    });
+    hub.change(&shop(), &json!({"status": before}));
+    hub.report(WORK, &[&WELL[..], &OPERATION].concat());
+    hub.settle(&shop());
+    let status = &hub.get_application(&shop())["status"];
+    assert!(!status.to_string().contains("old"), "{status}");
+    assert_eq!(
+        (&status["sync"]["status"], &status["operationState"]["syncResult"]),
+        (&json!("Synced"), &json!({"revision": "abc"}))
+    );
+    // An Application without anything to show has this.
+    hub.change(&shop(), &json!({"status": {"summary": {}}}));
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+}
+
+#[test]
 fn application_also_run_by_the_hub_gets_only_a_condition() {
     let mut hub = Hub::with_shop();
     hub.change(
@@ -697,6 +886,42 @@ fn application_also_run_by_the_hub_gets_only_a_condition() {
     hub.settle(&shop());
     assert_eq!(hub.health(), "Missing");
     assert_eq!(hub.conditions(&shop())[0].0, RUN_TWICE);
+}
+
+#[test]
+fn requests_and_finalizers_of_an_application_run_by_the_hub_are_left_to_its_argo_cd() {
+    let mut hub = Hub::with_shop();
+    hub.change(
+        &shop(),
+        &json!({
+            "metadata": {"annotations": {SKIP_RECONCILE: null, REFRESH: "normal"}, "finalizers": [names::CASCADE[0]]},
+            "operation": {"sync": {}},
+        }),
+    );
+    hub.settle(&shop());
+    let is_left = |hub: &Hub| {
+        let application = hub.get_application(&shop());
+        assert_eq!(application["operation"], json!({"sync": {}}));
+        assert_eq!(application["metadata"]["annotations"][REFRESH], "normal");
+        assert_eq!(application["metadata"]["finalizers"], json!([names::CASCADE[0]]));
+    };
+    is_left(&hub);
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+    is_left(&hub);
+}
+
+#[test]
+fn finalizers_of_an_application_of_another_argo_cd_stay() {
+    let mut hub = Hub::new();
+    let cart = with_cart(&mut hub);
+    hub.change(
+        &cart,
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}}),
+    );
+    assert_eq!(hub.settle(&cart), [""; 0]);
+    hub.namespaces("team-a");
+    assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
 }
 
 #[test]

@@ -246,6 +246,12 @@ fn accepts_refreshes_at_any_time_and_keeps_hard_ones_hard() {
         (&*refresh.kind, Some(&refresh.nonce)),
         ("hard", second.requests.refresh.as_ref().map(|refresh| &refresh.nonce))
     );
+    let hydration = application(|object| object["metadata"]["annotations"][names::HYDRATE] = json!("hard")).requests;
+    let refresh = hydration.refresh.as_ref().expect("it needs a refresh");
+    assert_eq!((&*refresh.kind, refresh.hydrate.as_deref()), ("normal", Some("hard")));
+    let hydrating = carries(&hydration, &[("refreshPending", "normal")]);
+    let refresh = requests(&second, Some(&hydrating)).0.refresh.expect("a refresh");
+    assert_eq!(refresh.hydrate.as_deref(), Some("hard"));
     let done = carries(&refreshed("hard", NOON).requests, &[]);
     assert_eq!(requests(&second, Some(&done)).0, second.requests);
 }

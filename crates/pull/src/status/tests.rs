@@ -438,6 +438,7 @@ fn reconciled_at_is_written_while_a_refresh_is_requested() {
     let mut refreshing = pull_work(Some(compared("2026-06-01T12:00:01Z")));
     refreshing.refresh = Some(RefreshRequest {
         kind: "normal".into(),
+        hydrate: None,
         nonce: "0a1b2c3d4e5f".into(),
     });
     assert_eq!(

@@ -143,7 +143,11 @@ fn work_configures_the_application_like_the_peers() {
     assert_eq!(config["resourceIdentifier"], which);
     let strategy = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "ignoreFields": [{
         "condition": "OnSpokeChange",
-        "jsonPaths": [".operation", r#".metadata.annotations["argocd.argoproj.io/refresh"]"#],
+        "jsonPaths": [
+            ".operation",
+            r#".metadata.annotations["argocd.argoproj.io/refresh"]"#,
+            r#".metadata.annotations["argocd.argoproj.io/hydrate"]"#,
+        ],
     }]}});
     assert_eq!(config["updateStrategy"], strategy);
     assert_eq!(config["feedbackRules"].as_array().map(Vec::len), Some(6));
