@@ -124,19 +124,22 @@ async fn apply(
         dry_run,
     };
     let mut rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
-    if args.additions_only {
-        // Before argocd-server restarts without them.
-        for (object, live) in superfluous(hub, &options, workloads, objects).await? {
-            let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
-            lines.push_str(&line);
-            rehearsal.changes.push_str(&change);
-        }
-    }
+    let superfluous = if args.additions_only {
+        superfluous(hub, &options, workloads, objects).await?
+    } else {
+        Vec::new()
+    };
     if args.dry_run {
         lines.push_str(&rehearsal.lines);
     }
     lines.push_str(&images::kept(args, &installed, objects));
     summary.push_str(&lines);
+    // Before argocd-server restarts without them.
+    for (object, live) in superfluous {
+        let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
+        summary.push_str(&line);
+        rehearsal.changes.push_str(&change);
+    }
     if args.dry_run {
         summary.push_str(&rehearsal.changes);
         return Ok(());
