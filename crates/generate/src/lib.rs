@@ -26,7 +26,7 @@ mod fields_of_others;
 pub mod health_rules;
 mod hooks;
 mod identity;
-mod ignored_fields;
+pub mod ignored_fields;
 mod likely_mistakes;
 mod list_keys;
 pub mod load;
