@@ -82,6 +82,12 @@ pub enum AnnotationFault {
     /// An unknown update strategy.
     #[error("{UPDATE_STRATEGY}: {0}")]
     Strategy(String),
+    /// An object that is never released, although it is to stay.
+    #[error(
+        "{UPDATE_STRATEGY}: ReadOnly does not keep the object: the agent would still delete it if it has applied it before: set \
+         CreateOnly, which keeps it, or remove the option that keeps it"
+    )]
+    ReadOnlyKept,
     /// A field in another spelling.
     #[error("{IGNORE_FIELDS}: {0}")]
     IgnoredField(String),
@@ -139,6 +145,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
         && items(sync_options).any(|sync_option| sync_option == REPLACE)
     {
         annotations.strategy = Some(UpdateStrategy::Update);
+    }
+    if annotations.keep && annotations.strategy == Some(UpdateStrategy::ReadOnly) && !annotations.skip {
+        // The agent removes its owner reference only when it applies an object.
+        return Err(AnnotationFault::ReadOnlyKept);
     }
     Ok(Some(annotations).filter(|annotations| *annotations != Annotations::default()))
 }
@@ -299,6 +309,20 @@ mod tests {
                 .unwrap()
                 .keep
         );
+    }
+
+    #[test]
+    fn refuses_to_keep_an_object_that_is_only_read() {
+        let read_only = "argocd-ocm-cmp.github.io/update-strategy: ReadOnly";
+        for keep in [
+            "argocd.argoproj.io/sync-options: Prune=false",
+            "helm.sh/resource-policy: keep",
+        ] {
+            let error = parsed(&format!("{{{read_only}, {keep}}}")).expect_err(keep);
+            assert!(error.contains("ReadOnly does not keep the object"), "{error}");
+            assert!(parsed(&format!("{{{}, {keep}}}", read_only.replace("ReadOnly", "CreateOnly"))).is_ok());
+        }
+        assert!(parsed(&format!("{{{read_only}}}")).is_ok());
     }
 
     #[test]
