@@ -107,13 +107,14 @@ fn partitions_of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
 }
 
 fn in_buckets(objects: Vec<Placed>, capacity: u64) -> Vec<Bucket<Placed>> {
-    if buckets::fits(objects.len(), size(&objects), capacity) {
+    let weights = objects.iter().map(|placed| placed.object.weight_unless_kept());
+    if buckets::fits(objects.len(), weights.sum(), capacity) {
         let prefix = String::new();
         return vec![Bucket { prefix, items: objects }];
     }
     let items = objects.into_iter().map(|placed| Item {
         hash: buckets::hash(&placed.object.key),
-        size: placed.object.weight(),
+        size: placed.object.weight_unless_kept(),
         value: placed,
     });
     buckets::buckets(items.collect(), capacity)
@@ -329,6 +330,34 @@ mod tests {
         let (_, group) = bucket.split_once('.').expect("a kind and a group");
         objects.push(tank(&format!("{group}/v1 Tank")));
         assert!(is_refused(&objects), "{bucket}");
+    }
+
+    /// The old ManifestWork would delete an object that the new one keeps and does not own.
+    #[test]
+    fn keeping_objects_moves_none() {
+        let options = "argocd.argoproj.io/sync-options";
+        let variants = [
+            ("", format!("{options}: Prune=false")),
+            ("", "helm.sh/resource-policy: keep".to_owned()),
+            ("a: <b>", format!("a: <b>, {options}: 'Delete=confirm,Prune=false'")),
+            (
+                "argocd.argoproj.io/sync-options: Replace=true",
+                format!("{options}: 'Replace=true, Prune=false'"),
+            ),
+        ];
+        let objects = |is_kept: bool| -> Vec<String> {
+            let objects = (0..20).map(|at: usize| {
+                let (plain, kept) = &variants[at % variants.len()];
+                annotated("v1 ConfigMap", &format!("c{at}"), if is_kept { kept } else { plain })
+            });
+            objects.collect()
+        };
+        let works =
+            |objects: &[String], capacity| arranged(&objects.iter().map(String::as_str).collect::<Vec<_>>(), capacity);
+        let (plain, kept) = (objects(false), objects(true));
+        for capacity in (300..6000).step_by(7) {
+            assert_eq!(works(&plain, capacity), works(&kept, capacity), "{capacity}");
+        }
     }
 
     #[test]
