@@ -6,6 +6,7 @@
 //! - the agent stops pruning a whole ManifestWork while it cannot map one object in it to a resource: one per kind that a cluster
 //!   may lack;
 //! - the agent stops applying a whole ManifestWork when a run in it is complete: one per run;
+//! - the agent deletes what a ManifestWork drops: one per Namespace or CRD whose step depends on other objects;
 //! - objects that exceed the size limit are divided by [`buckets`].
 
 use super::annotations::Phase;
@@ -147,6 +148,15 @@ fn waves(partitions: &[Partition]) -> impl Iterator<Item = SyncStep> {
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
 fn suffix_words(placed: &Placed) -> Vec<String> {
     let mut words = Vec::new();
+    if placed.role == Role::Creator {
+        // Its step changes with the objects that need it, and its ManifestWork stays the same.
+        let kind = if placed.object.defines.is_some() {
+            "crd"
+        } else {
+            "namespace"
+        };
+        return vec![format!("{kind}-{}", placed.object.key.name)];
+    }
     if placed.role != Role::Ordinary {
         words.push(placed.phase.name().to_ascii_lowercase());
     }
@@ -167,6 +177,7 @@ fn suffix_words(placed: &Placed) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buckets::tests::numbers;
     use crate::placed::tests::placed;
     use crate::validate;
 
@@ -225,31 +236,101 @@ mod tests {
     }
 
     #[test]
-    fn objects_needed_by_a_hook_are_in_its_partition() {
-        let hook = "argocd.argoproj.io/hook: PreSync";
-        let account = annotated("v1 ServiceAccount", "a", hook).replace("name: a,", "name: a, namespace: shop,");
-        let partitions = arranged(
-            &[
-                &account,
-                "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
-                &annotated("v1 ConfigMap", "a", ""),
-            ],
-            10_000,
-        );
-        let partitions: Vec<(&str, &[String])> = partitions
-            .iter()
-            .map(|partition| (partition.0.as_str(), partition.3.as_slice()))
-            .collect();
+    fn namespace_that_an_earlier_object_needs_precedes_it_alone() {
+        let shop = |hook: &str| annotated("v1 Namespace", "shop", hook);
+        let in_shop =
+            |hook: &str| annotated("v1 ConfigMap", "a", hook).replace("name: a,", "name: a, namespace: shop,");
+        let [presync, postsync] = ["PreSync", "PostSync"].map(|hook| format!("argocd.argoproj.io/hook: {hook}"));
+        let works = |objects: &[String]| -> Vec<(String, i32, usize)> {
+            let partitions = arranged(&objects.iter().map(String::as_str).collect::<Vec<_>>(), 10_000);
+            let works = partitions.into_iter();
+            works
+                .map(|(suffix, wave, _, keys)| (suffix, wave, keys.len()))
+                .collect()
+        };
+        let work = |suffix: &str, wave, objects| (suffix.to_owned(), wave, objects);
         assert_eq!(
-            partitions,
+            works(&[in_shop(&presync), shop(""), annotated("v1 ConfigMap", "b", "")]),
             [
-                (
-                    "presync",
-                    &["Namespace shop".to_owned(), "ServiceAccount shop/a".to_owned()][..]
-                ),
-                ("", &["ConfigMap a".to_owned()]),
+                work("namespace-shop", -2_000_001, 1),
+                work("presync", -2_000_000, 1),
+                work("", 0, 1)
             ]
         );
+        assert_eq!(
+            works(&[in_shop(""), shop(&postsync), annotated("v1 ConfigMap", "b", &postsync)]),
+            [
+                work("namespace-shop", -1, 1),
+                work("", 0, 1),
+                work("postsync", 2_000_000, 1)
+            ]
+        );
+        assert_eq!(works(&[in_shop(""), shop("")]), [work("", 0, 2)]);
+    }
+
+    /// A ManifestWork that stays deletes what it drops, unless another one has it by then.
+    #[test]
+    fn no_change_of_other_objects_moves_an_object_to_a_later_step() {
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tanks.x.io ANNOTATIONS}, \
+                   spec: {group: x.io, scope: Namespaced, names: {kind: Tank, plural: tanks}}}";
+        let mut pool = Vec::new();
+        for (at, step) in [
+            "sync-wave: '-2'",
+            "sync-wave: '-1'",
+            "hook: PreSync",
+            "hook: PostSync",
+            "sync-wave: '2'",
+            "",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let step = if step.is_empty() {
+                String::new()
+            } else {
+                format!("argocd.argoproj.io/{step}")
+            };
+            for namespace in ["n1", "n2"] {
+                for kind in ["v1 ConfigMap", "x.io/v1 Tank"] {
+                    let object = annotated(kind, &format!("o{at}"), &step);
+                    pool.push(object.replace("annotations", &format!("namespace: {namespace}, annotations")));
+                }
+            }
+            pool.push(annotated("v1 Namespace", ["n1", "n2"][at % 2], &step));
+            pool.push(crd.replace(" ANNOTATIONS", &format!(", annotations: {{{step}}}")));
+        }
+        let id = |text: &str| text.split("annotations").next().unwrap_or_default().to_owned();
+        let mut number = numbers(7);
+        let mut moves = 0;
+        let mut objects: Vec<String> = Vec::new();
+        let mut before: Vec<(String, i32, Option<Phase>, Vec<String>)> = Vec::new();
+        for _ in 0..5000 {
+            let changed = pool[usize::try_from(number()).unwrap() % pool.len()].clone();
+            let others = objects.iter().filter(|object| id(object) != id(&changed)).cloned();
+            let mut next: Vec<String> = others.collect();
+            if next.len() == objects.len() && next.len() < 16 {
+                next.push(changed.clone());
+            }
+            let after = arranged(&next.iter().map(String::as_str).collect::<Vec<_>>(), 700);
+            for (name, _, _, keys) in &before {
+                let Some((_, old_wave, ..)) = after.iter().find(|work| work.0 == *name) else {
+                    continue;
+                };
+                for key in keys {
+                    let new = after.iter().find(|work| work.3.contains(key));
+                    let Some((new, new_wave, ..)) = new.filter(|new| new.0 != *name) else {
+                        continue;
+                    };
+                    moves += 1;
+                    assert!(
+                        new_wave < old_wave,
+                        "{key} moves from {name} to {new} for a change of {changed}"
+                    );
+                }
+            }
+            (objects, before) = (next, after);
+        }
+        assert!(moves > 5, "{moves} moves");
     }
 
     #[test]

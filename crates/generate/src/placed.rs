@@ -93,7 +93,11 @@ fn in_namespaces(
     objects.into_iter().map(placed).collect()
 }
 
-/// Moves each Namespace and CRD to the phase and wave of the first object that needs it.
+/// Moves each Namespace and CRD that objects of earlier steps need before the first of them, as [`Role::Creator`].
+///
+/// It has a ManifestWork of its own, which appears and vanishes with that need. In the ManifestWork of an earlier step, it would be lost
+/// when the object that needs it leaves Git: that ManifestWork would drop it before the one of a later step has it, and delete it with
+/// all that is in it.
 fn creators_first(all: &mut [Placed]) {
     let mut namespaces: HashMap<Box<str>, (Phase, i32)> = HashMap::new();
     let mut kinds: HashMap<GroupKind, (Phase, i32)> = HashMap::new();
@@ -130,11 +134,10 @@ fn creators_first(all: &mut [Placed]) {
         } else {
             object.defines.as_ref().and_then(|defined| kinds.get(&defined.kind))
         };
-        if let Some(&first) = first {
-            (placed.phase, placed.wave) = first;
-            if placed.phase == Phase::PreSync {
-                placed.role = Role::Hook;
-            }
+        if let Some(&(phase, wave)) = first.filter(|first| **first < (placed.phase, placed.wave)) {
+            placed.phase = phase;
+            placed.wave = wave - 1;
+            placed.role = Role::Creator;
         }
     }
 }
