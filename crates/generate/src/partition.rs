@@ -167,6 +167,16 @@ fn suffix_words(placed: &Placed) -> Vec<String> {
     let kind = &key.kind;
     if placed.role == Role::Run {
         words.push(key.name.to_string());
+        // The agent ignores changes of a complete ManifestWork. The hash in the name contains only the object's own namespace, because a
+        // Job that exists need not run again. What Argo CD starts itself has no hash: it is deleted and created each time.
+        let is_replaced = matches!(placed.phase, Phase::PreSync | Phase::Sync | Phase::PostSync);
+        if let Some(namespace) = key
+            .namespace
+            .as_deref()
+            .filter(|_| placed.has_default_namespace && is_replaced)
+        {
+            words.push(namespace.to_owned());
+        }
     } else if !placed.object.always_served {
         let group = if kind.group.is_empty() { "core" } else { &kind.group };
         words.push(format!("{}.{group}", kind.kind.to_ascii_lowercase()));
@@ -179,7 +189,7 @@ mod tests {
     use super::*;
     use crate::buckets::tests::numbers;
     use crate::placed::tests::placed;
-    use crate::validate;
+    use crate::{object, placed, validate};
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
         partitions(placed(yaml), None, capacity)
@@ -370,6 +380,27 @@ mod tests {
         );
         assert_eq!(partitions.len(), 2);
         assert!(partitions[0].0.starts_with("presync-a-"), "{partitions:?}");
+    }
+
+    /// The agent never applies a complete ManifestWork again, so a run in another namespace needs another one.
+    #[test]
+    fn hook_run_in_another_default_namespace_has_another_partition() {
+        let suffixes = |hook: &str, own: &str, default: &str| -> Vec<String> {
+            let job = annotated("batch/v1 Job", "a", &format!("argocd.argoproj.io/hook: {hook}"));
+            let job = job.replace("name: a,", &format!("name: a, {own}"));
+            let objects = vec![Box::new(object::tests::object(&job))];
+            let partitions = partitions(placed::placed(objects, &[], Some(default)), None, 10_000);
+            partitions.into_iter().map(|partition| partition.suffix).collect()
+        };
+        for (hook, own, differs) in [
+            ("PreSync", "", true),
+            ("PostSync", "", true),
+            ("PreSync", "namespace: c,", false),
+            ("SyncFail", "", false),
+        ] {
+            let (one, other) = (suffixes(hook, own, "a"), suffixes(hook, own, "b"));
+            assert_eq!(one != other, differs, "{one:?} {other:?}");
+        }
     }
 
     /// Objects of the first wave would fail without their Namespace, and nothing waits for the last one.

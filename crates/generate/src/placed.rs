@@ -22,6 +22,8 @@ pub struct Placed {
     pub role: Role,
     /// The scope of its kind.
     pub scope: Scope,
+    /// True if its namespace is that of the Application, and not in the object itself.
+    pub has_default_namespace: bool,
 }
 
 impl Placed {
@@ -33,6 +35,7 @@ impl Placed {
             wave: 0,
             role: Role::Ordinary,
             scope: Scope::Cluster,
+            has_default_namespace: false,
         }
     }
 
@@ -78,6 +81,7 @@ fn in_namespaces(
     let placed = |(mut object, phase, role): (Box<Object>, _, _)| {
         let scope = scope_of(&object);
         let namespace = object.key.namespace.take();
+        let has_default_namespace = scope == Scope::Namespaced && namespace.is_none() && default.is_some();
         object.key.namespace = match scope {
             Scope::Cluster => None,
             Scope::Namespaced => namespace.or_else(|| default.clone()),
@@ -88,6 +92,7 @@ fn in_namespaces(
             phase,
             role,
             scope,
+            has_default_namespace,
         }
     };
     objects.into_iter().map(placed).collect()
