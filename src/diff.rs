@@ -231,14 +231,16 @@ fn lines(
         lines.push(format!("{} is deleted", title(work)));
     }
     for (Move { from, to, gap }, keys) in moves(after, pairs, unpaired) {
-        let (verb, subject) = match keys.len() {
-            1 => ("moves", "it is"),
-            _ => ("move", "they are"),
+        let (verb, subject, object) = match keys.len() {
+            1 => ("moves", "it is", "it"),
+            _ => ("move", "they are", "them"),
         };
-        let recreated = if gap {
-            format!(", of a later wave: {subject} deleted and created again")
-        } else {
-            String::new()
+        let recreated = match gap {
+            Some(Gap::LaterWave) => format!(", of a later wave: {subject} deleted and created again"),
+            Some(Gap::KeptOnlyThere) => format!(
+                ", the first that keeps {object}: {subject} deleted and created again: keep {object} in an earlier commit"
+            ),
+            None => String::new(),
         };
         lines.push(format!("{} {verb} from work {from} to {to}{recreated}", names(&keys)));
     }
@@ -259,8 +261,17 @@ fn named<'w>(works: &ComparedWorks<'w>, name: &str) -> Option<&'w ComparedWork<'
 struct Move<'w> {
     from: &'w str,
     to: &'w str,
-    /// True if the source drops the objects before the destination is applied. A work that is deleted as a whole is deleted last.
-    gap: bool,
+    /// The reason for which the source deletes the objects.
+    gap: Option<Gap>,
+}
+
+/// The reason for which no work owns an object when a work drops it.
+#[derive(Clone, Copy, PartialEq)]
+enum Gap {
+    /// The source drops it before the destination is applied. A work that is deleted as a whole is deleted last.
+    LaterWave,
+    /// The destination keeps it, and so does not own it.
+    KeptOnlyThere,
 }
 
 fn moves<'w>(
@@ -272,14 +283,20 @@ fn moves<'w>(
     let generated: HashMap<&ObjectKey, WorkObject<'_>> = pairs.iter().map(|(_, new)| (new.key(), *new)).collect();
     let in_pairs = pairs.iter().filter_map(|(old, new)| {
         let old = (*old)?;
-        let gap = stays(old.work) && old.work.wave() < new.work.wave() && !old.work.keeps(old.key());
+        let gap = if old.work.keeps(old.key()) {
+            None
+        } else if stays(old.work) && old.work.wave() < new.work.wave() {
+            Some(Gap::LaterWave)
+        } else {
+            new.work.keeps(new.key()).then_some(Gap::KeptOnlyThere)
+        };
         Some((old, *new, gap))
     });
     // An object in two works, one of which drops it and stays.
     let dropped = unpaired
         .iter()
         .filter(|old| stays(old.work))
-        .filter_map(|old| Some((*old, *generated.get(old.key())?, false)));
+        .filter_map(|old| Some((*old, *generated.get(old.key())?, None)));
     let mut moves: Vec<(Move<'_>, Vec<&ObjectKey>)> = Vec::new();
     for (old, new, gap) in in_pairs.chain(dropped) {
         let (from, to) = (old.work.name.as_str(), new.work.name.as_str());
@@ -460,6 +477,16 @@ mod tests {
         assert!(
             lines.contains(&"c ConfigMap shop/b moves from work shop to shop.part-wave5".to_owned()),
             "{lines:?}"
+        );
+        // The destination does not own what it keeps.
+        let kept_there = [work("c", "shop.part-b1", "", &["a=1", "b=1"]).replace(r#""spec":{"#, spec)];
+        assert_eq!(
+            changes_of(&early[..1], &kept_there)[2..4],
+            [
+                "c ConfigMap shop/a moves from work shop to shop.part-b1",
+                "c ConfigMap shop/b moves from work shop to shop.part-b1, the first that keeps it: it is deleted and created again: \
+                 keep it in an earlier commit",
+            ]
         );
         // A work that is deleted as a whole is deleted last.
         assert_eq!(

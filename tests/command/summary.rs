@@ -25,14 +25,14 @@ fn prints_a_line_per_work() {
     shop                              eu1         0         1         90      2%
     shop.part-wave2-b0                eu1         2         16        2795    69%
     shop.part-wave2-b1                eu1         2         14        2314    57%
-    shop.part-wave5                   eu1         5         1         311     7%
+    shop.part-crd-cats.example.com    eu1         4         1         311     7%
     shop.part-wave5-cat.example.com   eu1         5         1         199     4%
     shop.part-wave7                   eu1         7         1         135     3%
     shop.part-wave-999999             us-east-1   -999999   1         148     3%
     shop                              us-east-1   0         1         90      2%
     shop.part-wave2-b0                us-east-1   2         16        2795    69%
     shop.part-wave2-b1                us-east-1   2         14        2314    57%
-    shop.part-wave5                   us-east-1   5         1         311     7%
+    shop.part-crd-cats.example.com    us-east-1   4         1         311     7%
     shop.part-wave5-cat.example.com   us-east-1   5         1         199     4%
     shop.part-wave7                   us-east-1   7         1         135     3%
     ----- stderr -----
@@ -74,17 +74,17 @@ fn prints_names_of_phases_and_hooks() {
     insta::assert_snapshot!(summary(&case("hooks"), &["--cluster=eu1"]), @r"
     exit code: 0
     ----- stdout -----
-    WORK                                          CLUSTER   WAVE         OBJECTS   BYTES   OF LIMIT
-    shop.part-presync-wave-5-prepare-12bccac7fb   eu1       PreSync -5   1         356     <1%
-    shop.part-presync                             eu1       PreSync      1         156     <1%
-    shop.part-presync-migrate-6a9c67bb5c          eu1       PreSync      1         358     <1%
-    shop                                          eu1       0            1         90      <1%
-    shop.part-sync                                eu1       0            1         161     <1%
-    shop.part-sync-wave2-copy-8211214b13          eu1       2            1         270     <1%
-    shop.part-postsync                            eu1       PostSync     1         146     <1%
-    shop.part-postsync-tell-659da3f5a9            eu1       PostSync     1         276     <1%
-    shop.part-syncfail-tell-879c345faa            eu1       SyncFail     1         276     <1%
-    shop.part-postdelete-tidy-up-f55954e9a1       eu1       PostDelete   1         275     <1%
+    WORK                                                  CLUSTER   WAVE         OBJECTS   BYTES   OF LIMIT
+    shop.part-presync-wave-5-prepare-12bccac7fb-default   eu1       PreSync -5   1         356     <1%
+    shop.part-presync                                     eu1       PreSync      1         156     <1%
+    shop.part-presync-migrate-6a9c67bb5c-default          eu1       PreSync      1         358     <1%
+    shop                                                  eu1       0            1         90      <1%
+    shop.part-sync                                        eu1       0            1         161     <1%
+    shop.part-sync-wave2-copy-8211214b13-default          eu1       2            1         270     <1%
+    shop.part-postsync                                    eu1       PostSync     1         146     <1%
+    shop.part-postsync-tell-659da3f5a9-default            eu1       PostSync     1         276     <1%
+    shop.part-syncfail-tell-879c345faa                    eu1       SyncFail     1         276     <1%
+    shop.part-postdelete-tidy-up-f55954e9a1               eu1       PostDelete   1         275     <1%
     ----- stderr -----
     warning: Job.batch migrate: the annotation argocd.argoproj.io/hook-delete-policy: HookSucceeded has no effect: a hook stays until its content changes
     ");
@@ -99,7 +99,7 @@ fn replica_set_row_names_its_placement() {
     shop-part-wave-999999-x3bb8cacc3f1756b18dff             fleet/europe   -999999   1         148     <1%
     shop-x37ce72ba0d8f9a56e9fd                              fleet/europe   0         1         90      <1%
     shop-part-wave2-x1f316fbaab0f4a8dda38                   fleet/europe   2         30        5162    1%
-    shop-part-wave5-xea4db4d7bff673071002                   fleet/europe   5         1         311     <1%
+    shop-part-crd-cats-example-com-x581892334e3861a6c55c    fleet/europe   4         1         311     <1%
     shop-part-wave5-cat-example-com-x6a369872b858297b76d8   fleet/europe   5         1         199     <1%
     shop-part-wave7-x211e9f20a1e545032d71                   fleet/europe   7         1         135     <1%
     ----- stderr -----

@@ -21,6 +21,7 @@ mod make;
 mod manifests;
 mod oracle;
 mod output;
+mod paths;
 mod real_files;
 mod stack;
 mod variables;

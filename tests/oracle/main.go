@@ -8,6 +8,7 @@
 //	glob  {"pattern": ..., "texts": [..]} -> {"error": null | "...", "matches": [...]}
 //	expression  the same as glob, with a regular expression
 //	expand  {"NAME": "value", "": text} -> the text, with variables as Argo CD replaces them
+//	delete  {"object": {...}, "expressions": [..]} -> for each jq path expression, the object after its deletion, as text, or the error
 package main
 
 import (
@@ -22,6 +23,7 @@ import (
 
 	"github.com/dlclark/regexp2"
 	"github.com/gobwas/glob"
+	"github.com/itchyny/gojq"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,9 +48,10 @@ func main() {
 		"glob":       func(input []byte) any { return matchTexts(input, compileGlob) },
 		"expression": func(input []byte) any { return matchTexts(input, compileExpression) },
 		"expand":     func(input []byte) any { return expand(input) },
+		"delete":     func(input []byte) any { return deleteFields(input) },
 	}
 	if len(os.Args) != 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob|expression|expand")
+		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob|expression|expand|delete")
 		os.Exit(2)
 	}
 	if err := serve(commands[os.Args[1]]); err != nil {
@@ -239,4 +242,44 @@ func expand(input []byte) string {
 		}
 		return variables[name]
 	})
+}
+
+// deleteFields runs jq path expressions as OCM's work agent and Argo CD do.
+func deleteFields(input []byte) any {
+	results := []string{}
+	var question struct {
+		Object      map[string]any
+		Expressions []string
+	}
+	if err := json.Unmarshal(input, &question); err != nil {
+		return results
+	}
+	for _, expression := range question.Expressions {
+		results = append(results, deleteField(question.Object, expression))
+	}
+	return results
+}
+
+func deleteField(object map[string]any, expression string) string {
+	query, err := gojq.Parse(fmt.Sprintf("del(%s)", expression))
+	if err != nil {
+		return "syntax: " + err.Error()
+	}
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return "syntax: " + err.Error()
+	}
+	iterator := code.Run(object)
+	result, _ := iterator.Next()
+	if err, isError := result.(error); isError {
+		return "error: " + err.Error()
+	}
+	if _, hasMore := iterator.Next(); hasMore {
+		return "more than one result"
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return string(text)
 }

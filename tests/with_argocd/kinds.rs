@@ -236,7 +236,7 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
 
     // The sync waits for the hook, which first has no status.
     let first = check_of_size(cluster1, group, 1).await?;
-    let work = ObjectRef::manifest_work("cluster1", &format!("{name}.part-presync-{}", first.name));
+    let work = ObjectRef::manifest_work("cluster1", &format!("{name}.part-presync-{}-{name}", first.name));
     let waits = |work: &Value| {
         work["status"]["resourceStatus"]
             .to_string()

@@ -378,7 +378,7 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     app.wait_for_sync(&commit, "Succeeded").await?;
     let (former, _) = remaining_jobs.first_key_value().context("a Job")?;
     cluster1.wait_gone(&app.job(former)).await?;
-    let work = format!("again.part-presync-{former}");
+    let work = format!("again.part-presync-{former}-again");
     hub.wait_gone(&ObjectRef::manifest_work("cluster1", &work)).await?;
     app.has_run("before").await?;
     assert_eq!(app.jobs().await?.len(), 1);

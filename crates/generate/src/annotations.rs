@@ -7,6 +7,7 @@ use super::ignored_fields::{self, FieldPath, IGNORE_FIELDS};
 use super::update_strategy::UpdateStrategy;
 pub use effects::{Effect, KNOWN, KnownAnnotation};
 use effects::{IGNORE_HEALTH, REPLACE};
+use manifest::json;
 use manifest::value::{Map, Value};
 use ocm::pull_model::SYNC_OPTIONS;
 
@@ -53,6 +54,8 @@ pub struct Annotations {
     pub skip: bool,
     /// True if it stays on the cluster when it leaves Git or the Application is deleted.
     pub keep: bool,
+    /// The number of bytes that the object has more because of the annotations that keep it.
+    pub keep_length: u32,
     /// The update strategy.
     pub strategy: Option<UpdateStrategy>,
     /// The fields that the agent leaves to other writers.
@@ -82,6 +85,12 @@ pub enum AnnotationFault {
     /// An unknown update strategy.
     #[error("{UPDATE_STRATEGY}: {0}")]
     Strategy(String),
+    /// An object that is never released, although it is to stay.
+    #[error(
+        "{UPDATE_STRATEGY}: ReadOnly does not keep the object: the agent would still delete it if it has applied it before: set \
+         CreateOnly, which keeps it, or remove the option that keeps it"
+    )]
+    ReadOnlyKept,
     /// A field in another spelling.
     #[error("{IGNORE_FIELDS}: {0}")]
     IgnoredField(String),
@@ -108,8 +117,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
     let text = |name| annotations.get(name).and_then(Value::as_str);
     let sync_options = text(SYNC_OPTIONS).unwrap_or_default();
     effects::check_own(annotations)?;
+    let without_keep = without_keep(annotations);
     let mut annotations = Annotations {
-        keep: keeps(sync_options) || text(RESOURCE_POLICY).is_some_and(is_kept_by_helm),
+        keep: without_keep.is_some(),
+        keep_length: without_keep.map_or(0, |others| length(annotations).saturating_sub(length(&others))),
         strategy: text(UPDATE_STRATEGY)
             .map(|name| name.parse().map_err(AnnotationFault::Strategy))
             .transpose()?,
@@ -140,6 +151,10 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
     {
         annotations.strategy = Some(UpdateStrategy::Update);
     }
+    if annotations.keep && annotations.strategy == Some(UpdateStrategy::ReadOnly) && !annotations.skip {
+        // The agent removes its owner reference only when it applies an object.
+        return Err(AnnotationFault::ReadOnlyKept);
+    }
     Ok(Some(annotations).filter(|annotations| *annotations != Annotations::default()))
 }
 
@@ -160,20 +175,63 @@ fn items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// Returns true if the sync options keep the object. OCM cannot distinguish pruning from the deletion of the whole Application,
+impl Annotations {
+    /// Returns true if they set more than that the object stays.
+    pub fn has_other_options(&self) -> bool {
+        let others = Self {
+            keep: false,
+            keep_length: 0,
+            ..self.clone()
+        };
+        others != Self::default()
+    }
+}
+
+/// Returns the annotations without the options that keep the object; `None` if there are none.
+fn without_keep<'a>(annotations: &Map<'a>) -> Option<Map<'a>> {
+    let mut others = annotations.clone();
+    let mut is_kept = false;
+    for (name, keeps) in [
+        (SYNC_OPTIONS, keeps as fn(&str) -> bool),
+        (RESOURCE_POLICY, is_kept_by_helm),
+    ] {
+        let Some(options) = annotations.get(name).and_then(Value::as_str) else {
+            continue;
+        };
+        let rest: Vec<&str> = options.split(',').filter(|option| !keeps(option.trim())).collect();
+        if rest.len() == options.split(',').count() {
+            continue;
+        }
+        is_kept = true;
+        others.remove(name);
+        if !rest.is_empty() {
+            others.insert(name, Value::from_text(rest.join(",")));
+        }
+    }
+    is_kept.then_some(others)
+}
+
+/// Returns true if the sync option keeps the object. OCM cannot distinguish pruning from the deletion of the whole Application,
 /// and the cluster has no way to confirm, so each of these options keeps the object in both cases.
-fn keeps(options: &str) -> bool {
-    items(options).any(|option| {
-        matches!(
-            option,
-            "Prune=false" | "Prune=confirm" | "Delete=false" | "Delete=confirm"
-        )
-    })
+fn keeps(option: &str) -> bool {
+    matches!(
+        option,
+        "Prune=false" | "Prune=confirm" | "Delete=false" | "Delete=confirm"
+    )
 }
 
 /// Returns true if Helm or Argo CD keeps an object with this resource policy. Helm ignores case, and Argo CD reads a list.
 fn is_kept_by_helm(resource_policy: &str) -> bool {
-    items(resource_policy).any(|item| item.eq_ignore_ascii_case("keep"))
+    resource_policy.eq_ignore_ascii_case("keep")
+}
+
+/// Returns the length of annotations within an object, in bytes in Go's JSON encoding.
+fn length(annotations: &Map<'_>) -> u32 {
+    let mut json = String::new();
+    if !annotations.is_empty() && json::write_map(annotations, &mut json).is_ok() {
+        json.push_str(r#""annotations":,"#);
+    }
+    u32::try_from(json::passage(&json).length).unwrap_or(u32::MAX)
 }
 
 fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), AnnotationFault> {
@@ -299,6 +357,20 @@ mod tests {
                 .unwrap()
                 .keep
         );
+    }
+
+    #[test]
+    fn refuses_to_keep_an_object_that_is_only_read() {
+        let read_only = "argocd-ocm-cmp.github.io/update-strategy: ReadOnly";
+        for keep in [
+            "argocd.argoproj.io/sync-options: Prune=false",
+            "helm.sh/resource-policy: keep",
+        ] {
+            let error = parsed(&format!("{{{read_only}, {keep}}}")).expect_err(keep);
+            assert!(error.contains("ReadOnly does not keep the object"), "{error}");
+            assert!(parsed(&format!("{{{}, {keep}}}", read_only.replace("ReadOnly", "CreateOnly"))).is_ok());
+        }
+        assert!(parsed(&format!("{{{read_only}}}")).is_ok());
     }
 
     #[test]

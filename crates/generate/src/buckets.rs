@@ -87,7 +87,7 @@ fn cut<T>(items: Vec<Item<T>>, prefix: &mut String, capacity: u64, buckets: &mut
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use manifest::kinds::GroupKind;
     use std::collections::{BTreeMap, HashSet};
@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// Returns a generator of numbers that look random and are the same on every run.
-    fn numbers(seed: u64) -> impl FnMut() -> u64 {
+    pub(crate) fn numbers(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {
             state = state

@@ -98,6 +98,8 @@ pub enum Role {
     Hook,
     /// A hook that runs to completion.
     Run,
+    /// A Namespace or CRD that objects of earlier steps need.
+    Creator,
 }
 
 /// Assigns every object to its phases, and removes those that are never applied.

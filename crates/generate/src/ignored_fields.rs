@@ -3,6 +3,8 @@
 //!
 //! OCM before 1.3 knows only JSON paths, so a field that can be written as one is.
 
+mod jq;
+
 use super::manifest_configs::WorkOptions;
 use super::object::Object;
 use super::placed::Placed;
@@ -22,32 +24,60 @@ pub enum FieldPath {
     Path(String),
     /// A JSON pointer, which OCM knows since 1.3.
     Pointer(String),
-    /// A jq path expression, which OCM knows since 1.3.
+    /// A jq path expression, as [`jq`] writes it, which OCM knows since 1.3.
     Expression(String),
 }
+
+/// The fields by which the agent finds the object, with those that contain them. They cannot be left to others.
+const IDENTITY: [&[&str]; 6] = [
+    &[],
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+];
 
 impl FromStr for FieldPath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(keys) = text.strip_prefix('/').filter(|keys| !keys.is_empty()) {
-            let path = json_path(keys.split('/').map(|key| match key.parse::<u32>() {
+        let pointer = text.strip_prefix('/').filter(|keys| !keys.is_empty());
+        let path = if let Some(keys) = pointer {
+            json_path(keys.split('/').map(|key| match key.parse::<u32>() {
                 Ok(at) => (None, format!("[{at}]")),
                 Err(_) => (Some(key), String::new()),
-            }));
-            return Ok(path.map_or_else(|| Self::Pointer(text.to_owned()), Self::Path));
-        }
-        if let Some(keys) = text.strip_prefix('.').filter(|keys| !keys.is_empty()) {
-            let path = json_path(keys.split('.').map(|key| match key.strip_suffix("[]") {
+            }))
+        } else {
+            let keys = text.strip_prefix('.').unwrap_or_default();
+            json_path(keys.split('.').map(|key| match key.strip_suffix("[]") {
                 Some(list) => (Some(list), "[*]".to_owned()),
                 None => (Some(key), String::new()),
-            }));
-            return Ok(path.map_or_else(|| Self::Expression(text.to_owned()), Self::Path));
+            }))
+        };
+        if let Some(path) = path {
+            let is_identity = |keys: &&[&str]| path.split('.').skip(1).eq(keys.iter().copied());
+            if IDENTITY.iter().any(is_identity) {
+                return Err(identity_error(text));
+            }
+            return Ok(Self::Path(path));
+        }
+        if pointer.is_some() {
+            return Ok(Self::Pointer(text.to_owned()));
+        }
+        if text.starts_with('.') || text.starts_with("select") {
+            return Ok(Self::Expression(jq::parse(text)?.to_string()));
         }
         Err(format!(
             "{text:?} is neither a JSON pointer such as /spec/replicas nor a jq path expression such as .spec.replicas"
         ))
     }
+}
+
+fn identity_error(text: &str) -> String {
+    format!(
+        "{text:?} could remove the apiVersion, kind, name or namespace of the object: begin with another field, such as .spec"
+    )
 }
 
 /// Returns a JSON path as OCM's agent reads it; each step is a key and an index. `None` if a key has other characters, or if the path
@@ -221,7 +251,18 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
-        for wrong in ["", "/", ".", "spec.replicas", "$.spec"] {
+        for wrong in [
+            "",
+            "/",
+            ".",
+            "spec.replicas",
+            "$.spec",
+            "/metadata",
+            "/metadata/namespace",
+            ".metadata.name",
+            ".kind",
+            ".zzz) | .metadata.name = \"other\" | del(.zzz",
+        ] {
             assert!(wrong.parse::<FieldPath>().is_err(), "{wrong}");
         }
     }
@@ -246,11 +287,11 @@ mod tests {
         assert!(warned("").starts_with("Deployment.apps a/web: the agent sets its replicas again"));
         assert_eq!(warned(&format!("{IGNORE_FIELDS}: /spec/replicas")), "");
         let both = warned(&format!(
-            "{IGNORE_FIELDS}: '.spec.replicas|.', argocd-ocm-cmp.github.io/update-strategy: CreateOnly"
+            "{IGNORE_FIELDS}: '.spec[\"replicas\"]?', argocd-ocm-cmp.github.io/update-strategy: CreateOnly"
         ));
         assert!(both.contains("no effect with the update strategy CreateOnly"), "{both}");
         assert!(
-            both.contains("only OCM 1.3 and newer can ignore .spec.replicas|."),
+            both.contains("only OCM 1.3 and newer can ignore .spec.replicas?"),
             "{both}"
         );
     }

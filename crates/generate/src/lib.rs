@@ -26,7 +26,7 @@ mod fields_of_others;
 pub mod health_rules;
 mod hooks;
 mod identity;
-mod ignored_fields;
+pub mod ignored_fields;
 mod likely_mistakes;
 mod list_keys;
 pub mod load;
@@ -183,6 +183,7 @@ fn templates(
     let plurals = Plurals::new(&placed, &settings.plurals);
     notices.extend(plurals.guesses(&placed, &settings.cluster_scoped));
     notices.extend(ignored_fields::warnings(&placed, options));
+    notices.extend(update_strategy::warnings(&placed, options.strategy));
     let watched = Watched::new(options.feedback, &placed);
     let partitions = partition::partitions(placed, created, settings.capacity());
     validate::work_names(&partitions, &manifests.files)?;

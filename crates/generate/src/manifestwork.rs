@@ -28,8 +28,6 @@ pub struct Template {
     spec: String,
     /// Its objects, in the order of application.
     pub objects: Vec<Embedded>,
-    /// The number of bytes of its objects, with those that their configuration adds.
-    pub weight: u64,
 }
 
 /// The `apiVersion` of a ManifestWorkReplicaSet.
@@ -90,7 +88,6 @@ impl Template {
             server_side,
             spec,
             objects,
-            weight,
         }
     }
 

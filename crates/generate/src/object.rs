@@ -407,9 +407,21 @@ impl Object {
 
     /// Returns the number of bytes that the object adds to a ManifestWork: its size and that of its configuration entries.
     pub fn weight(&self) -> u64 {
-        let alone =
-            self.annotations.is_some() || self.unsafe_for_apply || self.defines.is_some() || order::is_namespace(self);
-        self.size() as u64 + if alone { ALONE } else { 0 }
+        self.size() as u64 + self.entries_size(self.annotations.is_some())
+    }
+
+    /// Returns the weight without what keeps the object on the cluster. It decides on the ManifestWork of the object: if the commit that
+    /// keeps an object also moved it, the old ManifestWork would delete it, and the new one would not own it.
+    pub fn weight_unless_kept(&self) -> u64 {
+        let annotations = self.annotations.as_deref();
+        let keep_length = annotations.map_or(0, |annotations| annotations.keep_length) as usize;
+        let size = json::webhook_size(self.length().saturating_sub(keep_length)) as u64;
+        size + self.entries_size(annotations.is_some_and(Annotations::has_other_options))
+    }
+
+    fn entries_size(&self, has_options: bool) -> u64 {
+        let alone = has_options || self.unsafe_for_apply || self.defines.is_some() || order::is_namespace(self);
+        if alone { ALONE } else { 0 }
     }
 
     /// Returns the size of the object as a manifest, as OCM's admission webhook counts it.

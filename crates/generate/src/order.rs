@@ -105,8 +105,9 @@ fn sort_key(placed: &Placed) -> (u64, u64) {
         role,
         ..
     } = placed;
-    let wave = u64::from((wave + WAVE_MAX).unsigned_abs());
-    let usual = object.always_served && *role != Role::Run;
+    // A Namespace or CRD may be one wave before the first.
+    let wave = u64::from((wave + WAVE_MAX + 1).unsigned_abs());
+    let usual = object.always_served && !is_alone(*role);
     let class = (*phase as u64) << 48 | wave << 16 | (*role as u64) << 12 | u64::from(!usual) << 11;
     if !usual {
         return (class, 0);
@@ -125,11 +126,11 @@ pub(crate) fn share_work(one: &Placed, other: &Placed) -> bool {
 
 /// Orders objects of different ManifestWorks.
 fn compare_works(one: &Placed, other: &Placed) -> Ordering {
-    // First the kinds that every cluster has, then each other kind, then each run.
+    // First the kinds that every cluster has, then each other kind, then each run and creator.
     let class = |placed: &Placed| (placed.phase, placed.wave, placed.role, !placed.object.always_served);
     class(one).cmp(&class(other)).then_with(|| {
         let (key, others) = (&one.object.key, &other.object.key);
-        if one.role == Role::Run {
+        if is_alone(one.role) {
             (&key.name, &key.namespace, &key.kind).cmp(&(&others.name, &others.namespace, &others.kind))
         } else if one.object.always_served {
             Ordering::Equal
@@ -137,6 +138,11 @@ fn compare_works(one: &Placed, other: &Placed) -> Ordering {
             key.kind.cmp(&others.kind)
         }
     })
+}
+
+/// Returns true if an object of the role has a ManifestWork of its own.
+fn is_alone(role: Role) -> bool {
+    matches!(role, Role::Run | Role::Creator)
 }
 
 /// Orders objects within a ManifestWork.
@@ -221,7 +227,7 @@ mod tests {
             objects[0].object.key.to_string(),
             "CustomResourceDefinition.apiextensions.k8s.io x"
         );
-        assert_eq!(objects[0].wave, -3);
+        assert_eq!((objects[0].wave, objects[1].wave), (-4, -3));
     }
 
     #[test]

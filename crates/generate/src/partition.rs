@@ -6,6 +6,7 @@
 //! - the agent stops pruning a whole ManifestWork while it cannot map one object in it to a resource: one per kind that a cluster
 //!   may lack;
 //! - the agent stops applying a whole ManifestWork when a run in it is complete: one per run;
+//! - the agent deletes what a ManifestWork drops: one per Namespace or CRD whose step depends on other objects;
 //! - objects that exceed the size limit are divided by [`buckets`].
 
 use super::annotations::Phase;
@@ -107,13 +108,14 @@ fn partitions_of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
 }
 
 fn in_buckets(objects: Vec<Placed>, capacity: u64) -> Vec<Bucket<Placed>> {
-    if buckets::fits(objects.len(), size(&objects), capacity) {
+    let weights = objects.iter().map(|placed| placed.object.weight_unless_kept());
+    if buckets::fits(objects.len(), weights.sum(), capacity) {
         let prefix = String::new();
         return vec![Bucket { prefix, items: objects }];
     }
     let items = objects.into_iter().map(|placed| Item {
         hash: buckets::hash(&placed.object.key),
-        size: placed.object.weight(),
+        size: placed.object.weight_unless_kept(),
         value: placed,
     });
     buckets::buckets(items.collect(), capacity)
@@ -146,6 +148,15 @@ fn waves(partitions: &[Partition]) -> impl Iterator<Item = SyncStep> {
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
 fn suffix_words(placed: &Placed) -> Vec<String> {
     let mut words = Vec::new();
+    if placed.role == Role::Creator {
+        // Its step changes with the objects that need it, and its ManifestWork stays the same.
+        let kind = if placed.object.defines.is_some() {
+            "crd"
+        } else {
+            "namespace"
+        };
+        return vec![format!("{kind}-{}", placed.object.key.name)];
+    }
     if placed.role != Role::Ordinary {
         words.push(placed.phase.name().to_ascii_lowercase());
     }
@@ -156,6 +167,16 @@ fn suffix_words(placed: &Placed) -> Vec<String> {
     let kind = &key.kind;
     if placed.role == Role::Run {
         words.push(key.name.to_string());
+        // The agent ignores changes of a complete ManifestWork. The hash in the name contains only the object's own namespace, because a
+        // Job that exists need not run again. What Argo CD starts itself has no hash: it is deleted and created each time.
+        let is_replaced = matches!(placed.phase, Phase::PreSync | Phase::Sync | Phase::PostSync);
+        if let Some(namespace) = key
+            .namespace
+            .as_deref()
+            .filter(|_| placed.has_default_namespace && is_replaced)
+        {
+            words.push(namespace.to_owned());
+        }
     } else if !placed.object.always_served {
         let group = if kind.group.is_empty() { "core" } else { &kind.group };
         words.push(format!("{}.{group}", kind.kind.to_ascii_lowercase()));
@@ -166,8 +187,9 @@ fn suffix_words(placed: &Placed) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buckets::tests::numbers;
     use crate::placed::tests::placed;
-    use crate::validate;
+    use crate::{object, placed, validate};
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
         partitions(placed(yaml), None, capacity)
@@ -224,31 +246,101 @@ mod tests {
     }
 
     #[test]
-    fn objects_needed_by_a_hook_are_in_its_partition() {
-        let hook = "argocd.argoproj.io/hook: PreSync";
-        let account = annotated("v1 ServiceAccount", "a", hook).replace("name: a,", "name: a, namespace: shop,");
-        let partitions = arranged(
-            &[
-                &account,
-                "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
-                &annotated("v1 ConfigMap", "a", ""),
-            ],
-            10_000,
-        );
-        let partitions: Vec<(&str, &[String])> = partitions
-            .iter()
-            .map(|partition| (partition.0.as_str(), partition.3.as_slice()))
-            .collect();
+    fn namespace_that_an_earlier_object_needs_precedes_it_alone() {
+        let shop = |hook: &str| annotated("v1 Namespace", "shop", hook);
+        let in_shop =
+            |hook: &str| annotated("v1 ConfigMap", "a", hook).replace("name: a,", "name: a, namespace: shop,");
+        let [presync, postsync] = ["PreSync", "PostSync"].map(|hook| format!("argocd.argoproj.io/hook: {hook}"));
+        let works = |objects: &[String]| -> Vec<(String, i32, usize)> {
+            let partitions = arranged(&objects.iter().map(String::as_str).collect::<Vec<_>>(), 10_000);
+            let works = partitions.into_iter();
+            works
+                .map(|(suffix, wave, _, keys)| (suffix, wave, keys.len()))
+                .collect()
+        };
+        let work = |suffix: &str, wave, objects| (suffix.to_owned(), wave, objects);
         assert_eq!(
-            partitions,
+            works(&[in_shop(&presync), shop(""), annotated("v1 ConfigMap", "b", "")]),
             [
-                (
-                    "presync",
-                    &["Namespace shop".to_owned(), "ServiceAccount shop/a".to_owned()][..]
-                ),
-                ("", &["ConfigMap a".to_owned()]),
+                work("namespace-shop", -2_000_001, 1),
+                work("presync", -2_000_000, 1),
+                work("", 0, 1)
             ]
         );
+        assert_eq!(
+            works(&[in_shop(""), shop(&postsync), annotated("v1 ConfigMap", "b", &postsync)]),
+            [
+                work("namespace-shop", -1, 1),
+                work("", 0, 1),
+                work("postsync", 2_000_000, 1)
+            ]
+        );
+        assert_eq!(works(&[in_shop(""), shop("")]), [work("", 0, 2)]);
+    }
+
+    /// A ManifestWork that stays deletes what it drops, unless another one has it by then.
+    #[test]
+    fn no_change_of_other_objects_moves_an_object_to_a_later_step() {
+        let crd = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: tanks.x.io ANNOTATIONS}, \
+                   spec: {group: x.io, scope: Namespaced, names: {kind: Tank, plural: tanks}}}";
+        let mut pool = Vec::new();
+        for (at, step) in [
+            "sync-wave: '-2'",
+            "sync-wave: '-1'",
+            "hook: PreSync",
+            "hook: PostSync",
+            "sync-wave: '2'",
+            "",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let step = if step.is_empty() {
+                String::new()
+            } else {
+                format!("argocd.argoproj.io/{step}")
+            };
+            for namespace in ["n1", "n2"] {
+                for kind in ["v1 ConfigMap", "x.io/v1 Tank"] {
+                    let object = annotated(kind, &format!("o{at}"), &step);
+                    pool.push(object.replace("annotations", &format!("namespace: {namespace}, annotations")));
+                }
+            }
+            pool.push(annotated("v1 Namespace", ["n1", "n2"][at % 2], &step));
+            pool.push(crd.replace(" ANNOTATIONS", &format!(", annotations: {{{step}}}")));
+        }
+        let id = |text: &str| text.split("annotations").next().unwrap_or_default().to_owned();
+        let mut number = numbers(7);
+        let mut moves = 0;
+        let mut objects: Vec<String> = Vec::new();
+        let mut before: Vec<(String, i32, Option<Phase>, Vec<String>)> = Vec::new();
+        for _ in 0..5000 {
+            let changed = pool[usize::try_from(number()).unwrap() % pool.len()].clone();
+            let others = objects.iter().filter(|object| id(object) != id(&changed)).cloned();
+            let mut next: Vec<String> = others.collect();
+            if next.len() == objects.len() && next.len() < 16 {
+                next.push(changed.clone());
+            }
+            let after = arranged(&next.iter().map(String::as_str).collect::<Vec<_>>(), 700);
+            for (name, _, _, keys) in &before {
+                let Some((_, old_wave, ..)) = after.iter().find(|work| work.0 == *name) else {
+                    continue;
+                };
+                for key in keys {
+                    let new = after.iter().find(|work| work.3.contains(key));
+                    let Some((new, new_wave, ..)) = new.filter(|new| new.0 != *name) else {
+                        continue;
+                    };
+                    moves += 1;
+                    assert!(
+                        new_wave < old_wave,
+                        "{key} moves from {name} to {new} for a change of {changed}"
+                    );
+                }
+            }
+            (objects, before) = (next, after);
+        }
+        assert!(moves > 5, "{moves} moves");
     }
 
     #[test]
@@ -290,6 +382,27 @@ mod tests {
         assert!(partitions[0].0.starts_with("presync-a-"), "{partitions:?}");
     }
 
+    /// The agent never applies a complete ManifestWork again, so a run in another namespace needs another one.
+    #[test]
+    fn hook_run_in_another_default_namespace_has_another_partition() {
+        let suffixes = |hook: &str, own: &str, default: &str| -> Vec<String> {
+            let job = annotated("batch/v1 Job", "a", &format!("argocd.argoproj.io/hook: {hook}"));
+            let job = job.replace("name: a,", &format!("name: a, {own}"));
+            let objects = vec![Box::new(object::tests::object(&job))];
+            let partitions = partitions(placed::placed(objects, &[], Some(default)), None, 10_000);
+            partitions.into_iter().map(|partition| partition.suffix).collect()
+        };
+        for (hook, own, differs) in [
+            ("PreSync", "", true),
+            ("PostSync", "", true),
+            ("PreSync", "namespace: c,", false),
+            ("SyncFail", "", false),
+        ] {
+            let (one, other) = (suffixes(hook, own, "a"), suffixes(hook, own, "b"));
+            assert_eq!(one != other, differs, "{one:?} {other:?}");
+        }
+    }
+
     /// Objects of the first wave would fail without their Namespace, and nothing waits for the last one.
     #[test]
     fn created_namespace_precedes_the_first_wave() {
@@ -329,6 +442,34 @@ mod tests {
         let (_, group) = bucket.split_once('.').expect("a kind and a group");
         objects.push(tank(&format!("{group}/v1 Tank")));
         assert!(is_refused(&objects), "{bucket}");
+    }
+
+    /// The old ManifestWork would delete an object that the new one keeps and does not own.
+    #[test]
+    fn keeping_objects_moves_none() {
+        let options = "argocd.argoproj.io/sync-options";
+        let variants = [
+            ("", format!("{options}: Prune=false")),
+            ("", "helm.sh/resource-policy: keep".to_owned()),
+            ("a: <b>", format!("a: <b>, {options}: 'Delete=confirm,Prune=false'")),
+            (
+                "argocd.argoproj.io/sync-options: Replace=true",
+                format!("{options}: 'Replace=true, Prune=false'"),
+            ),
+        ];
+        let objects = |is_kept: bool| -> Vec<String> {
+            let objects = (0..20).map(|at: usize| {
+                let (plain, kept) = &variants[at % variants.len()];
+                annotated("v1 ConfigMap", &format!("c{at}"), if is_kept { kept } else { plain })
+            });
+            objects.collect()
+        };
+        let works =
+            |objects: &[String], capacity| arranged(&objects.iter().map(String::as_str).collect::<Vec<_>>(), capacity);
+        let (plain, kept) = (objects(false), objects(true));
+        for capacity in (300..6000).step_by(7) {
+            assert_eq!(works(&plain, capacity), works(&kept, capacity), "{capacity}");
+        }
     }
 
     #[test]

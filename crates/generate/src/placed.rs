@@ -22,6 +22,8 @@ pub struct Placed {
     pub role: Role,
     /// The scope of its kind.
     pub scope: Scope,
+    /// True if its namespace is that of the Application, and not in the object itself.
+    pub has_default_namespace: bool,
 }
 
 impl Placed {
@@ -33,6 +35,7 @@ impl Placed {
             wave: 0,
             role: Role::Ordinary,
             scope: Scope::Cluster,
+            has_default_namespace: false,
         }
     }
 
@@ -78,6 +81,7 @@ fn in_namespaces(
     let placed = |(mut object, phase, role): (Box<Object>, _, _)| {
         let scope = scope_of(&object);
         let namespace = object.key.namespace.take();
+        let has_default_namespace = scope == Scope::Namespaced && namespace.is_none() && default.is_some();
         object.key.namespace = match scope {
             Scope::Cluster => None,
             Scope::Namespaced => namespace.or_else(|| default.clone()),
@@ -88,12 +92,17 @@ fn in_namespaces(
             phase,
             role,
             scope,
+            has_default_namespace,
         }
     };
     objects.into_iter().map(placed).collect()
 }
 
-/// Moves each Namespace and CRD to the phase and wave of the first object that needs it.
+/// Moves each Namespace and CRD that objects of earlier steps need before the first of them, as [`Role::Creator`].
+///
+/// It has a ManifestWork of its own, which appears and vanishes with that need. In the ManifestWork of an earlier step, it would be lost
+/// when the object that needs it leaves Git: that ManifestWork would drop it before the one of a later step has it, and delete it with
+/// all that is in it.
 fn creators_first(all: &mut [Placed]) {
     let mut namespaces: HashMap<Box<str>, (Phase, i32)> = HashMap::new();
     let mut kinds: HashMap<GroupKind, (Phase, i32)> = HashMap::new();
@@ -130,11 +139,10 @@ fn creators_first(all: &mut [Placed]) {
         } else {
             object.defines.as_ref().and_then(|defined| kinds.get(&defined.kind))
         };
-        if let Some(&first) = first {
-            (placed.phase, placed.wave) = first;
-            if placed.phase == Phase::PreSync {
-                placed.role = Role::Hook;
-            }
+        if let Some(&(phase, wave)) = first.filter(|first| **first < (placed.phase, placed.wave)) {
+            placed.phase = phase;
+            placed.wave = wave - 1;
+            placed.role = Role::Creator;
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use super::hooks::Role;
 use super::placed::Placed;
+use manifest::text::count;
 use std::str::FromStr;
 
 /// The update strategies of a `ManifestWork`.
@@ -64,6 +65,29 @@ impl UpdateStrategy {
     }
 }
 
+/// Returns a warning for the objects that are to stay, although the setting makes them read-only: the agent removes its owner reference
+/// only when it applies an object. An object's own annotation is refused; a chart may have such options for clusters of others.
+pub(super) fn warnings(objects: &[Placed], setting: Option<UpdateStrategy>) -> Option<String> {
+    let is_kept = |placed: &&Placed| {
+        placed
+            .object
+            .annotations
+            .as_ref()
+            .is_some_and(|annotations| annotations.keep)
+    };
+    let is_read_only = |placed: &&Placed| UpdateStrategy::choose(placed, setting) == UpdateStrategy::ReadOnly;
+    let mut objects = objects.iter().filter(is_kept).filter(is_read_only);
+    let first = objects.next()?;
+    let more = match objects.count() {
+        0 => String::new(),
+        more => format!(" and {}", count(more, "more object")),
+    };
+    Some(format!(
+        "{}{more}: the setting update-strategy ReadOnly does not keep objects that the agent has applied before: set CreateOnly first",
+        first.object.key
+    ))
+}
+
 impl FromStr for UpdateStrategy {
     type Err = String;
 
@@ -100,6 +124,23 @@ mod tests {
         let crd = "apiextensions.k8s.io/v1 CustomResourceDefinition";
         assert_eq!(strategy(crd, "", None), Update);
         assert_eq!(strategy(crd, "", Some(ServerSideApply)), ServerSideApply);
+    }
+
+    #[test]
+    fn warns_of_kept_objects_that_the_setting_makes_read_only() {
+        let kept =
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {helm.sh/resource-policy: keep}}}";
+        let objects = placed(&[
+            kept,
+            &kept.replace("name: a", "name: b"),
+            &kept.replace("keep", "other"),
+        ]);
+        let warning = warnings(&objects, Some(UpdateStrategy::ReadOnly)).expect("a warning");
+        assert!(
+            warning.starts_with("ConfigMap a and 1 more object: the setting"),
+            "{warning}"
+        );
+        assert_eq!(warnings(&objects, Some(UpdateStrategy::CreateOnly)), None);
     }
 
     #[test]

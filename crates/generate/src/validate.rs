@@ -240,24 +240,25 @@ pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a O
 /// The maximum number of bytes of an object in etcd, whose default is 1.5 MiB for a request.
 const STORED_MAX: u64 = 1_500_000;
 
-/// Checks the size of each ManifestWork as OCM and etcd count it. Only those of a placement can be too large with the default limits,
-/// because a progressive rollout is not split.
+/// Checks the size of each ManifestWork as OCM and etcd count it. With the default limits, only a progressive rollout can be too large,
+/// because it is not split.
 pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Problems> {
     let Some(limit) = settings.manifest_limit else {
         return Ok(());
     };
     // Whoever lets OCM accept more than etcd does has raised the limit of etcd, too.
     let stored_max = STORED_MAX.max(limit);
-    let is_placement = matches!(settings.target, DeliveryTarget::Placement(_));
-    let remedy = if is_placement {
+    let is_progressive =
+        matches!(&settings.target, DeliveryTarget::Placement(placement) if placement.rollout.is_progressive());
+    let remedy = if is_progressive {
         "a progressive rollout cannot be split into several works: set rollout to All, or deliver them with several Applications"
     } else {
         "deliver them with several Applications, or ask an administrator to lower --work-size (ARGOCD_OCM_CMP_WORK_SIZE in the sidecar)"
     };
     let problem = |work: &Template| {
-        let (weight, stored) = (work.weight, work.stored_size());
-        if is_placement && weight > limit {
-            let bytes = format!("the objects have {weight} bytes, and OCM accepts at most {limit} in a work");
+        let (size, stored) = (work.size(), work.stored_size());
+        if size > limit {
+            let bytes = format!("the objects have {size} bytes, and OCM accepts at most {limit} in a work");
             return Some(format!("{bytes}: {remedy}"));
         }
         (stored > stored_max).then(|| {
