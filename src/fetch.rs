@@ -246,11 +246,12 @@ impl Hub {
         let mut listed = HashSet::new();
         state.application = match self.get_text(path, &application.name).await? {
             Lookup::Found(text) => {
-                let application: serde_json::Value = serde_json::from_str(&text).map_err(|_| no_api())?;
-                state.syncing = syncing(&application);
-                listed.extend(listed_works(&application));
-                let application = application::FetchedApplication::deserialize(application).map_err(|_| no_api())?;
-                Lookup::Found(application.reduced())
+                let json: serde_json::Value = serde_json::from_str(&text).map_err(|_| no_api())?;
+                listed = listed_works(&application.works, &json);
+                let application = application::FetchedApplication::deserialize(json).map_err(|_| no_api())?;
+                let application = application.reduced();
+                state.syncing = application.running_sync().map(|sync| sync.message.clone());
+                Lookup::Found(application)
             }
             Lookup::NotFound => Lookup::NotFound,
             Lookup::Refused(why) => Lookup::Refused(why),
@@ -262,11 +263,11 @@ impl Hub {
             }
             _ => Vec::new(),
         };
-        let places: Vec<_> = sets
-            .iter()
-            .map(|set| (set.namespace.clone(), set.name.clone()))
-            .collect();
-        let application_works = ApplicationWorks::new(application, &tracking, &listed, &places);
+        let listed_sets = listed.iter().filter(|(kind, ..)| *kind == WORK_SETS.kind);
+        let listed_sets = listed_sets.map(|(_, namespace, name)| (namespace.clone(), name.clone()));
+        let set_names = sets.iter().map(|set| (set.namespace.clone(), set.name.clone()));
+        let set_names: Vec<_> = set_names.chain(listed_sets).collect();
+        let application_works = ApplicationWorks::new(application, &tracking, &listed, &set_names);
         let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
@@ -410,13 +411,6 @@ fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
             Some(_) => Ok(Lookup::Refused(explain(&error))),
         },
     }
-}
-
-/// Returns Argo CD's message about the running sync of an Application.
-fn syncing(application: &serde_json::Value) -> Option<String> {
-    let operation = &application["status"]["operationState"];
-    let message = operation["message"].as_str().unwrap_or_default();
-    (operation["phase"] == "Running").then(|| message.to_owned())
 }
 
 /// A work or another object, from its metadata.

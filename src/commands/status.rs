@@ -49,7 +49,13 @@ pub(super) fn run(args: &StatusArgs, env: &Env) -> Result<Exit, Problems> {
 /// Lists the Applications of the hub, or those on the named managed clusters, and returns the worst health.
 fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Problems> {
     let (mut overview, notices) = progress::shown("reading the hub", || {
-        WorkReader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
+        let reader = WorkReader::connect(&args.hub)?;
+        let read = reader.overview(&args.argo_cd.namespace, &args.clusters)?;
+        if !args.clusters.is_empty() {
+            // The Applications on some clusters do not show that a name is misspelled.
+            reader.check_projects(&args.argo_cd.namespace, &args.project)?;
+        }
+        Ok::<_, String>(read)
     })?;
     warn(&notices);
     overview.keep(&args.health, &args.project)?;
@@ -273,7 +279,11 @@ fn problems(
     application
         .targets
         .retain(|name| shown.is_empty() || shown.contains(name));
-    diagnosis::problems(&application, clusters)
+    match in_argo_cd {
+        Some(_) => diagnosis::problems_of_works(&application, clusters),
+        // Its state is not known.
+        None => diagnosis::problems(&application, clusters),
+    }
 }
 
 /// The output that the user sees.

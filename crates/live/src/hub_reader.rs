@@ -57,7 +57,7 @@ impl Delivery {
         Ok(Self {
             application: application.clone(),
             tracking: Tracking::configured(|key| config["data"][key].as_str()),
-            listed: ListedWorks::from_application(&application_object),
+            listed: ListedWorks::from_application(application, &application_object),
         })
     }
 
