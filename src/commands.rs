@@ -1,6 +1,7 @@
 //! The commands. Each reads its inputs, calls the pure modules, writes its output once, and returns an exit code.
 
 mod additions;
+mod admission;
 mod agent;
 mod controller;
 mod doctor;
@@ -218,7 +219,14 @@ fn differences(args: DiffArgs, env: &Env) -> Result<Exit, Problems> {
     }
     let changes = diff::compare(&live, &works, args.file.is_none());
     let text = match args.output {
-        None => diff::format_changes(&changes, &DiffStyle { colours, live: side }),
+        None => {
+            let style = DiffStyle {
+                colours,
+                live: side,
+                changed: "generated",
+            };
+            diff::format_changes(&changes, &style)
+        }
         // As kubectl diff: nothing to show is no output.
         Some(ListFormat::Table | ListFormat::Wide) if changes.is_empty() => String::new(),
         Some(format) => list::format_list(&ChangeList(&changes), format)?,

@@ -40,7 +40,7 @@ pub(crate) struct DiagnosedApplication {
     pub(crate) rendered_by_every_commit: BTreeSet<String>,
     /// True if it has the label of the pull model.
     pub(crate) pull: bool,
-    /// True if Argo CD has not compared its current spec yet.
+    /// True if Argo CD has not compared its current spec yet, or not started a requested sync.
     pub(crate) stale: bool,
     /// Its sync status in Argo CD; empty before the first comparison.
     pub(crate) sync: String,
@@ -70,13 +70,22 @@ pub(crate) struct SyncOperation {
 }
 
 impl SyncOperation {
+    pub(crate) fn is_running(&self) -> bool {
+        self.phase == "Running"
+    }
+
     /// Returns true if it has ended, and not all objects were applied.
-    fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.phase == "Failed" || self.phase == "Error"
     }
 }
 
 impl DiagnosedApplication {
+    /// Returns the sync that is running or requested.
+    pub(crate) fn running_sync(&self) -> Option<&SyncOperation> {
+        self.operation.as_ref().filter(|operation| operation.is_running())
+    }
+
     /// Returns the texts of all errors: of the conditions, and of the last sync if it failed.
     pub(crate) fn errors(&self) -> impl Iterator<Item = &str> {
         let conditions = self.conditions.iter().map(|condition| &*condition.message);
@@ -264,34 +273,52 @@ pub(crate) fn absence_on(
 
 /// Returns why an Application without errors has no works yet.
 fn pending(application: &DiagnosedApplication) -> Diagnosis {
-    if let Some(running) = application
-        .operation
-        .as_ref()
-        .filter(|operation| operation.phase == "Running")
-    {
-        let problem = format!("Argo CD is syncing it: {}", running.message);
-        return Diagnosis::new(ProblemCause::NotCompared, problem, "");
+    if let Some(running) = application.running_sync() {
+        let message = match &*running.message {
+            "" => "Argo CD is syncing it".to_owned(),
+            message => format!("Argo CD is syncing it: {message}"),
+        };
+        return Diagnosis::new(ProblemCause::NotCompared, message, "");
     }
+    undelivered(application).unwrap_or_else(|| {
+        let problem = format!("it is {}, and Argo CD lists no works of it", application.sync);
+        let remedy =
+            "check that its source has manifests, and that Argo CD watches works with argocd-ocm-cmp doctor argocd-cm";
+        Diagnosis::new(ProblemCause::Other, problem, remedy)
+    })
+}
+
+/// Returns why works of an Application without errors and without a running sync may be of an earlier version.
+fn undelivered(application: &DiagnosedApplication) -> Option<Diagnosis> {
+    let name = &application.qualified_name;
     match &*application.sync {
-        "" => Diagnosis::new(
+        "" => Some(Diagnosis::new(
             ProblemCause::NotCompared,
             "Argo CD has not compared it with its source yet, or hides an error for its first three minutes",
-            format!(
-                "see errors at once with argocd app get {} --hard-refresh",
-                application.qualified_name
-            ),
-        ),
-        "OutOfSync" => Diagnosis::new(
+            format!("see errors at once with argocd app get {name} --hard-refresh"),
+        )),
+        _ if application.stale => Some(Diagnosis::new(
+            ProblemCause::NotCompared,
+            "Argo CD has not compared its current spec with its source yet",
+            "",
+        )),
+        "OutOfSync" => Some(Diagnosis::new(
             ProblemCause::NotSynced,
             "it is OutOfSync",
-            format!("sync it, such as with argocd app sync {}", application.qualified_name),
-        ),
-        sync => Diagnosis::new(
-            ProblemCause::Other,
-            format!("it is {sync}, and Argo CD lists no works of it"),
-            "check that its source has manifests, and that Argo CD watches works with argocd-ocm-cmp doctor argocd-cm",
-        ),
+            format!("sync it, such as with argocd app sync {name}"),
+        )),
+        _ => None,
     }
+}
+
+/// Returns the problems because of which the works of an Application are not, or not yet, those of its current version. A running sync is
+/// none.
+pub(crate) fn problems_of_works(application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
+    let mut diagnoses = problems(application, clusters);
+    if diagnoses.is_empty() && !application.pull && application.running_sync().is_none() {
+        diagnoses.extend(undelivered(application));
+    }
+    diagnoses
 }
 
 /// Returns the problems because of which Argo CD does not deliver the current version of an Application. `clusters` are the managed
@@ -330,7 +357,7 @@ fn of_operation(
     application: &DiagnosedApplication,
     clusters: KnownClusters<'_>,
 ) -> Vec<Diagnosis> {
-    let is_running = operation.phase == "Running";
+    let is_running = operation.is_running();
     if !is_running && !operation.has_failed() || application.sync == "Synced" {
         return Vec::new();
     }

@@ -377,6 +377,7 @@ mod tests {
         let style = DiffStyle {
             colours: false,
             live: "live".to_owned(),
+            changed: "generated",
         };
         let text = format_changes(&changes, &style);
         assert!(text.contains("--- live: shop.part-\u{fffd}[2J\u{fffd}\n"), "{text}");

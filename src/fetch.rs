@@ -36,7 +36,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// OCM's add-on whose tunnel leads to a managed cluster.
@@ -130,6 +130,8 @@ pub(crate) struct ApplicationState {
 pub(crate) struct WorkReader {
     runtime: Runtime,
     hub: Hub,
+    /// The time until which the hub must have answered.
+    deadline: Option<Instant>,
     known: HashMap<Version, Arc<str>>,
 }
 
@@ -144,8 +146,14 @@ impl WorkReader {
         Ok(Self {
             runtime,
             hub,
+            deadline: None,
             known: HashMap::new(),
         })
+    }
+
+    /// Limits the time of all reads, in which the client repeats requests that the hub rejects because it is busy.
+    pub(crate) fn limit(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
     }
 
     /// Returns the URL of the hub.
@@ -159,8 +167,16 @@ impl WorkReader {
         application: &ApplicationName,
         clusters: &[String],
     ) -> Result<ApplicationState, String> {
-        let Self { runtime, hub, known } = self;
-        let state = runtime.block_on(hub.read_application(application, clusters, known));
+        let Self {
+            runtime,
+            hub,
+            deadline,
+            known,
+        } = self;
+        let state = runtime.block_on(until(*deadline, hub.read_application(application, clusters, known)));
+        let Some(state) = state else {
+            return Err(format!("the hub at {} has not answered in time", hub.url));
+        };
         state.unwrap_or_else(|error| {
             let remediation = ": name managed clusters whose works you may read with --clusters";
             let hint = if status(&error) == Some(403) && clusters.is_empty() {
@@ -175,14 +191,23 @@ impl WorkReader {
     /// Returns true if the tunnel of OCM's cluster-proxy to a managed cluster is known to be open.
     pub(crate) fn has_tunnel(&self, cluster: &str) -> bool {
         let path = ADDONS.path(&ObjectRef::new(cluster, ""));
-        let lookup = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
-        let addon = lookup.as_ref().ok().and_then(Lookup::found);
+        let read = until(self.deadline, self.hub.get_text(path, CLUSTER_PROXY));
+        let lookup = self.runtime.block_on(read).and_then(Result::ok);
+        let addon = lookup.as_ref().and_then(Lookup::found);
         addon.is_some_and(|text| doctor::is_available(text))
     }
 
     /// Waits for a time. The runtime serves the connection meanwhile.
     pub(crate) fn pause(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
+    }
+}
+
+/// Returns what is read until the deadline, if there is one.
+async fn until<T>(deadline: Option<Instant>, read: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), read).await.ok(),
+        None => Some(read.await),
     }
 }
 
@@ -246,11 +271,12 @@ impl Hub {
         let mut listed = HashSet::new();
         state.application = match self.get_text(path, &application.name).await? {
             Lookup::Found(text) => {
-                let application: serde_json::Value = serde_json::from_str(&text).map_err(|_| no_api())?;
-                state.syncing = syncing(&application);
-                listed.extend(listed_works(&application));
-                let application = application::FetchedApplication::deserialize(application).map_err(|_| no_api())?;
-                Lookup::Found(application.reduced())
+                let json: serde_json::Value = serde_json::from_str(&text).map_err(|_| no_api())?;
+                listed = listed_works(&application.works, &json);
+                let application = application::FetchedApplication::deserialize(json).map_err(|_| no_api())?;
+                let application = application.reduced();
+                state.syncing = application.running_sync().map(|sync| sync.message.clone());
+                Lookup::Found(application)
             }
             Lookup::NotFound => Lookup::NotFound,
             Lookup::Refused(why) => Lookup::Refused(why),
@@ -262,11 +288,11 @@ impl Hub {
             }
             _ => Vec::new(),
         };
-        let places: Vec<_> = sets
-            .iter()
-            .map(|set| (set.namespace.clone(), set.name.clone()))
-            .collect();
-        let application_works = ApplicationWorks::new(application, &tracking, &listed, &places);
+        let listed_sets = listed.iter().filter(|(kind, ..)| *kind == WORK_SETS.kind);
+        let listed_sets = listed_sets.map(|(_, namespace, name)| (namespace.clone(), name.clone()));
+        let set_names = sets.iter().map(|set| (set.namespace.clone(), set.name.clone()));
+        let set_names: Vec<_> = set_names.chain(listed_sets).collect();
+        let application_works = ApplicationWorks::new(application, &tracking, &listed, &set_names);
         let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
         let namespaces: Vec<_> = match clusters {
             [] => vec![None],
@@ -410,13 +436,6 @@ fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
             Some(_) => Ok(Lookup::Refused(explain(&error))),
         },
     }
-}
-
-/// Returns Argo CD's message about the running sync of an Application.
-fn syncing(application: &serde_json::Value) -> Option<String> {
-    let operation = &application["status"]["operationState"];
-    let message = operation["message"].as_str().unwrap_or_default();
-    (operation["phase"] == "Running").then(|| message.to_owned())
 }
 
 /// A work or another object, from its metadata.

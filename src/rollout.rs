@@ -4,17 +4,21 @@
 //! OCM keeps no history. The previous content is in the works that the rollout has not reached, and a stopped rollout goes on when its
 //! strategy tolerates the clusters that stop it.
 
+use crate::diff;
+use crate::diff::{ComparedWork, DiffStyle};
 use crate::list::{List, from_json};
 use crate::table;
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
 use manifest::value::Value as Listed;
+use manifest::yaml;
 use ocm::duration;
 use ocm::health::{HealthStatus, WorkStatus};
 use ocm::hold::Hold;
 use ocm::merge_patch;
 use ocm::ownership::OF_REPLICA_SET;
-use ocm::work::TEMPLATE;
+use ocm::work::{TEMPLATE, Work};
+use ocm::zeros::remove_zeros;
 use primitives::object_ref::ObjectRef;
 use primitives::{hash, time_math};
 use serde_json::{Value, json};
@@ -79,6 +83,8 @@ pub(crate) struct SetChange {
     pub(crate) patch: Value,
     /// What it does, for people.
     pub(crate) summary: String,
+    /// The content of a work that all clusters get.
+    pub(crate) content: Option<Value>,
 }
 
 impl Rollout {
@@ -300,6 +306,7 @@ impl Rollout {
         Ok(SetChange {
             patch: json!({"metadata": self.version(), "spec": {"placementRefs": placements}}),
             summary: settings.join(" "),
+            content: None,
         })
     }
 
@@ -427,7 +434,29 @@ impl Rollout {
         Ok(SetChange {
             patch: json!({"metadata": metadata, "spec": {TEMPLATE: merge_patch::between(template, content).unwrap_or_else(|| json!({}))}}),
             summary: format!("{} to take back", count(changing, "cluster")),
+            content: Some(content.clone()),
         })
+    }
+
+    /// Formats the difference between the content of the set and another, as `diff` does.
+    pub(crate) fn format_difference(&self, content: &Value) -> String {
+        let with_content = |content: &Value| {
+            let mut set = self.set.clone();
+            set["spec"][TEMPLATE] = essential(content);
+            set.to_string()
+        };
+        let (before, after) = (with_content(&self.set["spec"][TEMPLATE]), with_content(content));
+        let parse = |text| Work::new(yaml::json(text).ok()?).ok().map(ComparedWork::from);
+        let changes = match (parse(&before), parse(&after)) {
+            (Some(before), Some(after)) => diff::compare(&[before], &[after], true),
+            _ => Vec::new(),
+        };
+        let style = DiffStyle {
+            colours: false,
+            live: "hub".to_owned(),
+            changed: "earlier",
+        };
+        diff::format_changes(&changes, &style)
     }
 }
 
@@ -452,27 +481,8 @@ fn essential(content: &Value) -> Value {
     let mut essential = content.clone();
     let objects = essential.pointer_mut("/workload/manifests").map(Value::take);
     remove_zeros(&mut essential);
-    essential["objects"] = objects.unwrap_or_default();
+    essential["workload"] = json!({"manifests": objects});
     essential
-}
-
-fn remove_zeros(value: &mut Value) {
-    let is_zero = |value: &Value| match value {
-        Value::Null => true,
-        Value::Bool(value) => !value,
-        Value::Number(number) => number.as_u64() == Some(0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-    };
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(remove_zeros),
-        Value::Object(fields) => {
-            fields.values_mut().for_each(remove_zeros);
-            fields.retain(|_, value| !is_zero(value));
-        }
-        _ => {}
-    }
 }
 
 /// Returns a number of clusters that OCM reads as a number or a percentage; a number of more than all counts as none.

@@ -44,7 +44,7 @@ pub struct RolloutStatusArgs {
 }
 
 const STATUS_EXAMPLES: &str = "\
-Exit code: 0 when all clusters have the current content, 1 when some have not or none is selected, 2 on errors.
+Exit code: 0 when all clusters have the current version, 1 when some have not, none is selected or a sync is due, 2 on errors.
 
 Examples:
   # Which clusters has the rollout reached, and why does it wait?
@@ -64,7 +64,9 @@ pub struct RolloutUndoArgs {
 
 const UNDO_EXAMPLES: &str = "\
 Git does not change: the Application is OutOfSync until a commit follows.
-Required permissions: to patch ManifestWorkReplicaSets in the namespace of the Placement.
+The hub must enforce the policy of the feature agent-admission: otherwise an agent could have written the earlier content.
+Required permissions: to patch ManifestWorkReplicaSets in the namespace of the Placement, and to get ValidatingAdmissionPolicies and
+their bindings.
 
 Examples:
   # The canary is broken: take the change back

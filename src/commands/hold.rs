@@ -1,9 +1,9 @@
 //! `hold` and `release`: freeze managed clusters, list the frozen ones, and end that.
 
+use super::admission::{POLICIES, unenforced};
 use super::install::{InstallHub, finish, with_hub};
 use super::{Exit, warn};
 use crate::cli::{HoldArgs, ReleaseArgs};
-use crate::doctor::denies;
 use crate::hold::{Holds, end};
 use crate::list;
 use controller::LEASE;
@@ -16,10 +16,8 @@ use std::collections::BTreeSet;
 
 const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 const NAMESPACES: &str = "/api/v1/namespaces";
-const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 /// The name of the policy, before the namespace of Argo CD.
 const POLICY: &str = "argocd-ocm-cmp-holds.";
-const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
 pub(super) fn run(args: &HoldArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
@@ -124,24 +122,14 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
     let policy = format!("{POLICY}{namespace}");
     let binding = if has_end { "timedholds" } else { "holds" };
     let binding = format!("argocd-ocm-cmp-{binding}.{namespace}");
-    let missing = if hub.get(POLICIES, &policy).await?.is_none() {
+    if let Some(missing) = unenforced(hub, &policy, &binding).await? {
         // Without the permission to list them, the message about the missing policy is sufficient.
         let policies = hub.list(POLICIES, "").await.ok().flatten().unwrap_or_default();
-        if let Some(problem) = describe_other_namespaces(namespace, &policies) {
-            return Err(problem);
-        }
-        Some(format!("ValidatingAdmissionPolicy {policy} does not exist"))
-    } else {
-        match hub.get(BINDINGS, &binding).await? {
-            None => Some(format!("ValidatingAdmissionPolicyBinding {binding} does not exist")),
-            Some(live) if !denies(&live) => Some(format!("ValidatingAdmissionPolicyBinding {binding} denies nothing")),
-            Some(_) => None,
-        }
-    };
-    if let Some(missing) = missing {
-        return Err(format!(
-            "the hub enforces no holds: {missing}: run argocd-ocm-cmp install with the feature controller, which requires Kubernetes 1.30"
-        ));
+        return Err(describe_other_namespaces(namespace, &policies).unwrap_or_else(|| {
+            format!(
+                "the hub enforces no holds: {missing}: run argocd-ocm-cmp install with the feature controller, which requires Kubernetes 1.30"
+            )
+        }));
     }
     let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
     if has_end && hub.get(&leases, LEASE).await?.is_none() {
@@ -156,7 +144,7 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
 fn describe_other_namespaces(namespace: &str, policies: &[Value]) -> Option<String> {
     let names = policies.iter().filter_map(|policy| policy["metadata"]["name"].as_str());
     let others: Vec<_> = names.filter_map(|name| name.strip_prefix(POLICY)).collect();
-    (!others.is_empty()).then(|| {
+    (!others.is_empty() && !others.contains(&namespace)).then(|| {
         format!(
             "namespace {namespace} has no policy for holds: pass the namespace of Argo CD with --namespace: {}",
             others.join(", ")
@@ -178,6 +166,11 @@ mod tests {
         assert_eq!(
             describe_other_namespaces("argocd", &policies).as_deref(),
             Some("namespace argocd has no policy for holds: pass the namespace of Argo CD with --namespace: gitops")
+        );
+        assert_eq!(
+            describe_other_namespaces("gitops", &policies),
+            None,
+            "its binding is missing"
         );
     }
 }

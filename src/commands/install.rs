@@ -436,6 +436,7 @@ pub(super) fn changes_of(object: &ShippedObject, live: &Value, changed: &Value) 
     let style = DiffStyle {
         colours: false,
         live: "live".to_owned(),
+        changed: "changed",
     };
     let (live, changed) = (shown(live), shown(changed));
     match (yaml::json(&live), yaml::json(&changed)) {

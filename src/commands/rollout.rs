@@ -1,9 +1,11 @@
 //! `rollout`: look at the rollouts of an Application with a Placement, continue them, and take them back.
 
+use super::admission::unenforced;
 use super::install::{InstallHub, finish, with_hub};
-use super::{Exit, print_answer, progress};
+use super::{Exit, print_answer, progress, warn};
 use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
-use crate::fetch::WorkReader;
+use crate::diagnosis;
+use crate::fetch::{ApplicationState, WorkReader};
 use crate::list;
 use crate::rollout::{Rollout, Rollouts, SetChange, placement_of};
 use jiff::Timestamp;
@@ -15,6 +17,9 @@ use ocm::resources::{APPLICATIONS, DECISIONS, WORK_SETS};
 use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use std::fmt::{Display, Write as _};
+
+/// The policy that limits the agents of managed clusters and its binding, before the namespace of Argo CD.
+const POLICY: &str = "argocd-ocm-cmp-clusters";
 
 pub(super) fn run(command: &RolloutCommand) -> Result<Exit, Problems> {
     match command {
@@ -38,11 +43,22 @@ pub(super) fn run(command: &RolloutCommand) -> Result<Exit, Problems> {
 }
 
 fn status(args: &RolloutStatusArgs) -> Result<Exit, Problems> {
-    let (text, is_complete) = with_rollouts(&args.of, "reading the hub", async |_, rollouts, _| {
-        let is_complete = rollouts.0.iter().all(Rollout::is_complete);
-        Ok((list::format_list(&rollouts, args.output)?, is_complete))
+    let (text, undelivered, is_complete) = with_rollouts(&args.of, "reading the hub", async |_, state| {
+        let Rollouts(rollouts) = &state.rollouts;
+        let is_complete = state.undelivered.is_empty() && rollouts.iter().all(Rollout::is_complete);
+        let text = list::format_list(&state.rollouts, args.output)?;
+        Ok((text, state.undelivered, is_complete))
     })?;
+    warn(&undelivered);
     print_answer("rollout", &text, Exit::of_answer(is_complete))
+}
+
+/// The rollouts of an Application.
+struct ReadRollouts {
+    rollouts: Rollouts,
+    application: Value,
+    /// Why its current version is not, or not yet, the one that its rollouts deliver: one line each.
+    undelivered: Vec<String>,
 }
 
 /// Changes the sets whose rollouts are not complete, or all if all are.
@@ -53,39 +69,53 @@ fn change(
     advice: impl Fn(&SetChange) -> String,
 ) -> Result<Exit, Problems> {
     let mut lines = String::new();
-    let done = with_rollouts(
-        args,
-        "changing the rollout",
-        async |hub, Rollouts(mut rollouts), application| {
-            if rollouts.iter().any(Rollout::is_open) {
-                rollouts.retain(Rollout::is_open);
-            }
-            let changes: Result<Vec<_>, String> =
-                rollouts.iter().map(|rollout| Ok((rollout, decide(rollout)?))).collect();
-            let changes = changes?;
-            if heals_itself(&application) {
-                let settings = changes
-                    .iter()
-                    .map(|(_, change)| change.summary.as_str())
-                    .collect::<Vec<_>>();
-                return Err(Problems::one(format!(
-                    "Application {} has selfHeal, with which Argo CD would revert the change ({}): run argocd app set {} --self-heal=false, or \
+    let done = with_rollouts(args, "changing the rollout", async |hub, state| {
+        let Rollouts(mut rollouts) = state.rollouts;
+        if rollouts.iter().any(Rollout::is_open) {
+            rollouts.retain(Rollout::is_open);
+        }
+        let changes: Result<Vec<_>, String> = rollouts.iter().map(|rollout| Ok((rollout, decide(rollout)?))).collect();
+        let changes = changes?;
+        if heals_itself(&state.application) {
+            let settings = changes
+                .iter()
+                .map(|(_, change)| change.summary.as_str())
+                .collect::<Vec<_>>();
+            return Err(Problems::one(format!(
+                "Application {} has selfHeal, with which Argo CD would revert the change ({}): run argocd app set {} --self-heal=false, or \
                  change Git or the settings of the Application",
-                    args.application,
-                    settings.join(", "),
-                    args.application
-                )));
+                args.application,
+                settings.join(", "),
+                args.application
+            )));
+        }
+        if changes.iter().any(|(_, change)| change.content.is_some()) {
+            check_agents_are_limited(&hub, &args.argo_cd.namespace).await?;
+        }
+        for (rollout, change) in changes {
+            if let Some(content) = &change.content {
+                lines.push_str(&rollout.format_difference(content));
             }
-            for (rollout, change) in changes {
-                let set = rollout.object_ref();
-                hub.patch(&WORK_SETS.path(&set), &set.name, &change.patch).await?;
-                writeln!(lines, "ManifestWorkReplicaSet {set} {what}; {}", advice(&change))
-                    .expect("writing to a String never fails");
-            }
-            Ok(())
-        },
-    );
+            let set = rollout.object_ref();
+            hub.patch(&WORK_SETS.path(&set), &set.name, &change.patch).await?;
+            writeln!(lines, "ManifestWorkReplicaSet {set} {what}; {}", advice(&change))
+                .expect("writing to a String never fails");
+        }
+        Ok(())
+    });
     finish(&lines, done)
+}
+
+/// Checks that the agents of managed clusters cannot change the specs of works: the content of one work goes to all clusters.
+async fn check_agents_are_limited(hub: &InstallHub, namespace: &str) -> Result<(), String> {
+    let policy = format!("{POLICY}.{namespace}");
+    match unenforced(hub, &policy, &policy).await? {
+        None => Ok(()),
+        Some(missing) => Err(format!(
+            "the earlier content is not trusted, because agents of managed clusters may change works: {missing}: revert the commit in Git, \
+             run argocd app rollback, or run argocd-ocm-cmp install with the feature agent-admission before the next rollout"
+        )),
+    }
 }
 
 /// Returns true if Argo CD reverts changes of the Application's objects.
@@ -94,11 +124,26 @@ fn heals_itself(application: &Value) -> bool {
     automated["selfHeal"] == true && automated["enabled"] != false
 }
 
-/// Reads the rollouts of an Application, and the Application, and passes them to `run`.
+/// Returns why the works of an Application are not, or not yet, of its current version.
+fn undelivered(state: &ApplicationState, name: &ObjectRef) -> Vec<String> {
+    let Some(application) = state.application.found() else {
+        return Vec::new();
+    };
+    if application.running_sync().is_some() {
+        return vec![format!("Argo CD is syncing Application {name}")];
+    }
+    let problems = diagnosis::problems_of_works(application, state.clusters.as_ref());
+    let lines = problems
+        .iter()
+        .map(|problem| format!("Application {name}: {}", problem.line()));
+    lines.collect()
+}
+
+/// Reads the rollouts of an Application, and passes them to `run`.
 fn with_rollouts<T>(
     args: &RolloutArgs,
     what: &str,
-    run: impl AsyncFnOnce(InstallHub, Rollouts, Value) -> Result<T, Problems>,
+    run: impl AsyncFnOnce(InstallHub, ReadRollouts) -> Result<T, Problems>,
 ) -> Result<T, Problems> {
     let application = ApplicationName::named(&args.application, &args.argo_cd.namespace)?;
     let state = progress::shown("reading the works on the hub", || {
@@ -141,6 +186,22 @@ fn with_rollouts<T>(
         }
         let path = APPLICATIONS.path(&ObjectRef::new(namespace, ""));
         let application = hub.get(&path, name).await?;
-        run(hub, Rollouts(rollouts), application.unwrap_or_default()).await
+        let state = ReadRollouts {
+            rollouts: Rollouts(rollouts),
+            application: application.unwrap_or_default(),
+            undelivered: undelivered(&state, &ObjectRef::new(namespace, name)),
+        };
+        run(hub, state).await
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policy_has_the_name_in_its_file() {
+        let file = crate::embedded::text("deploy/agent_admission.yaml");
+        assert_eq!(file.matches(&format!("  name: {POLICY}.argocd\n")).count(), 2, "{file}");
+    }
 }

@@ -29,6 +29,9 @@ use std::time::{Duration, Instant};
 /// The minimum pause between two reads.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// The time that a read has at least. The last one begins when the time of `--timeout` is over.
+const READ_TIMEOUT_MIN: Duration = Duration::from_secs(10);
+
 /// The pause as a multiple of the duration of a read: large Applications are read less often.
 const PAUSE_FACTOR: u32 = 10;
 
@@ -49,7 +52,13 @@ pub(super) fn run(args: &StatusArgs, env: &Env) -> Result<Exit, Problems> {
 /// Lists the Applications of the hub, or those on the named managed clusters, and returns the worst health.
 fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Problems> {
     let (mut overview, notices) = progress::shown("reading the hub", || {
-        WorkReader::connect(&args.hub).and_then(|reader| reader.overview(&args.argo_cd.namespace, &args.clusters))
+        let reader = WorkReader::connect(&args.hub)?;
+        let read = reader.overview(&args.argo_cd.namespace, &args.clusters)?;
+        if !args.clusters.is_empty() {
+            // The Applications on some clusters do not show that a name is misspelled.
+            reader.check_projects(&args.argo_cd.namespace, &args.project)?;
+        }
+        Ok::<_, String>(read)
     })?;
     warn(&notices);
     overview.keep(&args.health, &args.project)?;
@@ -78,6 +87,10 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
     let mut has_answered = false;
     loop {
         let read_at = now();
+        if args.wait {
+            let remaining = args.timeout.saturating_sub(started.elapsed());
+            reader.limit(read_at.checked_add(remaining.max(READ_TIMEOUT_MIN)));
+        }
         let result = read_status(&mut reader, args, application, &mut screen);
         let rest = PAUSE.max(read_at.elapsed() * PAUSE_FACTOR);
         let remaining = args.timeout.saturating_sub(started.elapsed());
@@ -273,7 +286,11 @@ fn problems(
     application
         .targets
         .retain(|name| shown.is_empty() || shown.contains(name));
-    diagnosis::problems(&application, clusters)
+    match in_argo_cd {
+        Some(_) => diagnosis::problems_of_works(&application, clusters),
+        // Its state is not known.
+        None => diagnosis::problems(&application, clusters),
+    }
 }
 
 /// The output that the user sees.

@@ -207,6 +207,40 @@ fn application_without_errors_has_a_reason_too() {
     }
 }
 
+/// Works that are healthy may be those before a change that Argo CD has not delivered.
+#[test]
+fn works_of_an_earlier_version_have_a_reason() {
+    type Change = fn(&mut DiagnosedApplication);
+    let rows: [(Option<ProblemCause>, Change); 5] = [
+        (None, |_| {}),
+        (Some(ProblemCause::NotCompared), |application| application.stale = true),
+        (Some(ProblemCause::NotCompared), |application| application.sync.clear()),
+        (Some(ProblemCause::NotSynced), |application| {
+            application.sync = "OutOfSync".to_owned();
+        }),
+        // Its message is shown.
+        (None, |application| {
+            application.stale = true;
+            application.operation = Some(SyncOperation {
+                phase: "Running".to_owned(),
+                ..SyncOperation::default()
+            });
+        }),
+    ];
+    for (cause, change) in rows {
+        let mut application = application("", "");
+        application.conditions.clear();
+        application.sync = "Synced".to_owned();
+        change(&mut application);
+        let problems = problems_of_works(&application, Some(&clusters()));
+        let found: Vec<_> = problems
+            .iter()
+            .map(|problem| (problem.cause, problem.permanent))
+            .collect();
+        assert_eq!(found, cause.map(|cause| (cause, false)).into_iter().collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn filter_names_the_clusters_of_the_application() {
     let application = application("", "");

@@ -16,6 +16,8 @@ pub(crate) struct DiffStyle {
     pub(crate) colours: bool,
     /// The name of the live side.
     pub(crate) live: String,
+    /// The name of the other side.
+    pub(crate) changed: &'static str,
 }
 
 /// The number of context lines around a change.
@@ -44,7 +46,7 @@ pub(crate) fn object_text(name: &str, live: &Value<'_>, changed: &Value<'_>, sty
     };
     if before != after {
         style.line(BOLD, &printable(&format!("--- {}: {name}", style.live)), &mut out);
-        style.line(BOLD, &printable(&format!("+++ changed: {name}")), &mut out);
+        style.line(BOLD, &printable(&format!("+++ {}: {name}", style.changed)), &mut out);
         hunks(&yaml::write(&before), &yaml::write(&after), style, &mut out);
     }
     out
@@ -57,7 +59,7 @@ fn unified(change: &ObjectChange, style: &DiffStyle, out: &mut String) {
         })
     };
     style.line(BOLD, &format!("--- {}", name(&change.before, &style.live)), out);
-    style.line(BOLD, &format!("+++ {}", name(&change.after, "generated")), out);
+    style.line(BOLD, &format!("+++ {}", name(&change.after, style.changed)), out);
     let yaml = |side: &Option<Side>| side.as_ref().map_or(String::new(), |side| side.yaml.clone());
     hunks(&yaml(&change.before), &yaml(&change.after), style, out);
 }

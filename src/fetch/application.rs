@@ -4,13 +4,18 @@ use crate::diagnosis;
 use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
 use crate::doctor::items;
 use manifest::text::without_middle;
+use ocm::application_works::ApplicationName;
 use ocm::glob::Glob;
+use ocm::ownership::{ListedResource, own_names};
 use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
+use ocm::source_plugin;
+use ocm::source_plugin::SourcePlugin;
 use ocm::work::{GROUP, KIND, SET_KIND};
+use ocm::zeros::remove_zeros;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::iter;
 
 /// The maximum number of kept texts of an Application, and the maximum length of each, in bytes.
 const TEXTS_MAX: usize = 8;
@@ -28,6 +33,8 @@ pub(crate) struct FetchedApplication {
     pub(super) metadata: ApplicationMetadata,
     #[serde(default)]
     spec: Value,
+    /// The sync that is requested or running; Argo CD removes it afterwards.
+    operation: Option<IgnoredAny>,
     #[serde(default)]
     pub(super) status: FetchedStatus,
 }
@@ -55,51 +62,19 @@ pub(super) struct FetchedSource {
     #[serde(rename = "repoURL", default)]
     repository: String,
     chart: Option<String>,
-    plugin: Option<Plugin>,
-}
-
-/// The settings of the plugin in a source.
-#[derive(Deserialize)]
-pub(super) struct Plugin {
-    #[serde(default)]
-    name: String,
-    parameters: Option<Vec<SourceParameter>>,
-    env: Option<Vec<SourceParameter>>,
-}
-
-/// A parameter, with its value in `string` or `array`, or an environment variable, with its value in `value`.
-#[derive(Deserialize)]
-struct SourceParameter {
-    #[serde(default)]
-    name: String,
-    #[serde(alias = "string")]
-    value: Option<String>,
-    array: Option<Vec<String>>,
+    plugin: Option<SourcePlugin>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FetchedStatus {
     pub(super) conditions: Option<Vec<ReadCondition>>,
-    pub(super) operation_state: Option<FetchedOperation>,
+    operation_state: Option<FetchedOperation>,
     controller_namespace: Option<String>,
     pub(super) resources: Option<Vec<ListedResource>>,
     pub(super) sync: Value,
     pub(super) health: Value,
     source_hydrator: Value,
-}
-
-/// An object in Argo CD's list.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct ListedResource {
-    pub(super) group: String,
-    pub(super) kind: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) status: String,
-    pub(super) hook: bool,
-    pub(super) requires_pruning: bool,
 }
 
 #[derive(Deserialize)]
@@ -112,11 +87,11 @@ pub(super) struct ReadCondition {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct FetchedOperation {
+struct FetchedOperation {
     #[serde(default)]
-    pub(super) phase: String,
+    phase: String,
     #[serde(default)]
-    pub(super) message: String,
+    message: String,
     sync_result: Option<SyncResult>,
 }
 
@@ -153,10 +128,36 @@ impl FetchedApplication {
         project.unwrap_or(DEFAULT_PROJECT)
     }
 
+    /// Returns its works in Argo CD's list.
+    pub(super) fn works(&self, argocd: &str) -> impl Iterator<Item = &ListedResource> {
+        let full_name = format!("{}/{}", self.metadata.namespace, self.metadata.name);
+        let application = ApplicationName::named(&full_name, argocd).ok();
+        let names = application.map(|application| own_names(&application.works, &self.spec));
+        let resources = self.status.resources.iter().flatten();
+        resources.filter(move |resource| resource.is_work(names.as_deref().unwrap_or_default()))
+    }
+
     pub(super) fn sources(&self) -> impl Iterator<Item = FetchedSource> {
-        let source = [self.spec.get("source"), self.spec.pointer("/sourceHydrator/drySource")];
-        let sources = source.into_iter().flatten().chain(items(&self.spec["sources"]));
-        sources.filter_map(|source| FetchedSource::deserialize(source).ok())
+        source_plugin::sources(&self.spec).filter_map(|source| FetchedSource::deserialize(source).ok())
+    }
+
+    /// Returns the last sync. A requested one is running: until Argo CD starts it, the status has the one before.
+    pub(super) fn last_sync(&self) -> Option<SyncOperation> {
+        let last = self.status.operation_state.as_ref().map(FetchedOperation::reduced);
+        let running = || SyncOperation {
+            phase: "Running".to_owned(),
+            ..SyncOperation::default()
+        };
+        match (&self.operation, last) {
+            (Some(_), last) => Some(last.filter(SyncOperation::is_running).unwrap_or_else(running)),
+            (None, last) => last,
+        }
+    }
+
+    /// Returns true if Argo CD has not started a requested sync.
+    fn waits_for_sync(&self) -> bool {
+        let running = self.status.operation_state.as_ref();
+        self.operation.is_some() && running.is_none_or(|operation| operation.phase != "Running")
     }
 
     /// Returns the fields that matter for a diagnosis.
@@ -174,9 +175,13 @@ impl FetchedApplication {
             }
         }
         let project = self.project().to_owned();
-        let Self { metadata, spec, status } = self;
-        let annotations = &metadata.annotations;
-        let stale = annotations.contains_key(REFRESH) || is_other_source(&spec, &status.sync["comparedTo"]);
+        let operation = self.last_sync();
+        let stale = annotations.contains_key(REFRESH)
+            || is_other_source(&self.spec, &self.status.sync["comparedTo"])
+            || self.waits_for_sync();
+        let Self {
+            metadata, spec, status, ..
+        } = self;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let hydration = &status.source_hydrator["currentOperation"];
         let hydration = (hydration["phase"] == "Failed").then(|| ReadCondition {
@@ -188,9 +193,9 @@ impl FetchedApplication {
         diagnosis::DiagnosedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
             project,
-            placement: plugins.iter().any(Plugin::names_a_placement),
+            placement: plugins.iter().any(SourcePlugin::names_a_placement),
             sources_share_works: share_works(&plugins, &metadata.name),
-            targets: plugins.iter().flat_map(Plugin::clusters).collect(),
+            targets: plugins.iter().flat_map(SourcePlugin::clusters).collect(),
             plugins: plugins.into_iter().map(|plugin| plugin.name).collect(),
             ignores_works: items(&spec["ignoreDifferences"]).iter().any(ignores_works),
             respects_ignored: items(&spec["syncPolicy"]["syncOptions"])
@@ -207,17 +212,21 @@ impl FetchedApplication {
                     kind: condition.kind,
                 })
                 .collect(),
-            operation: status.operation_state.map(FetchedOperation::reduced),
+            operation,
         }
     }
 }
 
 impl FetchedOperation {
-    fn reduced(self) -> SyncOperation {
-        let synced = self.sync_result.and_then(|result| result.resources).unwrap_or_default();
-        let failed = synced.iter().filter(|object| object.status == "SyncFailed");
+    fn reduced(&self) -> SyncOperation {
+        let result = self.sync_result.as_ref();
+        let synced = result
+            .and_then(|result| result.resources.as_ref())
+            .into_iter()
+            .flatten();
+        let failed = synced.filter(|object| object.status == "SyncFailed");
         SyncOperation {
-            phase: self.phase,
+            phase: self.phase.clone(),
             message: bounded(&self.message),
             failures: failed.take(TEXTS_MAX).map(|object| bounded(&object.message)).collect(),
         }
@@ -235,8 +244,14 @@ fn is_other_source(spec: &Value, compared: &Value) -> bool {
         .as_str()
         .is_some_and(|url| !url.is_empty());
     let of_several = compared["sources"].is_array();
-    of_one && spec["source"].is_object() && spec["source"] != compared["source"]
-        || of_several && spec["sources"] != compared["sources"]
+    let is_other = |field: &str| {
+        // Argo CD writes no fields without a value.
+        let [mut own, mut other] = [&spec[field], &compared[field]].map(Value::clone);
+        remove_zeros(&mut own);
+        remove_zeros(&mut other);
+        own != other
+    };
+    of_one && spec["source"].is_object() && is_other("source") || of_several && is_other("sources")
 }
 
 /// Returns true if an entry of `ignoreDifferences` matches the manifests in works.
@@ -265,57 +280,18 @@ fn bounded(message: &str) -> String {
 
 impl FetchedSource {
     /// Returns the plugin if it is meant for this program.
-    pub(super) fn our_plugin(self) -> Option<Plugin> {
-        self.plugin.filter(Plugin::is_ours)
+    pub(super) fn our_plugin(self) -> Option<SourcePlugin> {
+        self.plugin.filter(is_ours)
     }
 }
 
-impl Plugin {
-    /// Returns true if it is meant for this program, whose name may be misspelled.
-    fn is_ours(&self) -> bool {
-        is_our_plugin(&self.name) || !self.texts("clusters", &["TARGET_CLUSTER"]).is_empty()
-    }
-
-    /// Returns the managed clusters that it sets.
-    fn clusters(&self) -> BTreeSet<String> {
-        let texts = self.texts("clusters", &["CLUSTERS", "TARGET_CLUSTER"]);
-        let names = texts.iter().flat_map(|text| text.split(','));
-        let names = names.map(|name| name.trim().to_owned());
-        names.filter(|name| !name.is_empty()).collect()
-    }
-
-    /// Returns true if it sets a placement, rather than clusters.
-    fn names_a_placement(&self) -> bool {
-        !self.texts("placement", &["PLACEMENT"]).is_empty()
-    }
-
-    /// Returns the name that it sets for its works instead of that of the Application.
-    pub(super) fn work_name(&self) -> Option<&str> {
-        self.texts("name", &["NAME"]).pop()
-    }
-
-    /// Returns the texts of a setting as the plugin reads them: those of the parameter, else of the first of these variables that is not
-    /// blank.
-    fn texts(&self, parameter: &str, variables: &[&str]) -> Vec<&str> {
-        let of_parameter = texts_of(self.parameters.as_ref(), parameter);
-        let of_variables = variables.iter().map(|variable| texts_of(self.env.as_ref(), variable));
-        let mut given = iter::once(of_parameter).chain(of_variables);
-        given.find(|texts| !texts.is_empty()).unwrap_or_default()
-    }
-}
-
-/// Returns the texts of the entries of this name that are not blank.
-fn texts_of<'p>(entries: Option<&'p Vec<SourceParameter>>, name: &str) -> Vec<&'p str> {
-    let entries = entries.into_iter().flatten().filter(|entry| entry.name == name);
-    let texts = entries.flat_map(|entry| entry.array.iter().flatten().chain(&entry.value));
-    texts
-        .map(String::as_str)
-        .filter(|text| !text.trim().is_empty())
-        .collect()
+/// Returns true if a plugin is meant for this program, whose name may be misspelled.
+fn is_ours(plugin: &SourcePlugin) -> bool {
+    is_our_plugin(&plugin.name) || !plugin.texts("clusters", &["TARGET_CLUSTER"]).is_empty()
 }
 
 /// Returns true if two sources make a work of the same name for one managed cluster, of which Argo CD keeps that of the last source.
-fn share_works(plugins: &[Plugin], application: &str) -> bool {
+fn share_works(plugins: &[SourcePlugin], application: &str) -> bool {
     let mut all = HashSet::new();
     plugins.iter().any(|plugin| {
         let name = plugin.work_name().unwrap_or(application);
@@ -420,6 +396,43 @@ mod tests {
         };
         assert_eq!(errors("Failed"), ["one", "three"]);
         assert_eq!(errors("Succeeded"), ["one"]);
+    }
+
+    #[test]
+    fn requested_sync_is_running_and_hides_the_one_before() {
+        let application = |phase: &str, operation: Value| {
+            let application = json!({
+                "metadata": {"name": "shop", "namespace": "argocd"}, "operation": operation,
+                "spec": {"source": {"plugin": {"name": "argocd-ocm-cmp"}}},
+                "status": {"operationState": {"phase": phase, "message": "text"}},
+            });
+            let read: FetchedApplication = serde_json::from_value(application).expect("an Application");
+            let reduced = read.reduced();
+            let operation = reduced.operation.expect("a sync");
+            (operation.phase, operation.message, reduced.stale)
+        };
+        let requested = json!({"sync": {"revision": "abc"}});
+        let expected = |phase: &str, message: &str, stale| (phase.to_owned(), message.to_owned(), stale);
+        assert_eq!(application("Failed", requested.clone()), expected("Running", "", true));
+        assert_eq!(application("Running", requested), expected("Running", "text", false));
+        assert_eq!(application("Failed", Value::Null), expected("Failed", "text", false));
+    }
+
+    #[test]
+    fn application_is_stale_until_argo_cd_has_compared_its_source() {
+        let is_stale = |source: &Value, compared: &Value| {
+            is_other_source(&json!({"source": source}), &json!({"source": compared}))
+        };
+        let compared =
+            json!({"repoURL": "https://git/a", "targetRevision": "v1", "plugin": {"name": "argocd-ocm-cmp"}});
+        assert!(!is_stale(&compared, &compared));
+        let mut source = compared.clone();
+        source["plugin"]["parameters"] = json!([]);
+        source["path"] = "".into();
+        assert!(!is_stale(&source, &compared), "Argo CD drops empty fields");
+        source["targetRevision"] = "v2".into();
+        assert!(is_stale(&source, &compared));
+        assert!(!is_stale(&source, &json!({"repoURL": ""})), "the spec is wrong");
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{
-    ApplicationMetadata, FetchedApplication, FetchedSource, ListedResource, Plugin, ReadCondition, is_error,
-};
+use super::application::{ApplicationMetadata, FetchedApplication, ReadCondition, is_error};
 use super::{Hub, WorkReader, describe_error};
-use crate::diagnosis::{ProblemCause, cluster_problem};
+use crate::diagnosis;
+use crate::diagnosis::{ProblemCause, SyncOperation, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{explain, in_order, status};
@@ -14,12 +13,12 @@ use kube::core::params::ListParams;
 use manifest::text::count;
 use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
-use ocm::names::{self, WorkName};
+use ocm::names;
 use ocm::ownership::{ListedWork, OF_REPLICA_SET};
 use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, is_own_condition};
-use ocm::resources::{APPLICATIONS, WORK_SETS, WORKS};
+use ocm::resources::{APPLICATIONS, PROJECTS, WORK_SETS, WORKS};
 use ocm::tracking::{INSTANCE, TRACKING_ID};
-use ocm::work::{APPLICATION_LABEL, GROUP, KIND, SET_KIND};
+use ocm::work::{APPLICATION_LABEL, KIND, SET_KIND};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use serde_json::Value;
@@ -48,28 +47,25 @@ impl WorkReader {
         });
         read.unwrap_or_else(|error| Err(describe_error(&error, &hub.url)))
     }
+
+    /// Checks that these AppProjects exist, as far as the user may read them.
+    pub(crate) fn check_projects(&self, namespace: &str, projects: &[String]) -> Result<(), String> {
+        let Self { runtime, hub, .. } = self;
+        for name in projects {
+            let path = PROJECTS.path(&ObjectRef::new(namespace, ""));
+            let project = runtime.block_on(hub.get_text(path, name));
+            let project = project.map_err(|error| describe_error(&error, &hub.url))?;
+            if matches!(project, Lookup::NotFound) {
+                return Err(format!(
+                    "AppProject {namespace}/{name} does not exist: correct its name"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl FetchedApplication {
-    /// Returns its works in Argo CD's list. Those that Argo CD would prune may only have the tracking mark, which the agent of a
-    /// cluster may write. After a failed comparison these are all works; then their names decide.
-    fn works(&self, plugins: &[Plugin], argocd: &str) -> impl Iterator<Item = &ListedResource> {
-        let full_name = format!("{}/{}", self.metadata.namespace, self.metadata.name);
-        let own_names = plugins.iter().filter_map(|plugin| plugin.work_name()?.parse().ok());
-        let mut names: Vec<WorkName> = own_names.collect();
-        names.extend(ApplicationName::named(&full_name, argocd).map(|application| application.works));
-        let resources = self.status.resources.iter().flatten();
-        resources.filter(move |resource| {
-            let is_named = || match &*resource.kind {
-                SET_KIND => names
-                    .iter()
-                    .any(|name| name.is_of_set(&resource.name, &resource.namespace)),
-                _ => names.iter().any(|name| name.is_of(&resource.name)),
-            };
-            resource.group == GROUP && (!resource.requires_pruning || resource.status == "Unknown" && is_named())
-        })
-    }
-
     /// Returns the first reason why it is not healthy or not delivered.
     fn reason(&self) -> Option<&str> {
         let is_reason = |condition: &&ReadCondition| {
@@ -154,28 +150,29 @@ impl<'n> Applications<'n> {
             return;
         };
         let is_pulled = listed.metadata.is_pulled();
-        let plugins: Vec<_> = listed.sources().filter_map(FetchedSource::our_plugin).collect();
-        let is_delivered = is_pulled || listed.is_of(self.argocd) && !plugins.is_empty();
+        let uses_plugin = || listed.sources().any(|source| source.our_plugin().is_some());
+        let is_delivered = is_pulled || listed.is_of(self.argocd) && uses_plugin();
         if !is_delivered {
             return;
         }
         let position = self.all.len();
         let mut unsynced = Vec::new();
-        for work in listed.works(&plugins, self.argocd) {
+        for work in listed.works(self.argocd) {
             if work.kind == KIND && work.status != "Synced" && !work.hook {
                 unsynced.push((work.namespace.clone(), work.name.clone()));
             }
             let key = (work.kind.clone(), work.namespace.clone(), work.name.clone());
             self.by_work.insert(key, position);
         }
-        let operation = listed.status.operation_state.as_ref();
-        let is_in = |phases: &[&str]| operation.filter(|operation| phases.contains(&&*operation.phase));
+        let operation = listed.last_sync();
         self.all.push(DeliveredApplication {
             application: listed.overviewed(self.argocd),
             pulled_on: listed.metadata.annotations.get(CLUSTER).filter(|_| is_pulled).cloned(),
             unsynced,
-            is_syncing: is_in(&["Running"]).is_some(),
-            failure: is_in(&["Failed", "Error"]).map(|operation| operation.message.clone()),
+            is_syncing: operation.as_ref().is_some_and(SyncOperation::is_running),
+            failure: operation
+                .filter(SyncOperation::has_failed)
+                .map(|operation| operation.message),
         });
     }
 
@@ -354,6 +351,9 @@ impl Hub {
             }
             notices.push(problem.line());
         }
+        let unreachable = known.as_ref().map(diagnosis::unreachable).unwrap_or_default();
+        let shown = clusters.iter().filter(|name| unreachable.contains(*name));
+        notices.extend(shown.map(|name| format!("{name} is unreachable: showing its last reported state")));
         Ok(Ok((overview, notices)))
     }
 
@@ -399,7 +399,9 @@ fn missing_work(delivered: &DeliveredApplication, cluster: &str, name: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ocm::names::WorkName;
     use ocm::pull_model::PULL;
+    use ocm::work::GROUP;
     use serde_json::json;
 
     fn resource(kind: &str, namespace: &str, name: &str, status: &str) -> Value {

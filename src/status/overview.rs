@@ -87,7 +87,14 @@ impl OnCluster {
             on_cluster.objects = on_cluster.objects.saturating_add(work.objects.len());
             on_cluster.works.push(work.name);
         }
-        all.into_values().collect()
+        let mut all: Vec<Self> = all.into_values().collect();
+        for on_cluster in &mut all {
+            if on_cluster.health == HealthStatus::Healthy && on_cluster.application.has_error {
+                on_cluster.health = HealthStatus::Degraded;
+                on_cluster.message = on_cluster.application.message.clone();
+            }
+        }
+        all
     }
 }
 
@@ -358,14 +365,16 @@ mod tests {
             has_error: true,
             ..application("shop", "web", "Healthy", "the policy refuses it")
         };
-        let mut overview = Overview::All(vec![refused]);
-        overview.keep(&[HealthStatus::Degraded], &[]).expect("no project");
-        assert_eq!(overview.health(), HealthStatus::Degraded);
-        let json = format_overview(&overview, ListFormat::Json);
-        assert!(
-            json.contains("Degraded") && json.contains("the policy refuses it"),
-            "{json}"
-        );
+        let on_cluster = OnCluster::all([(refused.clone(), work("eu1", "shop", HealthStatus::Healthy, ""))]);
+        for mut overview in [Overview::All(vec![refused]), Overview::OnClusters(on_cluster)] {
+            overview.keep(&[HealthStatus::Degraded], &[]).expect("no project");
+            assert_eq!(overview.health(), HealthStatus::Degraded);
+            let json = format_overview(&overview, ListFormat::Json);
+            assert!(
+                json.contains("Degraded") && json.contains("the policy refuses it"),
+                "{json}"
+            );
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod diff;
 mod doctor;
 #[path = "../common/expected.rs"]
 mod expected;
+mod fake_hub;
 mod fetching;
 mod health_rules;
 mod hostile_sources;
@@ -28,6 +29,7 @@ mod release;
 mod remedies;
 mod rights;
 mod robustness;
+mod rollout;
 mod secrets;
 mod shell;
 mod shipped_files;

@@ -54,7 +54,7 @@ fn application(namespace: &str, name: &str, works: &[&str]) -> Value {
     ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", namespace, name).with(json!({
         "metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git"}},
-        "status": {"resources": works.iter().map(resource).collect::<Vec<_>>()},
+        "status": {"sync": {"status": "Synced"}, "resources": works.iter().map(resource).collect::<Vec<_>>()},
     }))
 }
 

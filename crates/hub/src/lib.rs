@@ -8,7 +8,7 @@ mod list;
 mod serve;
 mod watch;
 
-pub use connect::{Connection, NO_HUB, RequestHook, client, config};
+pub use connect::{Connection, NO_HUB, RequestHook, client, config, token};
 pub use error::{ask_twice, explain, is_unanswered, reason, status};
 pub use list::{each, each_metadata, in_order};
 pub use serve::serve;

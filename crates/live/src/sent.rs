@@ -25,8 +25,8 @@ pub struct ListedWorks(HashSet<ListedWork>);
 
 impl ListedWorks {
     /// Reads the list in the status of an Application.
-    pub fn from_application(application: &Value) -> Self {
-        Self(listed_works(application).collect())
+    pub fn from_application(name: &ApplicationName, application: &Value) -> Self {
+        Self(listed_works(&name.works, application))
     }
 
     /// Returns the managed clusters of the works, possibly repeatedly.
@@ -273,13 +273,14 @@ mod tests {
         let listed = |name: &str| json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": name});
         let application =
             json!({"status": {"resources": [listed("shop"), listed("own-name"), {"group": "", "kind": "Secret"}]}});
-        let works = ListedWorks::from_application(&application);
+        let shop = request("Secret", "", "a", "web").application;
+        let works = ListedWorks::from_application(&shop, &application);
         assert_eq!(works.for_cluster("eu1"), ["own-name", "shop"]);
         assert_eq!(works.for_cluster("eu2"), [""; 0]);
         let tracking = Tracking::configured(|_| None);
         let owns = |name: &str, annotations: &Value| {
             let work = json!({"metadata": {"name": name, "namespace": "eu1", "annotations": annotations}});
-            works.owns(&request("Secret", "", "a", "web").application, &tracking, KIND, &work)
+            works.owns(&shop, &tracking, KIND, &work)
         };
         assert!(owns("own-name", &id("shop", "own-name")));
         assert!(!owns("shop", &Value::Null), "Argo CD has not marked it");

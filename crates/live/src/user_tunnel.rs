@@ -39,9 +39,9 @@ pub fn token_credentials(
     sends_own: bool,
 ) -> Result<AuthInfo, String> {
     const REMEDY: &str = "pass a token with --token, such as that of `kubectl create token NAME`";
-    if let Some(token) = token {
+    if let Some(text) = token {
         return Ok(AuthInfo {
-            token: Some(token.into()),
+            token: Some(hub::token(&text)?.to_owned().into()),
             ..AuthInfo::default()
         });
     }

@@ -1,9 +1,11 @@
 //! Decides which works belong to an Application.
 
 use crate::names::{ClusterName, WorkName};
+use crate::source_plugin::work_names;
 use crate::tracking::{INSTALLATION_ID, ObjectIdentity, Owner, TRACKING_ID, Tracking, TrackingMarks};
 use crate::work::{GROUP, KIND, SET_KIND, Work};
 use manifest::value::{Map, Value};
+use serde::Deserialize;
 use std::collections::{BTreeSet, HashSet};
 
 /// Identifies the works of an Application by their metadata.
@@ -28,15 +30,44 @@ pub struct Ownership {
 /// A work that Argo CD lists as an Application's: its kind, namespace and name.
 pub type ListedWork = (String, String, String);
 
-/// Returns the works in the status of an Application, which only Argo CD writes: those from Git, without works that it would prune,
-/// which may only carry the tracking mark without having been applied.
-pub fn listed_works(application: &serde_json::Value) -> impl Iterator<Item = ListedWork> {
+/// An object in Argo CD's list of an Application, which only Argo CD writes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "Argo CD documents them")]
+pub struct ListedResource {
+    pub group: String,
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    pub status: String,
+    pub hook: bool,
+    pub requires_pruning: bool,
+}
+
+impl ListedResource {
+    /// Returns true if it is a work of the Application, whose works have these names. A work that Argo CD would prune may only have the
+    /// tracking mark, which the agent of a cluster may write. After a failed comparison these are all works; then the names decide.
+    pub fn is_work(&self, names: &[WorkName]) -> bool {
+        let is_named = |name: &WorkName| match &*self.kind {
+            SET_KIND => name.is_of_set(&self.name, &self.namespace),
+            _ => name.is_of(&self.name),
+        };
+        self.group == GROUP && (!self.requires_pruning || self.status == "Unknown" && names.iter().any(is_named))
+    }
+}
+
+/// Returns the names of an Application's works: that of the Application, and those that its sources set in this `spec`.
+pub fn own_names(name: &WorkName, spec: &serde_json::Value) -> Vec<WorkName> {
+    work_names(spec).chain([name.clone()]).collect()
+}
+
+/// Returns the works in the status of an Application with works of this name.
+pub fn listed_works(name: &WorkName, application: &serde_json::Value) -> HashSet<ListedWork> {
+    let names = own_names(name, &application["spec"]);
     let resources = application["status"]["resources"].as_array().into_iter().flatten();
-    let works = resources.filter(|resource| resource["group"] == GROUP && resource["requiresPruning"] != true);
-    works.filter_map(|work| {
-        let text = |key: &str| work[key].as_str().map(str::to_owned);
-        Some((text("kind")?, text("namespace")?, text("name")?))
-    })
+    let resources = resources.filter_map(|resource| ListedResource::deserialize(resource).ok());
+    let works = resources.filter(|resource| resource.is_work(&names));
+    works.map(|work| (work.kind, work.namespace, work.name)).collect()
 }
 
 /// The label with the name of the Placement of a `PlacementDecision`.
@@ -158,6 +189,30 @@ mod tests {
     fn owns(ownership: &Ownership, kind: &str, metadata: &str) -> bool {
         let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
         ownership.owns(kind, document.value.as_map().expect("a mapping"))
+    }
+
+    /// Argo CD would prune all works after a failed comparison. A foreign work may have the tracking mark only.
+    #[test]
+    fn failed_comparison_leaves_works_with_names_of_the_application() {
+        let resource = |name: &str, status: &str| {
+            serde_json::json!({
+                "group": GROUP, "kind": "ManifestWork", "namespace": "eu1", "name": name, "status": status, "requiresPruning": true,
+            })
+        };
+        let plugin = serde_json::json!({"parameters": [{"name": "name", "string": "custom"}]});
+        let application = |status: &str| {
+            let resources = ["shop", "custom", "custom.part-wave5", "other"].map(|name| resource(name, status));
+            serde_json::json!({"spec": {"source": {"plugin": plugin}}, "status": {"resources": resources}})
+        };
+        let names = |status: &str| {
+            let works = listed_works(&"shop".parse().expect("a name"), &application(status));
+            works.into_iter().map(|work| work.2).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(
+            names("Unknown").into_iter().collect::<Vec<_>>(),
+            ["custom", "custom.part-wave5", "shop"]
+        );
+        assert!(names("OutOfSync").is_empty(), "removed from Git");
     }
 
     fn ownership_of(application: &str) -> Ownership {

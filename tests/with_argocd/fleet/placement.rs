@@ -3,7 +3,7 @@
 use super::{Fleet, fleet};
 use crate::app::App;
 use crate::health_check;
-use crate::stage::{Outcome, run};
+use crate::stage::{Outcome, apply_shipped, run};
 use crate::status;
 use anyhow::{Context, Result, ensure};
 use ocm::ownership::OF_REPLICA_SET;
@@ -430,9 +430,17 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
         "{stderr}"
     );
     fleet.hub.patch(&placed.app.application(), &heals(Value::Null)).await?;
+    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
+    ensure!(
+        code == Some(1) && stderr.contains("agents of managed clusters may change works"),
+        "{stderr}"
+    );
+    apply_shipped(&fleet.hub, &["deploy/agent_admission.yaml"])?;
     let (code, stdout, stderr) = rollout(&fleet, &["undo", name])?;
     ensure!(
-        code == Some(0) && stdout.contains("returns to the earlier content; 1 cluster to take back"),
+        code == Some(0)
+            && stdout.contains("\n+++ earlier: ")
+            && stdout.contains("returns to the earlier content; 1 cluster to take back"),
         "{stdout}{stderr}"
     );
     fleet
@@ -445,8 +453,11 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
     );
     let is_other = |app: &Value| app["status"]["sync"]["status"] == "OutOfSync";
     placed.set_becomes(is_other).await?;
-    let complete =
-        async || Some(rollout(&fleet, &["status", name]).ok()?.0 == Some(0)).filter(|is_complete| *is_complete);
+    let complete = async || {
+        let (code, stdout, stderr) = rollout(&fleet, &["status", name]).ok()?;
+        // Git has another version.
+        (code == Some(1) && stdout.contains(": complete, ") && stderr.contains("it is OutOfSync")).then_some(())
+    };
     wait::eventually("the rollout is complete", wait::DEADLINE, complete).await?;
     let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
     ensure!(
