@@ -35,6 +35,8 @@ pub(crate) async fn check_selection_and_deselection(stage: &Stage) -> Result<()>
 pub(crate) async fn check_deletion_order(stage: &Stage) -> Result<()> {
     let cluster = &stage.cluster1;
     wait_for_operator(stage, &[cluster]).await?;
+    // The certificates and keys stay as long as there is a principal.
+    stage.hub.delete(&stage::principal()).await?;
     stage.hub.delete(&stage::fleet()).await?;
     check_operator_stays(cluster).await?;
     let addon = stage.hub.get(&stage::addon(cluster.name())).await?;

@@ -1,6 +1,6 @@
 //! The controller for the objects on the hub that all agents share: the CA, the certificates of the principal and of the resource
 //! proxy, the key of its tokens, and the ClusterManagementAddOn. They exist as long as any GitOpsCluster requests agents, and are
-//! deleted with the last one.
+//! deleted with the last one. What a principal needs to start stays until the principal is deleted.
 
 use super::addon;
 use super::shared;
@@ -232,13 +232,24 @@ fn unwanted(cache: &Cache) -> Option<Write> {
     if management(cache).is_some() {
         return absent(Kind::ManagementAddOn);
     }
-    if cache.objects(Kind::AddOns).next().is_some() {
+    if cache.objects(Kind::AddOns).next().is_some() || has_principal(cache) {
         return None;
     }
     absent(Kind::Bundle)
         .or_else(|| absent(Kind::TokenKey))
         .or_else(|| certificate(cache))
         .or_else(|| absent(Kind::IssuedCertificates))
+}
+
+/// Returns true if there is a principal. Its Pods mount the certificates and keys, and Argo CD may reach Redis only through it, so
+/// without them Argo CD fails as soon as a Pod of the principal is replaced.
+fn has_principal(cache: &Cache) -> bool {
+    let mut names = names::PRINCIPAL_DEPLOYMENTS.into_iter();
+    names.any(|name| {
+        cache
+            .object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))
+            .is_some()
+    })
 }
 
 /// Returns the GitOpsClusters that are missing without a deletion, and whose clusters have agents or get them.
@@ -269,15 +280,12 @@ fn certificate(cache: &Cache) -> Option<Write> {
 }
 
 pub(super) fn is_left(cache: &Cache) -> bool {
-    let kinds = [
-        Kind::ManagementAddOn,
-        Kind::Bundle,
-        Kind::TokenKey,
-        Kind::IssuedCertificates,
-    ];
-    let mut objects = kinds.into_iter().flat_map(|kind| cache.objects(kind));
+    let is_left = |kind| cache.objects(kind).any(|(_, object)| object.is_ours());
+    let needed_by_principal = [Kind::Bundle, Kind::TokenKey, Kind::IssuedCertificates];
     let mut certificates = names::CERTIFICATES
         .into_iter()
         .filter_map(|name| cache.certificate(name));
-    objects.any(|(_, object)| object.is_ours()) || certificates.any(|certificate| certificate.is_ours)
+    is_left(Kind::ManagementAddOn)
+        || !has_principal(cache)
+            && (needed_by_principal.into_iter().any(is_left) || certificates.any(|certificate| certificate.is_ours))
 }

@@ -54,6 +54,13 @@ impl Hub {
     }
 }
 
+impl Hub {
+    /// Deletes the principal's Deployment.
+    fn delete_principal(&mut self) {
+        self.put(Kind::Deployments, &of_argocd(names::PRINCIPAL_DEPLOYMENTS[0]), None);
+    }
+}
+
 #[test]
 fn writes_placement_decisions_before_the_add_on() {
     let mut hub = Hub::new();
@@ -227,6 +234,7 @@ fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
     hub.put(Kind::Certificates, &of_argocd(names::PRINCIPAL_TLS), Some(theirs));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
+    hub.delete_principal();
     hub.delete(&all());
     let written = hub.settle();
     assert_eq!(written.last().map(String::as_str), Some("finalizers argocd/all"));
@@ -236,9 +244,31 @@ fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
     assert_eq!(hub.restart_controller(), [""; 0]);
 }
 
+/// Otherwise Argo CD loses Redis, which it reaches through the principal, as soon as a Pod of the principal is replaced.
+#[test]
+fn principal_keeps_what_it_needs_to_start() {
+    let mut hub = Hub::with_all_agents();
+    hub.issued("one", "eu1").expect("it is signed");
+    hub.delete(&all());
+    hub.settle();
+    assert!(!hub.objects.contains_key(&all()));
+    let needed = [Kind::Certificates, Kind::TokenKey, Kind::Bundle].map(|kind| hub.kept(kind).len());
+    assert_eq!((hub.taken(), needed), (vec!["eu1", "eu2"], [3, 1, 1]));
+    let restarts = hub.ocm.restarts;
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    assert_eq!((hub.with_addon(), hub.ocm.restarts), (vec!["eu1", "eu2"], restarts));
+    hub.is_at_rest();
+    hub.delete_principal();
+    hub.delete(&all());
+    hub.settle();
+    assert_eq!(hub.ours(), [of_argocd(names::BLOCKLIST).to_string()]);
+}
+
 #[test]
 fn deletes_the_ca_after_the_certificates_that_it_issued() {
     let mut hub = Hub::with_all_agents();
+    hub.delete_principal();
     hub.delete(&all());
     let written = hub.settle();
     let deleted = |name: &str| position(&written, &format!("delete Secret argocd/{name}"));
@@ -262,6 +292,7 @@ fn deleting_the_last_gitopscluster_with_invalid_agent_settings_deletes_our_objec
         hub.write(&all(), &invalid("some"));
         hub.settle();
         assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
+        hub.delete_principal();
         hub.delete(&all());
         while !hub.affected.is_empty() {
             hub.affected.rotate_left(usize::from(is_oldest_first));
@@ -301,6 +332,7 @@ fn gitopsclusters_that_never_had_agents_delay_no_deletion() {
             },
         );
         hub.settle();
+        hub.delete_principal();
         hub.delete(&all());
         hub.settle();
         assert!(!hub.objects.contains_key(&all()), "valid: {is_valid}");

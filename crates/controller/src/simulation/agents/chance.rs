@@ -294,6 +294,8 @@ fn live(rng: &mut Rng, happened: &mut Vec<String>) {
     hub.reconcile_all();
     assert_eq!(hub.with_addon(), CLUSTERS);
     hub.is_at_rest();
+    // The certificates and keys stay for a principal.
+    hub.delete_principal();
     for number in 0..3 {
         hub.delete(&gitops(number).0);
     }

@@ -82,6 +82,7 @@ fn works_stay_while_the_address_of_the_principal_is_unknown() {
 #[test]
 fn shared_objects_stay_until_all_add_ons_are_deleted() {
     let mut hub = Hub::with_all_agents();
+    hub.delete_principal();
     hub.delete(&all());
     hub.put(Kind::ManagementAddOn, &management(), None);
     let argocd = ObjectRef::new("", "argocd");
@@ -272,7 +273,6 @@ fn new_address_of_the_principal_is_in_its_certificate() {
     assert!(names.contains("moved.example.com"), "{names:?}");
 }
 
-/// Otherwise the agent has a certificate that no record names, so it can never be blocked.
 /// Otherwise the certificate is renewed for ever, or nobody has a principal.
 #[test]
 fn every_form_of_the_principals_address_gets_one_certificate() {
@@ -293,6 +293,7 @@ fn every_form_of_the_principals_address_gets_one_certificate() {
     }
 }
 
+/// Otherwise the agent has a certificate that no record names, so it can never be blocked.
 #[test]
 fn signs_nothing_into_a_record_that_is_being_deleted() {
     let mut hub = Hub::with_all_agents();
