@@ -33,8 +33,12 @@ pub(super) fn peer_specs() -> [(&'static str, &'static str, Value); 7] {
         "enabled": true,
         "overrideExistingConfigs": true,
         "gitOpsOperatorImage": "registry.example.com/operator@sha256:0",
+        // Fields of Red Hat ACM 2.15.
+        "gitOpsImage": "argocd", "gitOpsNamespace": "gitops", "gitOpsOperatorNamespace": "operators",
+        "reconcileScope": "Single-Namespace", "redisImage": "redis", "uninstall": false,
         "argoCDAgent": {
             "enabled": true, "serverAddress": "", "serverPort": "", "mode": "managed", "propagateHubCA": true,
+            "image": "agent", "uninstall": false,
         },
         "olmSubscription": {
             "enabled": true, "channel": "latest", "name": "gitops", "namespace": "operators", "source": "operators",

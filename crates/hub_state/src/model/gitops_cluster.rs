@@ -151,7 +151,9 @@ impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
         let addon = requested.gitops_addon.as_ref().filter(|addon| is_true(&addon.enabled));
         let agent = requested.asked_agent().map(|agent| match agent {
             AskedAgent::Pull(agent) => RequestedAgent::of_pull(agent),
-            AskedAgent::Acm(agent) => RequestedAgent::of_acm(agent),
+            AskedAgent::Acm(agent) => {
+                RequestedAgent::of_acm(agent, addon.is_some_and(|addon| is_true(&addon.uninstall)))
+            }
         });
         let wants_agent = agent.is_some();
         let mut not_implemented = not_implemented(&requested, addon, wants_agent);
@@ -211,8 +213,8 @@ fn not_implemented(
             "gitopsAddon.argoCDAgent.propagateHubCA",
         ),
         (
-            addon.is_some_and(|addon| has(&addon.git_ops_operator_image)),
-            "gitopsAddon.gitOpsOperatorImage",
+            agent.is_some_and(|agent| has(&agent.image)),
+            "gitopsAddon.argoCDAgent.image",
         ),
         (
             olm.is_some_and(|olm| is_true(&olm.enabled)),
@@ -224,7 +226,18 @@ fn not_implemented(
         ),
         (has(&requested.managed_service_account_ref), "managedServiceAccountRef"),
     ];
-    let requested = all.into_iter().filter(|(is_asked, _)| *is_asked);
+    let texts = addon.map_or_else(Vec::new, |addon| {
+        let all = [
+            (&addon.git_ops_image, "gitopsAddon.gitOpsImage"),
+            (&addon.git_ops_namespace, "gitopsAddon.gitOpsNamespace"),
+            (&addon.git_ops_operator_image, "gitopsAddon.gitOpsOperatorImage"),
+            (&addon.git_ops_operator_namespace, "gitopsAddon.gitOpsOperatorNamespace"),
+            (&addon.reconcile_scope, "gitopsAddon.reconcileScope"),
+            (&addon.redis_image, "gitopsAddon.redisImage"),
+        ];
+        all.map(|(text, field)| (has(text), field)).to_vec()
+    });
+    let requested = all.into_iter().chain(texts).filter(|(is_asked, _)| *is_asked);
     requested.map(|(_, field)| field).collect()
 }
 
@@ -241,6 +254,8 @@ struct RequestedAgent<'a> {
     port: (&'a Field<Box<str>>, &'static str),
     namespace: Option<Box<str>>,
     manifests: Option<&'a Vec<Value>>,
+    /// The field by which Red Hat ACM 2.15 uninstalls, if it is set.
+    uninstall: Option<&'static str>,
 }
 
 impl<'a> RequestedAgent<'a> {
@@ -251,21 +266,34 @@ impl<'a> RequestedAgent<'a> {
             port: (&addon.principal_server_port, "argoCDAgentAddon.principalServerPort"),
             namespace: non_empty(&addon.agent_namespace),
             manifests: addon.manifest_work.as_ref().and_then(|work| work.manifests.as_ref()),
+            uninstall: None,
         }
     }
 
-    fn of_acm(agent: &'a AddonAgent) -> Self {
+    fn of_acm(agent: &'a AddonAgent, is_addon_uninstalled: bool) -> Self {
+        let is_uninstalled = agent.uninstall.unwrap_or_default();
+        let uninstall = [
+            (is_addon_uninstalled, "gitopsAddon.uninstall"),
+            (is_uninstalled, "gitopsAddon.argoCDAgent.uninstall"),
+        ];
         Self {
             mode: (&agent.mode, "gitopsAddon.argoCDAgent.mode"),
             address: &agent.server_address,
             port: (&agent.server_port, "gitopsAddon.argoCDAgent.serverPort"),
             namespace: None,
             manifests: None,
+            uninstall: uninstall
+                .into_iter()
+                .find_map(|(is_set, field)| is_set.then_some(field)),
         }
     }
 
-    /// Returns the desired settings of the agent. Returns the name of an invalid field as the error.
+    /// Returns the desired settings of the agent. Returns the name of an invalid field as the error; one that requests to uninstall
+    /// contradicts the request for the agent, so it neither installs nor removes anything.
     fn desired(self, besides: Option<&gitops_cluster::AgentSettings>) -> Result<DesiredAgent, &'static str> {
+        if let Some(field) = self.uninstall {
+            return Err(field);
+        }
         let mode = match non_empty(self.mode.0).as_deref() {
             None | Some("managed") => Mode::Managed,
             Some("autonomous") => Mode::Autonomous,

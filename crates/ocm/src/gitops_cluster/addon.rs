@@ -79,13 +79,25 @@ pub struct GitOpsAddon {
     /// Enable the add-on.
     #[cfg_attr(test, schemars(extend("default" = false)))]
     pub enabled: Field<bool>,
+    /// The image of Argo CD on managed clusters, in Red Hat ACM 2.15.
+    pub git_ops_image: Field<String>,
+    /// The namespace of Argo CD on managed clusters, in Red Hat ACM 2.15.
+    pub git_ops_namespace: Field<String>,
     /// The image of the operator on managed clusters.
     pub git_ops_operator_image: Field<String>,
+    /// The namespace of the operator on managed clusters, in Red Hat ACM 2.15.
+    pub git_ops_operator_namespace: Field<String>,
     /// The installation of the operator by OLM on managed clusters.
     pub olm_subscription: Field<OlmSubscription>,
     /// Overwrite settings of the add-on that others have made.
     #[cfg_attr(test, schemars(extend("default" = false)))]
     pub override_existing_configs: Field<bool>,
+    /// The scope of the operator on managed clusters, in Red Hat ACM 2.15.
+    pub reconcile_scope: Field<String>,
+    /// The image of Redis on managed clusters, in Red Hat ACM 2.15.
+    pub redis_image: Field<String>,
+    /// Uninstall the add-on, in Red Hat ACM 2.15.
+    pub uninstall: Field<bool>,
 }
 
 /// The argocd-agent of Red Hat ACM's add-on.
@@ -96,6 +108,8 @@ pub struct AddonAgent {
     /// Run argocd-agent on the managed clusters.
     #[cfg_attr(test, schemars(extend("default" = false)))]
     pub enabled: Field<bool>,
+    /// The image of the agent, in Red Hat ACM 2.15.
+    pub image: Field<String>,
     /// The mode of the agent: the hub (managed) or the cluster itself (autonomous) defines the Applications of the managed
     /// cluster. Defaults to managed.
     #[cfg_attr(test, schemars(
@@ -112,6 +126,8 @@ pub struct AddonAgent {
     /// The port of the principal. By default, the controller finds it.
     #[cfg_attr(test, schemars(length(max = 8), extend("x-kubernetes-validations" = rules(PORT))))]
     pub server_port: Field<Box<str>>,
+    /// Uninstall the agent, in Red Hat ACM 2.15.
+    pub uninstall: Field<bool>,
 }
 
 /// The installation of an operator by OLM.

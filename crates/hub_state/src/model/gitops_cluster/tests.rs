@@ -42,7 +42,9 @@ fn names_unsupported_fields_that_are_set() {
     let addon = |enabled: bool, agent: bool| {
         json!({
             "enabled": enabled, "overrideExistingConfigs": enabled, "gitOpsOperatorImage": "operator",
-            "argoCDAgent": {"enabled": agent, "propagateHubCA": !agent}, "olmSubscription": {"enabled": enabled},
+            "argoCDAgent": {"enabled": agent, "propagateHubCA": !agent, "image": "agent"}, "olmSubscription": {"enabled": enabled},
+            "gitOpsImage": "argocd", "gitOpsNamespace": "gitops", "gitOpsOperatorNamespace": "operators",
+            "reconcileScope": "Single-Namespace", "redisImage": "redis",
         })
     };
     let off = json!({
@@ -56,10 +58,16 @@ fn names_unsupported_fields_that_are_set() {
     });
     let all = [
         "createPolicyTemplate",
+        "gitopsAddon.argoCDAgent.image",
         "gitopsAddon.argoCDAgent.propagateHubCA",
+        "gitopsAddon.gitOpsImage",
+        "gitopsAddon.gitOpsNamespace",
         "gitopsAddon.gitOpsOperatorImage",
+        "gitopsAddon.gitOpsOperatorNamespace",
         "gitopsAddon.olmSubscription",
         "gitopsAddon.overrideExistingConfigs",
+        "gitopsAddon.reconcileScope",
+        "gitopsAddon.redisImage",
         "managedServiceAccountRef",
     ];
     assert_eq!(spec(&on).not_implemented, all);
@@ -167,6 +175,14 @@ fn invalid_agent_fields_are_unclear_not_disabled() {
         (
             "gitopsAddon.argoCDAgent.serverPort",
             json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "serverPort": "https"}}}),
+        ),
+        (
+            "gitopsAddon.argoCDAgent.uninstall",
+            json!({"gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true, "uninstall": true}}}),
+        ),
+        (
+            "gitopsAddon.uninstall",
+            json!({"gitopsAddon": {"enabled": true, "uninstall": true, "argoCDAgent": {"enabled": true}}}),
         ),
     ] {
         let spec = spec(&requested);
