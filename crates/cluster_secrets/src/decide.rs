@@ -2,8 +2,8 @@
 
 use hub_state::annotations::{OWNER, SKIP_RECONCILE};
 use hub_state::cluster_secret::{
-    CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, NAME, PLAIN, SECRET_TYPE, SERVER, SecretManager,
-    WRITTEN_BY,
+    CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, NAME, PLACEMENT_NAME, PLAIN, SECRET_TYPE, SERVER,
+    SecretManager, WRITTEN_BY,
 };
 use hub_state::model::{Labels, TlsSecret};
 use jiff::{SignedDuration, Timestamp};
@@ -34,6 +34,8 @@ pub struct RegisteredCluster<'c> {
     pub name: &'c str,
     /// The labels of the cluster.
     pub labels: &'c Labels,
+    /// The Placement that selects the cluster, if the Secret names it as argocd-pull-integration does.
+    pub placement: Option<&'c str>,
     /// The namespace of Argo CD.
     pub argocd: &'c str,
     /// The label with which Argo CD may track applied objects. It is not copied: Argo CD would consider the Secret removed from
@@ -216,7 +218,10 @@ impl<'c> RegisteredCluster<'c> {
             .into_iter()
             .chain(marks)
             .map(|(key, value)| (key, value.to_owned()));
-        let labels = labels.chain(self.manager.labels(self.name));
+        // The value of a label has at most 63 characters.
+        let placement = self.placement.filter(|placement| placement.len() <= 63);
+        let placement = placement.map(|placement| (PLACEMENT_NAME, placement.to_owned()));
+        let labels = labels.chain(placement).chain(self.manager.labels(self.name));
         (labels.collect(), keys.join(","))
     }
 

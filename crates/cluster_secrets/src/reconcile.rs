@@ -37,6 +37,7 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
             let cluster = RegisteredCluster {
                 name: &cluster.name,
                 labels: &existing.labels,
+                placement: None,
                 argocd,
                 tracking_label: cache.tracking().label(),
                 manager: MANAGER,

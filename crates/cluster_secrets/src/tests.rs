@@ -83,6 +83,7 @@ impl Hub<'_> {
         let cluster = RegisteredCluster {
             name: self.cluster,
             labels: &labels,
+            placement: None,
             argocd: "argocd",
             tracking_label: self.tracking_label,
             manager: self.manager,

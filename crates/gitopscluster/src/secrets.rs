@@ -73,6 +73,7 @@ pub(super) fn decide<'i>(
     let decided = RegisteredCluster {
         name: cluster,
         labels: &existing.labels,
+        placement: placement_label(secret_kind, cache, owner),
         argocd: cache.argocd(),
         tracking_label: cache.tracking().label(),
         manager,
@@ -105,6 +106,12 @@ pub(super) fn decide<'i>(
         ));
     }
     Some((decision, replaced))
+}
+
+/// Returns the Placement that the Secret of a GitOpsCluster's cluster names: argocd-pull-integration names that of an agent's cluster.
+fn placement_label<'i>(secret_kind: SecretKind, cache: &'i Cache, owner: &str) -> Option<&'i str> {
+    let spec = &GitOpsClusterRef::get(cache, &ObjectRef::parse(owner)?)?.object.spec;
+    (secret_kind == SecretKind::Agent && spec.is_pull_integration).then_some(&*spec.placement)
 }
 
 /// Returns why nothing is written for a cluster that may be the hub itself.

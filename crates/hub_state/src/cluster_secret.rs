@@ -11,7 +11,7 @@ use crate::model::{Labels, TlsSecret};
 pub use credential::{Credential, hash_authorities};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-pub use labels::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, IDENTITY_LABELS};
+pub use labels::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, IDENTITY_LABELS, PLACEMENT_NAME};
 pub use manager::SecretManager;
 use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;

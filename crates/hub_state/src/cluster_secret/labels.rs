@@ -12,6 +12,9 @@ pub(super) const CLUSTER_SERVER: &str = "apps.open-cluster-management.io/cluster
 /// The label with the origin of a Secret's credentials.
 pub(super) const DATA_SOURCE: &str = "apps.open-cluster-management.io/data-source";
 
+/// The label with the Placement of a cluster, on which users of argocd-pull-integration select clusters.
+pub const PLACEMENT_NAME: &str = "placement-name";
+
 /// The labels that say which cluster a Secret is for and who maintains it. The controller sets them or nobody does: a cluster's
 /// agent can write the labels of its ManagedCluster.
 pub const IDENTITY_LABELS: [&str; 4] = [ACM, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE];

@@ -269,6 +269,25 @@ fn cluster_that_returned_before_a_restart_keeps_its_secret_until_ocm_has_decided
     assert_eq!(hub.agents(), ["eu1"]);
 }
 
+/// Otherwise ApplicationSets that select clusters by argocd-pull-integration's label miss new clusters.
+#[test]
+fn secret_names_the_placement_for_users_of_argocd_pull_integration() {
+    for (is_pull_integration, expected) in [(true, json!("some")), (false, Value::Null)] {
+        let mut hub = Hub::new();
+        let mut spec = bringing("some", &[]);
+        if is_pull_integration {
+            spec = json!({"placementRef": {"name": "some"}, "argoCDAgentAddon": {}});
+        }
+        hub.write(&all(), &spec);
+        hub.settle();
+        assert_eq!(
+            hub.secrets["cluster-eu1"]["metadata"]["labels"]["placement-name"],
+            expected
+        );
+        hub.is_at_rest();
+    }
+}
+
 #[test]
 fn installs_no_agent_where_another_owner_registered_without() {
     let mut hub = Hub::with_all();
