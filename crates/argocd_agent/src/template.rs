@@ -14,7 +14,7 @@
 use super::manifests::{self, Parameters, WITHOUT_AN_OPERATOR};
 use super::{labels, owner, works};
 use assignment::GitOpsClusterRef;
-use hub_state::annotations::AGENT_IMAGE;
+use hub_state::annotations::{AGENT_IMAGE, AGENT_NAMESPACE};
 use hub_state::cache::Cache;
 use hub_state::model::{DesiredAgent, Images, Kind};
 use hub_state::reconcile::Context;
@@ -56,6 +56,7 @@ pub fn template(gitops_cluster: &ObjectRef, desired: &DesiredAgent, defaults: &I
     let hash = names::hash(&format!("{gitops_cluster}\n{spec}"));
     let mut annotations = owner(gitops_cluster);
     annotations[AGENT_IMAGE] = json!(images.agent);
+    annotations[AGENT_NAMESPACE] = json!(desired.namespace);
     json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1",
         "kind": "AddOnTemplate",

@@ -18,6 +18,9 @@ pub const OWNER: &str = "argocd-ocm-cmp.github.io/gitopscluster";
 /// The annotation of an AddOnTemplate with the image of argocd-agent in it.
 pub const AGENT_IMAGE: &str = "argocd-ocm-cmp.github.io/agent-image";
 
+/// The annotation of an AddOnTemplate with the namespace of argocd-agent in it.
+pub const AGENT_NAMESPACE: &str = "argocd-ocm-cmp.github.io/agent-namespace";
+
 /// The annotations of a GitOpsCluster whose agents do not get the image of the principal: argocd-pull-integration's and Red Hat
 /// ACM's.
 pub const DISABLE_IMAGE_SYNC: [&str; 2] = [

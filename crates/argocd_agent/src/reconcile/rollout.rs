@@ -9,7 +9,7 @@ use crate::decisions;
 use crate::rollout::{Agent, Limits, Plan, RolloutInput, UpdatedClusters, plan as decide, template_reference};
 use crate::template::{agent_image, template_name};
 use assignment::GitOpsClusterRef;
-use hub_state::annotations::AGENT_IMAGE;
+use hub_state::annotations::{AGENT_IMAGE, AGENT_NAMESPACE};
 use hub_state::cache::Cache;
 use hub_state::model::{Availability, Kind, have_same_version};
 use hub_state::reconcile::Context;
@@ -23,8 +23,9 @@ use serde_json::Value;
 /// The interval of reconciliations during a rollout without watch events, for which OCM or an operator may have to act first.
 const RESYNC_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The reason for a rollout without a pace, at the end of a message.
-const AT_ONCE: &str = "; all at once, because the principal rejects agents of another version";
+/// The reasons for a rollout without a pace, at the end of a message.
+const NEW_VERSION: &str = "; all at once, because the principal rejects agents of another version";
+const NEW_NAMESPACE: &str = "; all at once, because the agents change their namespace";
 
 /// Returns the rollout plan of a GitOpsCluster whose clusters should have this template.
 pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context: &Context<'_>) -> Plan<'a> {
@@ -40,10 +41,10 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
         )
     });
     let limits = Limits::from_json(agent.and_then(|agent| agent.rollout.as_ref()));
-    let is_at_once = limits.is_some() && changes_agent_version(gitops, first, context);
+    let without_pace = limits.and_then(|_| reason_without_pace(gitops, first, context));
     let mut plan = decide(&RolloutInput {
         desired: first.filter(|_| waits_for_operator(gitops)).unwrap_or(template),
-        limits: limits.filter(|_| !is_at_once),
+        limits: limits.filter(|_| without_pace.is_none()),
         first,
         read: progression(gitops, AddonPlacement::All)
             .and_then(|status| template_reference(status)["desiredConfig"]["name"].as_str()),
@@ -52,22 +53,28 @@ pub(super) fn plan<'a>(gitops: GitOpsClusterRef<'a>, template: &'a str, context:
         updated: updated(gitops),
         now: context.now,
     });
-    if is_at_once {
-        plan.progress.message.push_str(AT_ONCE);
-    }
+    plan.progress.message.push_str(without_pace.unwrap_or_default());
     plan
 }
 
-/// Returns true if the version of argocd-agent may change. A paced rollout would keep agents disconnected: a principal rejects agents
-/// of another version (`principal/apis/auth` in argocd-agent).
-fn changes_agent_version(gitops: GitOpsClusterRef<'_>, first: Option<&str>, context: &Context<'_>) -> bool {
-    let template = first.and_then(|name| gitops.cache.object(Kind::Templates, &ObjectRef::new("", name)));
-    let before = template.and_then(|template| template.object["metadata"]["annotations"][AGENT_IMAGE].as_str());
-    let desired = gitops.object.spec.agent.as_ref();
-    let after = desired.and_then(|desired| agent_image(gitops.cache, desired, context));
-    before
-        .zip(after)
-        .is_some_and(|(before, after)| have_same_version(before, &after) != Some(true))
+/// Returns the reason why the clusters cannot change one after the other, if there is one. A paced rollout would keep agents
+/// disconnected: a principal rejects agents of another version (`principal/apis/auth` in argocd-agent), and OCM moves the objects of
+/// all templates to the namespace in the AddOnDeploymentConfig, where the previous template does not work.
+fn reason_without_pace(
+    gitops: GitOpsClusterRef<'_>,
+    first: Option<&str>,
+    context: &Context<'_>,
+) -> Option<&'static str> {
+    let template = gitops.cache.object(Kind::Templates, &ObjectRef::new("", first?))?;
+    let annotation = |key| template.object["metadata"]["annotations"][key].as_str();
+    let desired = gitops.object.spec.agent.as_ref()?;
+    let is_same_namespace = annotation(AGENT_NAMESPACE).is_none_or(|before| *before == *desired.namespace);
+    let image = agent_image(gitops.cache, desired, context);
+    let is_other_version = |(before, after): (&str, Box<str>)| have_same_version(before, &after) != Some(true);
+    if annotation(AGENT_IMAGE).zip(image).is_some_and(is_other_version) {
+        return Some(NEW_VERSION);
+    }
+    (!is_same_namespace).then_some(NEW_NAMESPACE)
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.

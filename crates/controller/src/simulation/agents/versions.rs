@@ -1,7 +1,7 @@
 //! Tests of the version of argocd-agent on clusters, which must be that of the principal.
 
 use super::*;
-use hub_state::annotations::{AGENT_IMAGE, DISABLE_IMAGE_SYNC};
+use hub_state::annotations::{AGENT_IMAGE, AGENT_NAMESPACE, DISABLE_IMAGE_SYNC};
 use hub_state::model::shipped;
 
 const OLD: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
@@ -127,4 +127,24 @@ fn new_version_reaches_all_clusters_at_once_despite_a_progressive_strategy() {
     hub.write(&all(), &spec);
     hub.settle();
     assert_eq!(hub.kept(Kind::Templates).len(), 2, "the first cluster is not done yet");
+}
+
+/// Otherwise OCM moves the agents of the previous version into a namespace in which they do not start.
+#[test]
+fn new_namespace_reaches_all_clusters_at_once_despite_a_progressive_strategy() {
+    let mut hub = Hub::new();
+    let mut spec = json!({
+        "placementRef": {"name": "some"},
+        "argoCDAgentAddon": {"agentNamespace": "argocd"},
+        "agent": {"rolloutStrategy": {"type": "Progressive", "progressive": {"maxConcurrency": 1}}},
+    });
+    hub.write(&all(), &spec);
+    hub.settle();
+    spec["argoCDAgentAddon"]["agentNamespace"] = json!("gitops");
+    hub.write(&all(), &spec);
+    hub.settle();
+    let [(_, template)] = hub.kept(Kind::Templates)[..] else {
+        panic!("the rollout is not over")
+    };
+    assert_eq!(template["metadata"]["annotations"][AGENT_NAMESPACE], "gitops");
 }
