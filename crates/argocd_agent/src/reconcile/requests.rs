@@ -219,8 +219,8 @@ fn add_condition(
 fn check<'r>(requester: &'r Requester, name: &str, groups: &[Box<str>]) -> Result<&'r str, String> {
     let Some(cluster) = requester.cluster() else {
         return Err(format!(
-            "{} is not the registration agent of a managed cluster: only registration agents can request the \
-             certificates of agents",
+            "{} is not the registration agent of a managed cluster, and only that can request the certificate of its \
+             agent: if this is the ServiceAccount of OCM's gRPC server, register the cluster with the driver csr",
             requester.user
         ));
     };
