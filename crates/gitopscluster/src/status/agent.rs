@@ -290,8 +290,8 @@ fn authority(cache: &Cache) -> Outcome {
     };
     let Some(signer) = ca.leaf() else {
         return failed(format!(
-            "Secret {argocd}/{name} has no certificate that matches its key: correct it, or delete it to replace \
-             the CA of all agents"
+            "Secret {argocd}/{name} has no certificate that matches its key: restore it from a backup, or delete it for a \
+             new CA, with which agents cannot connect for up to a day"
         ));
     };
     let state = match (&ca.next, ca.certificates.len()) {
