@@ -6,6 +6,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::{Recording, wait};
 
+const HYDRATE: &str = "argocd.argoproj.io/hydrate";
+
 /// Returns the fields that Argo CD's API server writes for a sync to a revision.
 fn sync(revision: &str) -> Value {
     json!({"operation": {
@@ -131,8 +133,12 @@ async fn refresh_runs_once_and_is_cleared() -> Result<()> {
         let has_refresh = |app: &Value| app["metadata"]["annotations"][REFRESH] == how;
         let compared = |app: &Value| app["status"]["reconciledAt"].to_string();
         let before = stage.cluster1.wait_for(&app.application(), |_| true).await?;
-        // Argo CD's clients wait until it is removed.
-        stage.hub.refresh_application(&app.name, how).await?;
+        // Argo CD's server also requests hydration. Its clients wait until the refresh is removed.
+        let requests = json!({REFRESH: how, HYDRATE: how, format!("{HYDRATE}-timestamp"): how});
+        let patch = json!({"metadata": {"annotations": requests}});
+        stage.hub.patch(&app.application(), &patch).await?;
+        let is_taken = |app: &Value| app["metadata"]["annotations"][REFRESH].is_null();
+        stage.hub.wait_for(&app.application(), is_taken).await?;
         let done = async || {
             let states = cluster1.states();
             let requested_at = states.iter().position(has_refresh)?;
@@ -143,6 +149,12 @@ async fn refresh_runs_once_and_is_cleared() -> Result<()> {
         app.has_no_requests().await?;
         app.change(how).await?;
         assert_eq!(times(&cluster1, has_refresh), 1, "{how}");
+        for application in [app.on_hub().await?, stage.cluster1.read(&app.application()).await?] {
+            assert!(
+                !application["metadata"]["annotations"].to_string().contains(HYDRATE),
+                "{application:#}"
+            );
+        }
     }
     let now = app.on_hub().await?;
     assert!(runs(&now, &app.commit), "{now:#}");
