@@ -314,27 +314,29 @@ fn carrying(cluster: &str, name: &str, manifests: &Value) -> Value {
     }))
 }
 
-#[tokio::test]
-async fn works_may_only_contain_applications() -> Result<()> {
-    let stage = stage("admission-works").await?;
-    let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
-    hub.kubectl(&[
-        "delete",
-        "clusterrolebinding",
-        "argocd-ocm-cmp-argocd-agent",
-        "--ignore-not-found",
-    ])?;
+/// Returns the account with the permissions of the feature pull, without those of argocd-agent.
+async fn pull_account(hub: &Hub) -> Result<Account> {
+    let binding = "argocd-ocm-cmp-argocd-agent";
+    hub.kubectl(&["delete", "clusterrolebinding", binding, "--ignore-not-found"])?;
     let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
     let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
-    let templates = [
+    let create = [
         "auth",
         "can-i",
         "create",
         "addontemplates.addon.open-cluster-management.io",
         &who,
     ];
-    let is_denied = async || hub.kubectl(&templates).is_err().then_some(());
+    let is_denied = async || hub.kubectl(&create).is_err().then_some(());
     wait::eventually("the account installs no agents", wait::DEADLINE, is_denied).await?;
+    Ok(account)
+}
+
+#[tokio::test]
+async fn works_may_only_contain_applications() -> Result<()> {
+    let stage = stage("admission-works").await?;
+    let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
+    let account = pull_account(hub).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
     let application = ObjectRef::application("shop").with(json!({
         "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://example.com/git", "path": "."}},

@@ -343,7 +343,7 @@ fn finds_admission_policies_that_do_not_limit() {
         ("admission-missing", |hub| remove_named(&mut hub.policies, "works")),
         ("admission-missing", |hub| remove_named(&mut hub.bindings, "sources")),
         ("admission-missing", |hub| {
-            remove_named(&mut hub.bindings, "principal-applications")
+            remove_named(&mut hub.bindings, "principal-applications");
         }),
         ("admission-missing", |hub| remove_named(&mut hub.policies, "live")),
         ("admission-not-enforced", |hub| {

@@ -70,11 +70,17 @@ fn bound_for(namespace: &str, name: &str, destination: &Value) -> Value {
     application
 }
 
+/// Returns the principal's account, which may not annotate this Application.
+async fn principal(hub: &Hub, on_hub: &ObjectRef) -> Result<Account> {
+    let files = ["deploy/deploy_principal.yaml", "deploy/principal_admission.yaml"];
+    let permission = ["patch", "applications.argoproj.io", "--all-namespaces"];
+    account(hub, &files, "argocd-agent-principal", &permission, on_hub).await
+}
+
 #[tokio::test]
-async fn principal_may_write_only_what_belongs_to_a_cluster() -> Result<()> {
+async fn principal_may_write_status_and_revision_of_applications_for_a_cluster() -> Result<()> {
     let stage = stage("admission-principal").await?;
     let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
-    let files = ["deploy/deploy_principal.yaml", "deploy/principal_admission.yaml"];
     let mut applications = Vec::new();
     for (name, destination) in [
         ("principal-hub", json!({"server": "https://kubernetes.default.svc"})),
@@ -89,8 +95,7 @@ async fn principal_may_write_only_what_belongs_to_a_cluster() -> Result<()> {
         unreachable!("three Applications")
     };
     let synced = json!({"status": {"sync": {"status": "OutOfSync"}}});
-    let permission = ["patch", "applications.argoproj.io", "--all-namespaces"];
-    let account = account(hub, &files, "argocd-agent-principal", &permission, on_hub).await?;
+    let account = principal(hub, on_hub).await?;
 
     let operation = |sync: Value| json!({"operation": {"sync": sync}});
     let root = ObjectRef::cluster_role("root").with(json!({"rules": []}));
@@ -139,8 +144,24 @@ async fn principal_may_write_only_what_belongs_to_a_cluster() -> Result<()> {
         .patch(managed, &json!({"metadata": {"finalizers": null}}))
         .await?;
     hub.wait_gone(managed).await?;
+    for application in [on_hub, in_cluster] {
+        hub.patch(application, &json!({"metadata": {"finalizers": null}}))
+            .await?;
+    }
+    Ok(())
+}
 
-    // The mode autonomous: in the namespace of the cluster.
+#[tokio::test]
+async fn principal_may_write_all_of_autonomous_agents_in_their_namespace() -> Result<()> {
+    let stage = stage("admission-autonomous").await?;
+    let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
+    let on_hub = bound_for(
+        "argocd",
+        "principal-hub",
+        &json!({"server": "https://kubernetes.default.svc"}),
+    );
+    let on_hub = ObjectRef::of(&hub.create(&on_hub).await?);
+    let account = principal(hub, &on_hub).await?;
     let autonomous = bound_for(cluster, "principal-autonomous", &json!({"name": cluster}));
     is_refused(
         account
@@ -201,9 +222,7 @@ async fn principal_may_write_only_what_belongs_to_a_cluster() -> Result<()> {
         .patch(&foreign, &json!({"metadata": {"finalizers": null}}))
         .await?;
     hub.delete(&foreign).await?;
-    for application in [on_hub, in_cluster] {
-        hub.patch(application, &json!({"metadata": {"finalizers": null}}))
-            .await?;
-    }
-    Ok(())
+    hub.patch(&on_hub, &json!({"metadata": {"finalizers": null}}))
+        .await
+        .map(drop)
 }
