@@ -158,7 +158,7 @@ pub fn cluster(name: &str, availability: Availability) -> Change {
     let cluster = Cluster {
         uid: name.into(),
         availability,
-        selectable_since: (availability == Availability::Available).then(Timestamp::default),
+        selectable_since: (availability == Availability::Available).then_some(Timestamp::MIN),
         labels: Labels::default(),
         deleting: false,
     };
