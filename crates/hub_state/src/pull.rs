@@ -12,6 +12,7 @@ pub mod forwarded;
 pub mod mirrored_status;
 pub mod namespaces;
 mod options;
+pub mod payload_id;
 pub mod pull_work;
 pub mod retention;
 pub mod text;

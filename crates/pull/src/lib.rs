@@ -20,6 +20,7 @@ mod properties;
 #[cfg(test)]
 mod pull_works;
 pub mod reconcile;
+mod removal;
 pub mod requests;
 pub mod status;
 pub mod tenancy;

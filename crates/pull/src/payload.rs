@@ -3,14 +3,11 @@
 use hub_state::annotations::REFRESH;
 use hub_state::json::without_empty;
 use hub_state::pull::application::{Application, Destination, is_copied};
-use hub_state::pull::digest::hash;
 use hub_state::pull::forwarded::Requests;
+use hub_state::pull::payload_id::payload_id;
 use hub_state::pull::{Dialect, Settings};
 use ocm::pull_model as names;
 use serde_json::{Map, Value, json};
-
-/// The number of digits of a payload's hash: 80 bits.
-const DIGITS: usize = 20;
 
 /// Returns the namespace of an Application on its managed cluster.
 pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'a str {
@@ -65,8 +62,6 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
         "namespace": namespace,
         "labels": labels,
         "annotations": annotations,
-        // No component on the cluster would remove finalizers of others.
-        "finalizers": application.argocd_finalizers().collect::<Vec<_>>(),
     }));
     let mut spec = base["spec"].take();
     if let Some(Value::Object(destination)) = spec.get_mut("destination") {
@@ -81,8 +76,13 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
     if let Some(operation) = &requests.operation {
         object["operation"] = serde_json::from_str(&operation.value).expect("it was written as JSON");
     }
-    let payload_hash = hash(&[&object.to_string()], DIGITS);
-    object["metadata"]["annotations"][names::PAYLOAD] = json!(payload_hash);
+    // No component on the cluster would remove finalizers of others.
+    let finalizers: Vec<_> = application.argocd_finalizers().collect();
+    let id = payload_id(&object.to_string(), &finalizers);
+    object["metadata"]["annotations"][names::PAYLOAD] = json!(id);
+    if !finalizers.is_empty() {
+        object["metadata"]["finalizers"] = json!(finalizers);
+    }
     object
 }
 

@@ -6,6 +6,7 @@
 
 mod mappers;
 
+use crate::removal::removed;
 use crate::status::StatusInputs;
 use crate::work::{Desired, next_retention};
 use crate::{payload, requests, status, tenancy};
@@ -76,6 +77,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     // argocd-agent's principal copies the Applications of an autonomous agent to the namespace of its cluster, with their labels.
     let is_of_cluster =
         *object_ref.namespace != *context.settings.pull.argocd && cache.cluster(&object_ref.namespace).is_some();
+    let removal = |finalizers: &[&str], unless_exists| removed(cache, &works, finalizers, unless_exists, context);
     let (writes, event) = match reconciled {
         Some(pulled_application) if is_of_cluster && (works.is_empty() || !pulled_application.pull.deleting) => {
             return None;
@@ -83,10 +85,20 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         Some(pulled_application) if !pulled_application.pull.deleting => pulled_application.desired_writes(),
         _ if context.settings.pull.read_only => return None,
         Some(pulled_application) => (pulled_application.deletion_writes(), None),
-        None if application.is_some() => (removed(cache, &works, None, context), None),
-        // If the hub lists no Application at all, the hub itself may be broken.
-        None if !cache.is_application_list_certain() => return None,
-        None => (removed(cache, &works, Some(object_ref), context), None),
+        None => match application {
+            Some(application) => {
+                let finalizers: Vec<_> = application
+                    .argocd_finalizers
+                    .iter()
+                    .map(|finalizer| &**finalizer)
+                    .collect();
+                (removal(&finalizers, None), None)
+            }
+            // If the hub lists no Application at all, the hub itself may be broken.
+            None if !cache.is_application_list_certain() => return None,
+            // A finalizer would have kept the Application, so the last change removed them all.
+            None => (removal(&[], Some(object_ref)), None),
+        },
     };
     let uid = application.map_or_else(|| "".into(), |application| application.uid.clone());
     let involved_object = InvolvedObject::new(&APPLICATIONS, object_ref.clone(), uid);
@@ -100,29 +112,6 @@ fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> 
     let works = works.iter().map(|work| &*work.object_ref.namespace);
     let clusters = works.chain(pull.and_then(|pull| pull.cluster.as_deref()));
     cache.end_of_hold(clusters, context.now)
-}
-
-/// Deletes works, unless the API server still has the Application. Works of managed clusters on hold stay: the API server would
-/// refuse the deletion.
-fn removed<'w>(
-    cache: &Cache,
-    works: impl IntoIterator<Item = &'w PullWorkRef<'w>>,
-    unless_exists: Option<&ObjectRef>,
-    context: &Context<'_>,
-) -> Vec<Write> {
-    let is_on_hold = |work: &PullWorkRef<'_>| cache.hold(&work.object_ref.namespace, context.now).is_some();
-    let staying = works
-        .into_iter()
-        .filter(|work| !work.pull_work.deleting && !is_on_hold(work));
-    let delete = |work: &PullWorkRef<'_>| {
-        Write::delete(
-            &WORKS,
-            work.object_ref.clone(),
-            (&work.pull_work.uid, &work.pull_work.version),
-            unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
-        )
-    };
-    staying.map(delete).collect()
 }
 
 /// An Application of the pull model, and the works that may carry it.
@@ -143,7 +132,7 @@ impl<'i> PulledApplication<'i> {
         let Some(release) = self.pull.release() else {
             return Vec::new();
         };
-        let mut writes = removed(self.cache, self.works, None, self.context);
+        let mut writes = self.removed(self.works);
         let work = match self.unreadable() {
             Some(why) => {
                 let cluster = self.pull.cluster.as_deref().unwrap_or_default();
@@ -164,6 +153,12 @@ impl<'i> PulledApplication<'i> {
             writes.splice(0..0, status);
         }
         writes
+    }
+
+    /// Returns the writes that remove these works of it.
+    fn removed<'w>(&self, works: impl IntoIterator<Item = &'w PullWorkRef<'w>>) -> Vec<Write> {
+        let finalizers: Vec<_> = self.pull.argocd_finalizers().collect();
+        removed(self.cache, works, &finalizers, None, self.context)
     }
 
     /// Returns the API server's reason for rejecting the last write for the Application.
@@ -212,7 +207,7 @@ impl<'i> PulledApplication<'i> {
                 if is_delivered && !settings.read_only {
                     let is_other =
                         |other: &&PullWorkRef<'_>| work.is_none_or(|work| other.object_ref != work.object_ref);
-                    writes.extend(removed(cache, works.iter().filter(is_other), None, self.context));
+                    writes.extend(self.removed(works.iter().filter(is_other)));
                 }
                 // The status of a new work is written after its creation: by then the agent may have reported.
                 if work.is_none() && !is_on_hold && self.refused().is_none() {

@@ -69,6 +69,9 @@ pub enum Verb {
     /// Patches an object by a JSON merge patch. It contains the `resourceVersion` that the decision is based on: the API server
     /// rejects it for any other version.
     Patch(Value),
+    /// Patches an element of a list, by the operations of a JSON patch (RFC 6902): a merge patch would need the whole list. One
+    /// replaces the `resourceVersion`, with the same effect.
+    JsonPatch(Value),
     /// Deletes an object.
     Delete {
         /// The UID as a precondition: another object of the same name is not deleted.
@@ -85,7 +88,7 @@ impl Verb {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Create(_) => "create",
-            Self::Patch(_) => "patch",
+            Self::Patch(_) | Self::JsonPatch(_) => "patch",
             Self::Delete { .. } => "delete",
         }
     }
@@ -100,6 +103,11 @@ impl Write {
     /// Patches an object.
     pub fn patch(resource: &'static Resource, object_ref: ObjectRef, body: Value) -> Self {
         Self::new(resource, object_ref, Verb::Patch(body))
+    }
+
+    /// Patches an element of a list by these operations.
+    pub fn json_patch(resource: &'static Resource, object_ref: ObjectRef, operations: Value) -> Self {
+        Self::new(resource, object_ref, Verb::JsonPatch(operations))
     }
 
     /// Deletes the object of this UID and resource version, unless another object exists.
@@ -137,7 +145,7 @@ impl Write {
     /// Returns the object to create, or the patch; none for a deletion.
     pub fn body(&self) -> Option<&Value> {
         match &self.verb {
-            Verb::Create(body) | Verb::Patch(body) => Some(body),
+            Verb::Create(body) | Verb::Patch(body) | Verb::JsonPatch(body) => Some(body),
             Verb::Delete { .. } => None,
         }
     }
@@ -145,7 +153,7 @@ impl Write {
     /// Returns the object to create, or the patch, to change it.
     pub fn body_mut(&mut self) -> Option<&mut Value> {
         match &mut self.verb {
-            Verb::Create(body) | Verb::Patch(body) => Some(body),
+            Verb::Create(body) | Verb::Patch(body) | Verb::JsonPatch(body) => Some(body),
             Verb::Delete { .. } => None,
         }
     }

@@ -39,7 +39,7 @@ impl Plan {
         for write in &action.writes {
             let change = match write.verb {
                 Verb::Create(_) => Change::Create,
-                Verb::Patch(_) => Change::Update,
+                Verb::Patch(_) | Verb::JsonPatch(_) => Change::Update,
                 Verb::Delete { .. } => Change::Delete,
             };
             let object = (write.resource.kind, write.object_ref.clone());

@@ -13,7 +13,7 @@ pub use ca_cache::read_authority;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::request::Request;
+use kube::core::request::{Error as BuildError, Request};
 use kube::{Client, Error};
 use pki::{Authority, AuthorityData, Recipe};
 use primitives::hash::{hash, with_hash};
@@ -275,7 +275,7 @@ impl Writer {
             resource, object_ref, ..
         } = write;
         let (kind, why) = (resource.kind, &refused.why);
-        if refused.is_gone && matches!(write.verb, Verb::Patch(_)) {
+        if refused.is_gone && matches!(write.verb, Verb::Patch(_) | Verb::JsonPatch(_)) {
             debug!(object = %object_ref, kind, "deleted before it was written");
             return Outcome::Unchanged;
         }
@@ -359,10 +359,7 @@ impl Writer {
         Ok(false)
     }
 
-    async fn send(
-        &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<String, WriteError> {
+    async fn send(&self, request: Result<http::Request<Vec<u8>>, BuildError>) -> Result<String, WriteError> {
         let request = request.map_err(|error| WriteError::from_error(&Error::BuildRequest(error)))?;
         let Ok(answer) = timeout(REQUEST_TIMEOUT, self.client.request_text(request)).await else {
             let why = format!("no response within {} seconds", REQUEST_TIMEOUT.as_secs());
@@ -377,7 +374,7 @@ impl Writer {
 /// # Errors
 ///
 /// Returns an error if the object has no valid name.
-pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
+pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, BuildError> {
     let name = &write.object_ref.name;
     let requests = Request::new(write.resource.path(&write.object_ref));
     let field_manager = Some(manager.to_owned());
@@ -389,12 +386,17 @@ pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, k
             };
             requests.create(&params, object.to_string().into_bytes())
         }
-        Verb::Patch(body) => {
+        Verb::Patch(body) | Verb::JsonPatch(body) => {
             let params = PatchParams {
                 field_manager,
                 ..PatchParams::default()
             };
-            let patch = Patch::Merge(body);
+            let patch = match &write.verb {
+                Verb::JsonPatch(_) => {
+                    Patch::Json(serde_json::from_value(body.clone()).map_err(BuildError::SerializeBody)?)
+                }
+                _ => Patch::Merge(body),
+            };
             match write.resource.subresource {
                 None => requests.patch(name, &params, &patch),
                 Some(subresource) => requests.patch_subresource(subresource, name, &params, &patch),
@@ -438,7 +440,9 @@ pub struct WriteRefusal {
 
 impl WriteRefusal {
     fn from_error(write: &Write, refused: &WriteError) -> Option<Self> {
-        if refused.reason == Reason::Conflict || refused.is_gone && matches!(write.verb, Verb::Patch(_)) {
+        if refused.reason == Reason::Conflict
+            || refused.is_gone && matches!(write.verb, Verb::Patch(_) | Verb::JsonPatch(_))
+        {
             return None;
         }
         let Write {
@@ -446,7 +450,7 @@ impl WriteRefusal {
         } = write;
         let verb = match write.verb {
             Verb::Create(_) => "created",
-            Verb::Patch(_) => "changed",
+            Verb::Patch(_) | Verb::JsonPatch(_) => "changed",
             Verb::Delete { .. } => "deleted",
         };
         // The message of the API server may quote the object.
@@ -556,6 +560,18 @@ mod tests {
     fn refusal_of_a_secret_does_not_repeat_the_response() {
         let rejected = refusal(&SECRETS, 403, "invalid value: hunter2").expect("it is refused");
         assert_eq!(rejected.text, "Secret eu1/shop cannot be created: forbidden");
+    }
+
+    #[test]
+    fn patches_elements_of_lists_by_operations() {
+        let operations = json!([{"op": "remove", "path": "/spec/workload/manifests/0/metadata/finalizers"}]);
+        let write = Write::json_patch(&WORKS, ObjectRef::new("eu1", "shop"), operations.clone());
+        let request = request(&write, "test").expect("a request");
+        assert_eq!(request.headers()["content-type"], "application/json-patch+json");
+        assert_eq!(
+            serde_json::from_slice::<Value>(request.body()).expect("JSON"),
+            operations
+        );
     }
 
     #[tokio::test]

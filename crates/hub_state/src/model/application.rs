@@ -5,7 +5,7 @@ use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json;
 use crate::pull;
 use ocm::boolean::is_true;
-use ocm::pull_model::is_for_deletion_hooks;
+use ocm::pull_model::{is_argo_cds, is_for_deletion_hooks};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ pub struct Application {
     pub served_by: Option<Box<str>>,
     /// True if the Application has a deletion timestamp.
     pub deleting: bool,
-    /// The finalizer for hooks that Argo CD runs around a deletion, if there is one.
-    pub hook_finalizer: Option<Box<str>>,
+    /// The finalizers that Argo CD removes on deletion.
+    pub argocd_finalizers: Vec<Box<str>>,
     /// The fields that only the basic pull model needs; none for other Applications.
     pub pull: Option<Box<pull::Application>>,
     /// The fields that the report of its ApplicationSet needs; none without an ApplicationSet.
@@ -66,7 +66,11 @@ impl Application {
 
     /// Returns true if Argo CD runs hooks for its deletion.
     pub fn runs_deletion_hooks(&self) -> bool {
-        self.deleting && self.hook_finalizer.is_some()
+        self.deleting
+            && self
+                .argocd_finalizers
+                .iter()
+                .any(|finalizer| is_for_deletion_hooks(finalizer))
     }
 
     /// Returns true if the Argo CD in this namespace reconciles the Application. In another namespace, the Application names its
@@ -110,11 +114,12 @@ impl Application {
             refreshing: metadata.annotation(REFRESH).is_some(),
             reconciled: !skips,
             deleting: metadata.deletion_timestamp.is_some(),
-            hook_finalizer: metadata
+            argocd_finalizers: metadata
                 .finalizers
                 .iter()
-                .find(|finalizer| is_for_deletion_hooks(finalizer))
-                .map(|finalizer| finalizer.as_str().into()),
+                .filter(|finalizer| is_argo_cds(finalizer))
+                .map(|finalizer| finalizer.as_str().into())
+                .collect(),
             served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
             pull,

@@ -5,6 +5,7 @@ use super::fingerprint;
 use super::fingerprint::Fingerprint;
 use super::forwarded::{OperationRequest, RefreshRequest};
 use super::options::FeedbackMode;
+use super::payload_id::{finalizers_hash, finalizers_in};
 use super::retention::Retention;
 use super::text::group;
 use crate::json::{annotation, at, check_depth, entry, integer_at, items, own, text_at};
@@ -44,6 +45,8 @@ pub struct PullWork {
     pub version: Box<str>,
     /// True if the work is being deleted.
     pub deleting: bool,
+    /// True if the agent has added its finalizer. It applies nothing before.
+    pub has_agent_finalizer: bool,
     /// The hash of the parts of the work that the controller writes.
     pub fingerprint: Fingerprint,
     /// The feedback mode of the Application; `None` if the API server does not store one.
@@ -52,7 +55,9 @@ pub struct PullWork {
     pub operation: Option<OperationRequest>,
     /// The refresh request in the payload.
     pub refresh: Option<RefreshRequest>,
-    /// The hash of the Application in the payload.
+    /// The position of the Application in the manifests, and the hash of its finalizers; `None` without one.
+    pub manifest: Option<(usize, Box<str>)>,
+    /// The ID of the payload.
     pub payload: Option<Box<str>>,
     /// The progress of releasing the delivered objects.
     pub retention: Retention,
@@ -71,7 +76,8 @@ impl PullWork {
     ///
     /// Returns an error if its values are too deep for a fingerprint.
     pub fn from_json(work: &Value<'_>) -> Result<Option<Self>, InvalidObject> {
-        let payload = payload(work);
+        let position = payload_position(work);
+        let payload = position.and_then(|position| manifests(work).get(position));
         let claim = claim(work);
         let Some(name) = name(payload, claim) else {
             return Ok(None);
@@ -81,6 +87,7 @@ impl PullWork {
         let reported = payload.and_then(|payload| reported(work, payload));
         let generation = integer_at(work, "/metadata/generation");
         let available = reported.and_then(|reported| condition(reported, "Available", None));
+        let is_kind_unknown = reported.is_some_and(|reported| text_at(reported, "/resourceMeta/resource").is_none());
         Ok(Some(Self {
             claim: claim
                 .filter(|(_, claimed)| **claimed == *name)
@@ -94,15 +101,21 @@ impl PullWork {
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),
             retention: Retention::from_work(work),
             deleting: text_at(work, "/metadata/deletionTimestamp").is_some(),
+            has_agent_finalizer: texts(work, "/metadata/finalizers").any(|finalizer| finalizer == AGENT_FINALIZER),
             fingerprint: fingerprint::fingerprint(work),
             feedback_mode: fingerprint::feedback_mode(work),
             operation: payload.and_then(OperationRequest::of_payload),
             refresh: payload.and_then(RefreshRequest::of_payload),
+            manifest: position.zip(payload).map(|(position, payload)| {
+                let finalizers = texts(payload, "/metadata/finalizers");
+                (position, finalizers_hash(finalizers).into())
+            }),
             payload: payload
                 .and_then(|payload| annotation(payload, names::PAYLOAD))
                 .map(Into::into),
             applied: reported.map_or(ApplyState::Unknown, |reported| applied(reported, generation)),
-            missing: available.is_some_and(|available| text_at(available, "/status") == Some("False")),
+            missing: is_kind_unknown
+                || available.is_some_and(|available| text_at(available, "/status") == Some("False")),
             feedback: reported.map(Feedback::from_manifest).unwrap_or_default(),
         }))
     }
@@ -118,6 +131,22 @@ impl PullWork {
     /// Returns true if the cluster's feedback is of the payload that the work carries.
     pub fn is_current(&self) -> bool {
         self.applied != ApplyState::Unknown && !self.missing && self.payload == self.feedback.payload
+    }
+
+    /// Returns true if the cluster's Application has the finalizers of the payload, or if there is none on the cluster. An agent
+    /// applies no work that is being deleted.
+    pub fn has_applied_finalizers(&self) -> bool {
+        if self.missing && self.refused().is_some() {
+            return true;
+        }
+        match self.feedback.payload.as_deref().and_then(finalizers_in) {
+            Some(applied) => self
+                .manifest
+                .as_ref()
+                .is_none_or(|(_, finalizers)| **finalizers == *applied),
+            // The payload is of an earlier version, or of another controller.
+            None => self.is_current() && self.applied == ApplyState::Succeeded,
+        }
     }
 
     /// Returns true if the cluster is synced with Git for the payload that the work carries.
@@ -143,10 +172,20 @@ impl PullWork {
     }
 }
 
-/// Returns the Application that a work contains.
-fn payload<'v, 't>(work: &'v Value<'t>) -> Option<&'v Value<'t>> {
-    let mut manifests = items(work, "/spec/workload/manifests").iter();
-    manifests.find(|object| is_application(object))
+/// The finalizer that an agent adds to a work.
+const AGENT_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+fn manifests<'v, 't>(work: &'v Value<'t>) -> &'v [Value<'t>] {
+    items(work, "/spec/workload/manifests")
+}
+
+/// Returns the position of the Application that a work contains.
+fn payload_position(work: &Value<'_>) -> Option<usize> {
+    manifests(work).iter().position(is_application)
+}
+
+fn texts<'v>(object: &'v Value<'_>, list: &str) -> impl Iterator<Item = &'v str> {
+    items(object, list).iter().filter_map(Value::as_str)
 }
 
 /// Returns the name of the Application that a work contains, or else claims to contain.

@@ -171,6 +171,16 @@ impl Hub {
                 }
                 self.put(resource.plural, &object_ref, Some(object));
             }
+            Verb::JsonPatch(operations) => {
+                self.log.push(format!("patch finalizers {object_ref}"));
+                let mut work = self.work(&object_ref.to_string()).clone();
+                let version = work["metadata"]["resourceVersion"].clone();
+                apply_json_patch(&mut work, &operations);
+                assert_eq!(work["metadata"]["resourceVersion"], version, "of another form");
+                let generation = work["metadata"]["generation"].as_u64().expect("it has one");
+                work["metadata"]["generation"] = json!(generation + 1);
+                self.put("manifestworks", &object_ref, Some(work));
+            }
             Verb::Delete { unless_exists, .. } => {
                 self.log.push(format!("delete {object_ref}"));
                 if let Some((other, object_ref)) = unless_exists {
@@ -270,6 +280,27 @@ impl Hub {
     fn has(&self, object_ref: &ObjectRef, conditions: &[(&str, &str)], works: &[&str]) {
         assert_eq!(self.conditions(object_ref), conditions);
         assert_eq!(self.works(), works);
+    }
+}
+
+/// Applies a JSON patch (RFC 6902) that changes fields of mappings.
+fn apply_json_patch(object: &mut Value, operations: &Value) {
+    for operation in operations.as_array().expect("a list") {
+        let (parent, key) = operation["path"]
+            .as_str()
+            .and_then(|path| path.rsplit_once('/'))
+            .expect("a path");
+        let fields = object
+            .pointer_mut(parent)
+            .and_then(Value::as_object_mut)
+            .expect("a mapping");
+        let key = key.replace("~1", "/");
+        let before = match operation["op"].as_str() {
+            Some("add") => fields.insert(key, operation["value"].clone()).or(Some(Value::Null)),
+            Some("replace") => fields.insert(key, operation["value"].clone()),
+            _ => fields.remove(&key),
+        };
+        assert!(before.is_some(), "the API server refuses it: {operation}");
     }
 }
 
@@ -529,6 +560,102 @@ fn removes_cascade_finalizers_after_the_work() {
         [""; 0],
         "the finalizer of another controller stays"
     );
+}
+
+/// Returns a hub whose Application has these finalizers, and is on its cluster.
+fn with_applied(finalizers: &[&str]) -> Hub {
+    let mut hub = Hub::with_shop();
+    hub.change(&shop(), &json!({"metadata": {"finalizers": finalizers}}));
+    hub.settle(&shop());
+    hub.mark(
+        WORK,
+        &json!({"finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]}),
+    );
+    hub.report(WORK, &WELL);
+    hub.settle(&shop());
+    hub
+}
+
+fn payload_finalizers(hub: &Hub) -> &Value {
+    &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["finalizers"]
+}
+
+const PATCHED: &str = "patch finalizers eu1/shop-0a1b2";
+const DELETED: &str = "delete eu1/shop-0a1b2";
+
+#[test]
+fn deletion_without_cascade_first_removes_the_finalizers_on_the_cluster() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    // `argocd app delete --cascade=false` removes the finalizers and deletes the Application, within milliseconds.
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [PATCHED], "then its agent has to apply that");
+    assert_eq!(*payload_finalizers(&hub), Value::Null);
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+}
+
+#[test]
+fn deletion_with_cascade_first_adds_the_finalizer_on_the_cluster() {
+    let mut hub = with_applied(&[]);
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}}),
+    );
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    assert_eq!(*payload_finalizers(&hub), json!([names::CASCADE[0]]));
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED, "patch application argocd/shop"]);
+}
+
+#[test]
+fn deletion_waits_for_finalizers_that_an_agent_has_yet_to_apply() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"metadata": {"finalizers": null}}));
+    hub.settle(&shop());
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [""; 0], "the agent is disconnected");
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+}
+
+#[test]
+fn deletion_does_not_wait_for_a_change_that_leaves_the_finalizers() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
+    hub.settle(&shop());
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.settle(&shop())[0], DELETED);
+}
+
+#[test]
+fn deletion_does_not_wait_for_an_application_that_a_cluster_cannot_have() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"finalizers": null, "deletionTimestamp": NOW}}),
+    );
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    let mut work = hub.work(WORK).clone();
+    let failed = json!([{"type": "Applied", "status": "False", "observedGeneration": work["metadata"]["generation"]}]);
+    work["status"]["resourceStatus"]["manifests"][0]["conditions"] = failed;
+    hub.put("manifestworks", &at(WORK), Some(work.clone()));
+    assert_eq!(hub.settle(&shop()), [""; 0], "it may be there, with its finalizer");
+    work["status"]["resourceStatus"]["manifests"][0]["resourceMeta"]["resource"] = json!("");
+    hub.put("manifestworks", &at(WORK), Some(work));
+    assert_eq!(hub.settle(&shop()), [DELETED], "the cluster has no such kind");
+}
+
+#[test]
+fn label_and_finalizers_removed_together_keep_what_was_deployed() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"metadata": {"finalizers": null, "labels": null}}));
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    assert_eq!(hub.settle(&shop()), [DELETED], "its finalizer is as it was");
 }
 
 #[test]

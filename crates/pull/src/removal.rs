@@ -1,0 +1,75 @@
+//! Removes works. The finalizers of the Application on the cluster decide if the Argo CD there deletes what it deployed, and users
+//! change them together with the deletion, as `argocd app delete` does. An agent applies no work that is being deleted, so the
+//! finalizers come first.
+
+use hub_state::cache::{Cache, PullWorkRef};
+use hub_state::pull::PullWork;
+use hub_state::pull::payload_id::{finalizers_hash, replace_finalizers};
+use hub_state::pull::retention::Retention;
+use hub_state::reconcile::Context;
+use ocm::pull_model as names;
+use ocm::resources::{APPLICATIONS, WORKS};
+use primitives::object_ref::ObjectRef;
+use runtime::action::Write;
+use serde_json::{Value, json};
+
+/// Returns the writes that remove works: their deletion after the cluster's Application has these finalizers, unless the API server
+/// still has the Application `unless_exists`. Works of managed clusters on hold stay: the API server would refuse the writes.
+pub(super) fn removed<'w>(
+    cache: &Cache,
+    works: impl IntoIterator<Item = &'w PullWorkRef<'w>>,
+    finalizers: &[&str],
+    unless_exists: Option<&ObjectRef>,
+    context: &Context<'_>,
+) -> Vec<Write> {
+    let is_on_hold = |work: &PullWorkRef<'_>| cache.hold(&work.object_ref.namespace, context.now).is_some();
+    let leaving = works
+        .into_iter()
+        .filter(|work| !work.pull_work.deleting && !is_on_hold(work));
+    leaving
+        .filter_map(|work| removal(work, finalizers, unless_exists))
+        .collect()
+}
+
+/// Returns the next write that removes a work; `None` while its agent has to apply the last one.
+fn removal(work: &PullWorkRef<'_>, finalizers: &[&str], unless_exists: Option<&ObjectRef>) -> Option<Write> {
+    let (object_ref, pull_work) = (work.object_ref, work.pull_work);
+    let delete = || {
+        Write::delete(
+            &WORKS,
+            object_ref.clone(),
+            (&pull_work.uid, &pull_work.version),
+            unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
+        )
+    };
+    if !pull_work.has_agent_finalizer || pull_work.retention != Retention::Owned {
+        return Some(delete());
+    }
+    match finalizers_patch(pull_work, finalizers) {
+        Some(patch) => Some(Write::json_patch(&WORKS, object_ref.clone(), patch)),
+        None => pull_work.has_applied_finalizers().then(delete),
+    }
+}
+
+/// Returns the JSON patch to these finalizers of the Application in a work; `None` if it has them.
+fn finalizers_patch(pull_work: &PullWork, finalizers: &[&str]) -> Option<Value> {
+    let (position, present) = pull_work.manifest.as_ref()?;
+    if **present == *finalizers_hash(finalizers.iter().copied()) {
+        return None;
+    }
+    let metadata = format!("/spec/workload/manifests/{position}/metadata");
+    let list = format!("{metadata}/finalizers");
+    let mut operations = vec![
+        json!({"op": "replace", "path": "/metadata/resourceVersion", "value": pull_work.version}),
+        if finalizers.is_empty() {
+            json!({"op": "remove", "path": list})
+        } else {
+            json!({"op": "add", "path": list, "value": finalizers})
+        },
+    ];
+    if let Some(id) = &pull_work.payload {
+        let path = format!("{metadata}/annotations/{}", names::PAYLOAD.replace('/', "~1"));
+        operations.push(json!({"op": "add", "path": path, "value": replace_finalizers(id, finalizers)}));
+    }
+    Some(operations.into())
+}
