@@ -143,7 +143,9 @@ impl<'i> PulledApplication<'i> {
             None => self.trusted(),
         };
         let Some(work) = work else {
-            writes.push(Write::patch(&APPLICATIONS, self.object_ref.clone(), release));
+            if self.may_release() {
+                writes.push(Write::patch(&APPLICATIONS, self.object_ref.clone(), release));
+            }
             return writes;
         };
         // The agent's report during the deletion, such as an error that blocks it.
@@ -153,6 +155,21 @@ impl<'i> PulledApplication<'i> {
             writes.splice(0..0, status);
         }
         writes
+    }
+
+    /// Returns true if the controller removes Argo CD's finalizers, because Argo CD does not: it skips the Application, in a
+    /// namespace that no other Argo CD serves.
+    fn may_release(&self) -> bool {
+        !self.application.reconciled && self.check_namespace().is_ok()
+    }
+
+    /// Checks that Applications are allowed in the namespace of the Application.
+    fn check_namespace(&self) -> Result<(), String> {
+        tenancy::check_namespace(
+            &self.object_ref.namespace,
+            &self.context.settings.pull,
+            self.cache.namespaces(),
+        )
     }
 
     /// Returns the writes that remove these works of it.
@@ -247,7 +264,7 @@ impl<'i> PulledApplication<'i> {
         let Self { cache, pull, .. } = *self;
         let (namespace, settings) = (&self.object_ref.namespace, &self.context.settings.pull);
         self.unreadable().map_or(Ok(()), Err)?;
-        tenancy::check_namespace(namespace, settings, cache.namespaces())?;
+        self.check_namespace()?;
         let cluster = pull.cluster.as_deref().ok_or_else(|| {
             let annotation = ocm::pull_model::CLUSTER;
             format!("the annotation {annotation} names no managed cluster")
@@ -321,6 +338,12 @@ impl<'i> PulledApplication<'i> {
             now: self.context.now,
         };
         let desired = status::desired(&pull.current, &inputs);
+        // Argo CD removes the requests of Applications that it reconciles, when it has done them.
+        let forwarded = if self.application.reconciled {
+            Forwarded::default()
+        } else {
+            forwarded
+        };
         let body = pull.patch(forwarded, mirrored_status::patch(&pull.current, &desired, compares));
         let write = body.map(|body| Write::patch(&APPLICATIONS, self.object_ref.clone(), body));
         (write, new_conditions(&pull.current, &desired))

@@ -827,6 +827,42 @@ fn application_also_run_by_the_hub_gets_only_a_condition() {
 }
 
 #[test]
+fn requests_and_finalizers_of_an_application_run_by_the_hub_are_left_to_its_argo_cd() {
+    let mut hub = Hub::with_shop();
+    hub.change(
+        &shop(),
+        &json!({
+            "metadata": {"annotations": {SKIP_RECONCILE: null, REFRESH: "normal"}, "finalizers": [names::CASCADE[0]]},
+            "operation": {"sync": {}},
+        }),
+    );
+    hub.settle(&shop());
+    let is_left = |hub: &Hub| {
+        let application = hub.get_application(&shop());
+        assert_eq!(application["operation"], json!({"sync": {}}));
+        assert_eq!(application["metadata"]["annotations"][REFRESH], "normal");
+        assert_eq!(application["metadata"]["finalizers"], json!([names::CASCADE[0]]));
+    };
+    is_left(&hub);
+    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+    is_left(&hub);
+}
+
+#[test]
+fn finalizers_of_an_application_of_another_argo_cd_stay() {
+    let mut hub = Hub::new();
+    let cart = with_cart(&mut hub);
+    hub.change(
+        &cart,
+        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}}),
+    );
+    assert_eq!(hub.settle(&cart), [""; 0]);
+    hub.namespaces("team-a");
+    assert_eq!(hub.settle(&cart), ["patch application team-a/cart"]);
+}
+
+#[test]
 fn silent_cluster_sets_a_condition_and_keeps_the_last_status() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
