@@ -59,6 +59,13 @@ pub fn check_project(
             "AppProject {argocd}/{name} does not permit Applications in Namespace {namespace}: add it to `sourceNamespaces`"
         ));
     }
+    // Argo CD permits the clusters whose cluster Secrets name the project; this controller may read no Secrets.
+    if project["spec"]["permitOnlyProjectScopedClusters"] == true {
+        return Err(format!(
+            "AppProject {argocd}/{name} permits only project-scoped clusters, and the pull model reads no cluster Secrets: \
+             remove `permitOnlyProjectScopedClusters`"
+        ));
+    }
     let spec = application.spec();
     let target = spec["destination"]["namespace"].as_str().unwrap_or_default();
     if permits(project, cluster, target) {
@@ -229,6 +236,19 @@ mod tests {
         ] {
             assert_eq!(permitted(destinations.clone()), desired, "{destinations}");
         }
+    }
+
+    #[test]
+    fn a_project_for_project_scoped_clusters_permits_no_managed_cluster() {
+        let with = |only: Value| {
+            let destinations = json!([{"name": "*", "namespace": "*"}]);
+            project(&json!({"destinations": destinations, "permitOnlyProjectScopedClusters": only}))
+        };
+        let application = application("argocd", |_| ());
+        let why = "AppProject argocd/default permits only project-scoped clusters, and the pull model reads no cluster \
+                   Secrets: remove `permitOnlyProjectScopedClusters`";
+        assert_eq!(check(&application, Some(&with(json!(true)))), Err(why.to_owned()));
+        assert_eq!(check(&application, Some(&with(json!(false)))), Ok(()));
     }
 
     #[test]
