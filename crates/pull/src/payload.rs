@@ -103,10 +103,22 @@ fn point(destination: &mut Map<String, Value>, application: &Application, settin
         Some(Destination::Server(server)) => destination.insert("server".to_owned(), json!(server)),
         None => destination.insert("server".to_owned(), json!(names::IN_CLUSTER)),
     };
-    let is_empty = destination.get("namespace").and_then(Value::as_str) == Some("");
-    if is_empty && settings.dialect == Dialect::Acm {
-        destination.insert("namespace".to_owned(), json!(namespace));
+    let target = destination.get("namespace").and_then(Value::as_str);
+    if let Some(target) = destination_namespace(target, namespace, settings).map(|target| json!(target)) {
+        destination.insert("namespace".to_owned(), target);
     }
+}
+
+/// Returns the namespace of the destination on the managed cluster. ACM fills in an empty one.
+pub fn destination_namespace<'a>(
+    requested: Option<&'a str>,
+    namespace: &'a str,
+    settings: &Settings,
+) -> Option<&'a str> {
+    requested.map(|requested| match settings.dialect {
+        Dialect::Acm if requested.is_empty() => namespace,
+        _ => requested,
+    })
 }
 
 fn namespace_object(name: &str, settings: &Settings) -> Value {

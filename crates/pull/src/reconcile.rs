@@ -212,7 +212,9 @@ impl<'i> PulledApplication<'i> {
                     .min_by_key(|work| (work.pull_work.deleting, !work.is_named, *work.object_ref.name != *name));
                 let (requests, removable) = requests::requests(pull, work.map(|work| work.pull_work));
                 forwarded = removable;
-                let project = cache.project(pull.project_name());
+                // The hub has the project already: its agent would undo changes of it. Without it in the work, the object stays.
+                let is_of_hub = cache.is_hub(cluster) || cache.may_be_hub(cluster);
+                let project = cache.project(pull.project_name()).filter(|_| !is_of_hub);
                 let retention = next_retention(settings, work.map(|work| work.pull_work));
                 let desired = Desired::build(pull, (cluster, &name), settings, &requests, project, retention);
                 let is_on_hold = cache.hold(cluster, self.context.now).is_some();

@@ -1052,6 +1052,51 @@ fn refuses_to_deliver_an_application_onto_itself() {
 }
 
 #[test]
+fn hub_gets_no_project_that_its_agent_would_restore() {
+    let mut hub = Hub::new();
+    hub.settings.pull.project = true;
+    let project = |namespace: &str| {
+        let spec = json!({"destinations": [{"name": "*", "namespace": namespace}]});
+        json!({"metadata": {"name": "team-p", "namespace": "argocd"}, "spec": spec})
+    };
+    let kinds = |hub: &Hub| {
+        let manifests = hub.work(WORK)["spec"]["workload"]["manifests"].as_array().cloned();
+        let manifests = manifests.expect("the work has manifests").into_iter();
+        let kinds = manifests.map(|manifest| manifest["kind"].as_str().unwrap_or_default().to_owned());
+        kinds.collect::<Vec<_>>()
+    };
+    hub.cache.apply(stored(Kind::Projects, &project("*")));
+    hub.application(&shop(), "0a1b2c3d-0000", |application| {
+        application["metadata"]["annotations"][names::CLUSTER_NAMESPACE] = json!("other");
+        application["spec"]["project"] = json!("team-p");
+    });
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["AppProject", "Application"]);
+    hub.cache.name_hub(Some("eu1"));
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["Application"]);
+    hub.cache.apply(stored(Kind::Projects, &project("none")));
+    hub.settle(&shop());
+    assert_eq!(
+        kinds(&hub),
+        ["Application"],
+        "the Application is refused, and the hub's project stays revoked"
+    );
+    hub.cache.apply(stored(Kind::Projects, &project("*")));
+    hub.cache.name_hub(None);
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["AppProject", "Application"]);
+    let marked = json!({"metadata": {"name": "eu1", "uid": "eu1", "labels": {"local-cluster": "true"}}});
+    let affected = hub.cache.apply(stored(Kind::Clusters, &marked));
+    assert!(
+        affected.contains(&ReconcileRequest::application(shop())),
+        "{affected:?}"
+    );
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["Application"]);
+}
+
+#[test]
 fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
