@@ -127,7 +127,7 @@ impl Hub<'_> {
                 assert_eq!(body["metadata"]["resourceVersion"], *version, "the form that was seen");
                 merge(self.own(), &body);
             }
-            other @ Verb::Delete { .. } => panic!("unexpected {other:?}"),
+            other @ (Verb::JsonPatch(_) | Verb::Delete { .. }) => panic!("unexpected {other:?}"),
         }
         if let Some(recipe) = &write.recipe {
             put(recipe, self.authority.expect("a CA"), self.own());

@@ -502,6 +502,7 @@ impl Hub {
                 );
                 resource.subresource.unwrap_or("patch")
             }
+            Verb::JsonPatch(_) => "patch",
             Verb::Delete { .. } => {
                 let labels = &before["metadata"]["labels"];
                 assert_eq!(labels["app.kubernetes.io/managed-by"], "argocd-ocm-cmp", "{object_ref}");

@@ -89,8 +89,22 @@ pub fn work_of(application: &str, object: &str, report: &AgentReport<'_>) -> Cha
     work(&object_ref, &tracked(application, &object_ref), report)
 }
 
+/// Returns the change for a work of an Application that contains another Application besides its Deployment, with this report.
+pub fn work_with_application(application: &str, object: &str, report: &AgentReport<'_>) -> Change {
+    let object_ref = at(object);
+    let text = work_text(&object_ref, &tracked(application, &object_ref), report);
+    let child =
+        r#""manifests":[{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"child"}},"#;
+    let text = text.replacen(r#""manifests":["#, child, 1);
+    change(Kind::Works, Update::Set(object_ref, &text))
+}
+
 /// Reads that work.
 pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Option<Work> {
+    Work::from_json(&work_text(object_ref, marks, report), now()).expect("a work")
+}
+
+fn work_text(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> String {
     let ObjectRef { namespace, name } = object_ref;
     let AgentReport(applied, healthy, message, since) = report;
     let condition = |kind: &str, status: &str| {
@@ -98,7 +112,7 @@ pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) 
             r#"{{"type":"{kind}","status":"{status}","message":"{message}","reason":"ConditionRuleEvaluated","lastTransitionTime":"{since}","observedGeneration":1}}"#
         )
     };
-    let text = format!(
+    format!(
         r#"{{"kind":"ManifestWork","metadata":{{"name":"{name}","namespace":"{namespace}","generation":1,{marks}}},
         "spec":{{"workload":{{"manifests":[{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web","namespace":"shop"}}}}]}}}},
         "status":{{"conditions":[{}],"resourceStatus":{{"manifests":[{{"resourceMeta":{{"group":"apps","version":"v1","kind":"Deployment","namespace":"shop","name":"web"}},"conditions":[{},{},{}]}}]}}}}}}"#,
@@ -106,8 +120,7 @@ pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) 
         condition("Applied", applied),
         condition("Available", "True"),
         condition("Healthy", healthy),
-    );
-    Work::from_json(&text, now()).expect("a work")
+    )
 }
 
 /// Returns the tracking mark of an Application on a work.

@@ -1,7 +1,7 @@
 //! The ApplicationSets to reconcile after a change.
 
 use hub_state::cache::{Cache, Changed, ReconcileRequest, WorkBefore, owners};
-use hub_state::model::{Application, Cluster, Condition, Generated, Kind};
+use hub_state::model::{Application, Cluster, Condition, Generated, Kind, Work};
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn reported(application: &Application) -> (Option<&Generated>, Option<&str>, &[C
 /// Application is reported through the Application, whose own change follows.
 pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let work = cache.work(Kind::Works, changed.object_ref);
-    let carries_application = changed.kind == Kind::Works && work.is_some_and(|work| work.pull_work.is_some());
+    let carries_application = changed.kind == Kind::Works && work.is_some_and(Work::carries_application);
     match changed.before::<WorkBefore>() {
         Some(before) if before.existed && carries_application => Vec::new(),
         _ => of_owners(cache, changed),

@@ -6,7 +6,7 @@ use hub_state::model::{Availability, Kind, Work};
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::{
     AgentReport, BROKEN, REFUSED, WELL, cluster, deleted, listed, now, of_set, read_work, set, set_of, stored, tracked,
-    work, work_of,
+    work, work_of, work_with_application,
 };
 use runtime::action::Verb;
 use runtime::store::Update;
@@ -79,7 +79,7 @@ impl Hub {
             match write.verb {
                 Verb::Create(object) => self.report = object,
                 Verb::Patch(body) => merge(&mut self.report, &body),
-                Verb::Delete { .. } => panic!("nothing is ever deleted"),
+                Verb::JsonPatch(_) | Verb::Delete { .. } => panic!("nothing is ever deleted"),
             }
             self.see();
             writes += 1;
@@ -255,6 +255,15 @@ fn names_the_work_that_carries_a_pulled_application() {
     assert_eq!(broken, [""; 0], "which the Application will say");
     assert_eq!(hub.apply(deleted(Kind::Works, "eu2/shop-1a2b3")), ["argocd/shop"]);
     assert_eq!(hub.reported()[0]["app"], "argocd/shop");
+}
+
+#[test]
+fn reports_a_work_that_contains_an_application_among_others() {
+    let mut hub = Hub::new();
+    hub.application("shop", &json!({}));
+    let work = |report| work_with_application("shop", "eu1/shop", report);
+    assert_eq!(hub.apply(work(&WELL)), ["argocd/shop"]);
+    assert_eq!(hub.apply(work(&BROKEN)), ["argocd/shop"]);
 }
 
 #[test]

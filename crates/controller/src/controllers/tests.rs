@@ -6,7 +6,7 @@ use hub_state::model::{Availability, Kind};
 use hub_state::reconcile::mappers;
 use hub_state::testing::{
     AgentReport, BROKEN, WELL, at, cluster, deleted, listed, name_of, now, of_set, set, set_of, stored, tracked, work,
-    work_of,
+    work_of, work_with_application,
 };
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
@@ -303,6 +303,15 @@ fn shared_object_concerns_only_the_applications_that_deliver_it() {
     let going = r#","deletionTimestamp":"2026-06-01T12:00:00Z""#;
     assert_eq!(hub.deliver("c", "eu1", going), ["argocd/a", "argocd/c"]);
     assert_eq!(hub.deliver("a", "eu1", going), ["argocd/a"]);
+}
+
+#[test]
+fn object_beside_an_application_is_shared_too() {
+    let mut hub = Hub::with_shared_objects();
+    let with_application = |report| work_with_application("a", "eu1/a", report);
+    assert_eq!(hub.apply(with_application(&WELL)), ["argocd/a"]);
+    assert_eq!(hub.deliver("c", "eu1", ""), ["argocd/a", "argocd/c"]);
+    assert_eq!(hub.apply(with_application(&WELL)), [""; 0], "it is as before");
 }
 
 #[test]

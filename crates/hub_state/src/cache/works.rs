@@ -123,7 +123,7 @@ impl Works {
             .and_then(|work| self.link(kind, object_ref, work, false));
         let refresh = refresh(before.as_ref(), work.as_ref());
         let same = before.as_ref().zip(work.as_ref()).is_some_and(|(before, work)| {
-            before.state == work.state && before.resources == work.resources && work.pull_work.is_none()
+            before.state == work.state && before.resources == work.resources && !work.carries_application()
         });
         let mut owner = None;
         if let Some(mut work) = work {

@@ -26,7 +26,7 @@ pub struct Work {
     pub(crate) marks: Marks,
     /// The ManifestWorkReplicaSet from which OCM generated the work, as `NAMESPACE.NAME`.
     pub set: Option<Box<str>>,
-    /// The Application that it carries, if it is of the basic pull model.
+    /// The Application that it contains or claims to carry. A work of the plugin may contain one, too.
     pub pull_work: Option<Box<PullWork>>,
     /// The health of the work.
     pub state: WorkState,
@@ -90,9 +90,10 @@ impl Work {
             .iter()
             .map(|(at, status)| (*at, WorkState::from_status(status)));
         let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
+        let carries_application = pull_work.as_deref().is_some_and(claims_application);
         let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
         let objects = match timeline.first() {
-            Some((_, current)) if !is_deleting && pull_work.is_none() => objects(current),
+            Some((_, current)) if !is_deleting && !carries_application => objects(current),
             _ => Arc::default(),
         };
         Ok(Some(Self {
@@ -101,14 +102,19 @@ impl Work {
             state,
             health_changes: states.collect(),
             objects,
-            resources: if pull_work.as_ref().is_none_or(|pull_work| pull_work.claim.is_none()) {
+            resources: if carries_application {
+                Arc::default()
+            } else {
                 let manifests = items(&work, "/status/resourceStatus/manifests").iter();
                 Resource::sorted(manifests.filter_map(|manifest| at(manifest, "/resourceMeta")))
-            } else {
-                Arc::default()
             },
             pull_work,
         }))
+    }
+
+    /// Returns true if the work claims to carry an Application of the basic pull model.
+    pub fn carries_application(&self) -> bool {
+        self.pull_work.as_deref().is_some_and(claims_application)
     }
 
     /// Returns the name of the Application that owns the work, in the format of Argo CD.
@@ -130,6 +136,10 @@ impl Work {
         };
         tracking.application(&claim, &identity)
     }
+}
+
+fn claims_application(pull_work: &PullWork) -> bool {
+    pull_work.claim.is_some()
 }
 
 fn labels<'v>(work: &'v Value<'_>) -> impl Iterator<Item = (&'v str, &'v str)> {
