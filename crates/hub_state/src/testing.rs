@@ -158,6 +158,7 @@ pub fn cluster(name: &str, availability: Availability) -> Change {
     let cluster = Cluster {
         uid: name.into(),
         availability,
+        is_accepted: true,
         labels: Labels::default(),
         deleting: false,
     };

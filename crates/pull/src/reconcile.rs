@@ -75,8 +75,8 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         })
     });
     // argocd-agent's principal copies the Applications of an autonomous agent to the namespace of its cluster, with their labels.
-    let is_of_cluster =
-        *object_ref.namespace != *context.settings.pull.argocd && cache.cluster(&object_ref.namespace).is_some();
+    let is_of_cluster = *object_ref.namespace != *context.settings.pull.argocd
+        && cache.accepted_cluster(&object_ref.namespace).is_some();
     let removal = |finalizers: &[&str], unless_exists| removed(cache, &works, finalizers, unless_exists, context);
     let (writes, event) = match reconciled {
         Some(pulled_application) if is_of_cluster && (works.is_empty() || !pulled_application.pull.deleting) => {
@@ -277,6 +277,9 @@ impl<'i> PulledApplication<'i> {
         Err(match cache.cluster(cluster) {
             None => format!("ManagedCluster {cluster} does not exist"),
             Some(known) if known.deleting => format!("ManagedCluster {cluster} is being deleted"),
+            Some(known) if !known.is_accepted => {
+                format!("ManagedCluster {cluster} is not accepted: set its `hubAcceptsClient` to true")
+            }
             Some(_) if settings.placement && !cache.is_selected(namespace, cluster) => {
                 format!("no Placement in Namespace {namespace} selects ManagedCluster {cluster}")
             }

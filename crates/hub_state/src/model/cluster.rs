@@ -1,11 +1,15 @@
 //! The model of a ManagedCluster.
 
-use super::{Labels, Text, parse};
+use super::{Labels, parse};
 use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
 
 /// The name, and the label, by which Red Hat ACM marks the managed cluster that is the hub itself.
 pub const ACM_HUB: &str = "local-cluster";
+
+/// The condition that OCM sets when an administrator of the hub accepts a cluster, and keeps as False if they deny it later.
+const DECIDED: &str = "HubAcceptedManagedCluster";
 
 /// The reachability of a managed cluster, as reported by OCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,9 @@ pub struct Cluster {
     pub uid: Box<str>,
     /// The reachability.
     pub availability: Availability,
+    /// True if an administrator of the hub has accepted the cluster, also if they denied it later. Until then, the object may be
+    /// anyone's with a token to join: its name and labels mean nothing.
+    pub is_accepted: bool,
     /// The labels.
     pub labels: Labels,
     /// True if the ManagedCluster has a deletion timestamp.
@@ -64,8 +71,21 @@ impl Cluster {
             kind: String,
             status: String,
         }
-        let Text { metadata, status } = parse::<Text<Status>>(text)?;
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Spec {
+            hub_accepts_client: Option<bool>,
+        }
+        #[derive(Deserialize)]
+        struct Managed {
+            metadata: Metadata,
+            spec: Option<Spec>,
+            status: Option<Status>,
+        }
+        let Managed { metadata, spec, status } = parse(text)?;
+        let accepts = spec.and_then(|spec| spec.hub_accepts_client).unwrap_or_default();
         let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
+        let is_accepted = accepts || conditions.iter().any(|condition| condition.kind == DECIDED);
         let mut conditions = conditions.iter();
         let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
         Ok(Self {
@@ -75,8 +95,31 @@ impl Cluster {
                 Some("False") => Availability::Unavailable,
                 _ => Availability::Available,
             },
+            is_accepted,
             labels: Labels::from_sorted(&metadata.labels),
             deleting: metadata.deletion_timestamp.is_some(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn only_administrators_of_the_hub_accept_a_cluster() {
+        let is_accepted = |spec: Value, condition: Value| {
+            let object = json!({"metadata": {"uid": "u"}, "spec": spec, "status": {"conditions": [condition]}});
+            Cluster::from_json(&object.to_string()).expect("a cluster").is_accepted
+        };
+        let joined = json!({"type": "ManagedClusterJoined", "status": "True"});
+        let denied = json!({"type": "HubAcceptedManagedCluster", "status": "False"});
+        let (accepts, rejects) = (json!({"hubAcceptsClient": true}), json!({"hubAcceptsClient": false}));
+        assert!(is_accepted(accepts, joined.clone()));
+        assert!(is_accepted(rejects.clone(), denied), "it keeps what it has");
+        for spec in [rejects, json!({}), Value::Null] {
+            assert!(!is_accepted(spec.clone(), joined.clone()), "{spec}");
+        }
     }
 }

@@ -29,6 +29,14 @@ fn shop() -> ObjectRef {
     ObjectRef::new("argocd", "shop")
 }
 
+/// Returns an accepted ManagedCluster that is marked as the hub.
+fn marked(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "uid": name, "labels": {"local-cluster": "true"}},
+        "spec": {"hubAcceptsClient": true},
+    })
+}
+
 impl Hub {
     fn new() -> Self {
         let mut hub = Self {
@@ -1037,6 +1045,51 @@ fn ignores_applications_in_cluster_namespaces() {
 }
 
 #[test]
+fn clusters_that_the_hub_has_not_accepted_do_not_count() {
+    let joined = |name: &str, accepts: bool| {
+        let object = json!({"metadata": {"name": name, "uid": name}, "spec": {"hubAcceptsClient": accepts}});
+        stored(Kind::Clusters, &object)
+    };
+    let mut hub = Hub::open();
+    let web = ObjectRef::new("team-a", "web");
+    hub.application(&web, "911b911b-0000", |_| {});
+    hub.cache.apply(joined("team-a", false));
+    hub.settle(&web);
+    hub.has(&web, &[], &["eu1/web-911b9"]);
+    let affected = hub.cache.apply(joined("team-a", true));
+    assert_eq!(affected, [ReconcileRequest::application(web.clone())]);
+    assert_eq!(hub.decide(&web), None);
+    // Nor do they receive Applications.
+    hub.cache.apply(joined("eu3", false));
+    hub.application(&shop(), "0a1b2c3d-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu3");
+    });
+    hub.settle(&shop());
+    let why = "ManagedCluster eu3 is not accepted: set its `hubAcceptsClient` to true";
+    assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
+    assert_eq!(
+        hub.cache.apply(joined("eu3", true)),
+        [ReconcileRequest::application(shop())]
+    );
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+    // Nor does one of the hub's name end the caution.
+    hub.cache.name_hub(Some("ue1"));
+    hub.cache.apply(stored(Kind::Clusters, &marked("eu2")));
+    hub.cache.apply(joined("ue1", false));
+    assert!(hub.cache.may_be_hub("eu2"));
+    let to_eu2 = json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}});
+    hub.change(&shop(), &to_eu2);
+    hub.settle(&shop());
+    let affected = hub.cache.apply(joined("ue1", true));
+    assert!(
+        affected.contains(&ReconcileRequest::application(shop())),
+        "{affected:?}"
+    );
+    assert!(!hub.cache.may_be_hub("eu2"));
+}
+
+#[test]
 fn refuses_to_deliver_an_application_onto_itself() {
     let mut hub = Hub::new();
     hub.application(&shop(), "0a1b2c3d-0000", |_| {});
@@ -1086,8 +1139,7 @@ fn hub_gets_no_project_that_its_agent_would_restore() {
     hub.cache.name_hub(None);
     hub.settle(&shop());
     assert_eq!(kinds(&hub), ["AppProject", "Application"]);
-    let marked = json!({"metadata": {"name": "eu1", "uid": "eu1", "labels": {"local-cluster": "true"}}});
-    let affected = hub.cache.apply(stored(Kind::Clusters, &marked));
+    let affected = hub.cache.apply(stored(Kind::Clusters, &marked("eu1")));
     assert!(
         affected.contains(&ReconcileRequest::application(shop())),
         "{affected:?}"
@@ -1100,8 +1152,7 @@ fn hub_gets_no_project_that_its_agent_would_restore() {
 fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    let marked = json!({"metadata": {"name": "eu1", "uid": "eu1", "labels": {"local-cluster": "true"}}});
-    hub.cache.apply(stored(Kind::Clusters, &marked));
+    hub.cache.apply(stored(Kind::Clusters, &marked("eu1")));
     hub.settle(&shop());
     hub.has(&shop(), &[], &[WORK]);
     let new = ObjectRef::new("argocd", "new");
