@@ -15,6 +15,7 @@
 
 mod history;
 pub mod payload;
+mod project;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

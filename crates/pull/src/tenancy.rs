@@ -84,7 +84,7 @@ pub fn check_project(
 /// Returns true if an AppProject permits this namespace on this managed cluster. The project names the cluster by `name`, or by
 /// `server` as a cluster Secret of the pull model has it. At least one destination must match, and no deny rule may match.
 fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
-    let servers = ["", ":6443"].map(|port| format!("https://{cluster}-control-plane{port}"));
+    let servers = servers(cluster);
     let mut is_permitted = false;
     for destination in project["spec"]["destinations"].as_array().into_iter().flatten() {
         let pattern = |key: &str| destination.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -102,6 +102,21 @@ fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
     is_permitted
 }
 
+/// Returns the servers that a cluster Secret of the pull model may have.
+fn servers(cluster: &str) -> [String; 2] {
+    ["", ":6443"].map(|port| format!("https://{cluster}-control-plane{port}"))
+}
+
+/// Returns true if the name or the server of a destination matches this managed cluster, or denies only others.
+pub(super) fn permits_cluster([name, server]: [&str; 2], cluster: &str) -> bool {
+    permits_text(name, &[cluster]) || permits_text(server, &servers(cluster).each_ref().map(String::as_str))
+}
+
+/// Returns true if a pattern of other rules, which know no denials, matches the name or the server of this managed cluster.
+pub(super) fn names_cluster(pattern: &str, cluster: &str) -> bool {
+    has_glob(pattern, cluster) || servers(cluster).iter().any(|server| has_glob(pattern, server))
+}
+
 /// Returns true if a destination's pattern matches one of these equivalent texts; for a pattern after `!`, if it matches none.
 fn permits_text(pattern: &str, texts: &[&str]) -> bool {
     let has_any = |pattern: &str| texts.iter().any(|text| has_glob(pattern, text));
@@ -111,7 +126,8 @@ fn permits_text(pattern: &str, texts: &[&str]) -> bool {
     }
 }
 
-fn has_glob(pattern: &str, text: &str) -> bool {
+/// Returns true if a pattern matches a text.
+pub(super) fn has_glob(pattern: &str, text: &str) -> bool {
     pattern == "*" || Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
 }
 
@@ -217,7 +233,7 @@ mod tests {
             ..Settings::default()
         };
         let application = application("argocd", |object| {
-            object["spec"]["destination"]["namespace"] = json!("")
+            object["spec"]["destination"]["namespace"] = json!("");
         });
         let destinations = json!([{"name": "*", "namespace": "!argo*"}]);
         let checked = check_project(
