@@ -284,6 +284,21 @@ impl Plugin {
         names.filter(|name| !name.is_empty()).collect()
     }
 
+    /// Returns where its works are: in the namespaces of its managed clusters or, as ManifestWorkReplicaSets, in that of its
+    /// Placement. Of these two settings, a parameter precedes a variable. Empty if the sidecar's environment decides.
+    fn work_locations(&self) -> BTreeSet<WorkLocation> {
+        let has_parameter = |name: &str| !texts_of(self.parameters.as_ref(), name).is_empty();
+        let clusters = self.clusters();
+        if has_parameter("placement") && !has_parameter("clusters") || clusters.is_empty() {
+            let placement = self.texts("placement", &["PLACEMENT"]);
+            let namespaces = placement.iter().filter_map(|text| text.trim().split('/').next());
+            return namespaces
+                .map(|name| WorkLocation::Placement(name.to_owned()))
+                .collect();
+        }
+        clusters.into_iter().map(WorkLocation::Cluster).collect()
+    }
+
     /// Returns true if it sets a placement, rather than clusters.
     fn names_a_placement(&self) -> bool {
         !self.texts("placement", &["PLACEMENT"]).is_empty()
@@ -314,17 +329,27 @@ fn texts_of<'p>(entries: Option<&'p Vec<SourceParameter>>, name: &str) -> Vec<&'
         .collect()
 }
 
-/// Returns true if two sources make a work of the same name for one managed cluster, of which Argo CD keeps that of the last source.
+/// Where the works of a source are.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum WorkLocation {
+    /// A managed cluster.
+    Cluster(String),
+    /// The namespace of a Placement.
+    Placement(String),
+    /// That of the sidecar's environment.
+    Default,
+}
+
+/// Returns true if two sources make a work of the same name in one namespace, of which Argo CD keeps that of the last source.
 fn share_works(plugins: &[Plugin], application: &str) -> bool {
     let mut all = HashSet::new();
     plugins.iter().any(|plugin| {
         let name = plugin.work_name().unwrap_or(application);
-        let mut clusters = plugin.clusters();
-        if clusters.is_empty() {
-            // Those of a placement, or of the sidecar's TARGET_CLUSTER.
-            clusters.insert(String::new());
+        let mut locations = plugin.work_locations();
+        if locations.is_empty() {
+            locations.insert(WorkLocation::Default);
         }
-        clusters.into_iter().any(|cluster| !all.insert((cluster, name)))
+        locations.into_iter().any(|location| !all.insert((location, name)))
     })
 }
 
@@ -359,6 +384,13 @@ mod tests {
             clusters["name"] = "clusters".into();
             json!({"plugin": {"parameters": [clusters]}})
         };
+        let selected_by =
+            |placement: &str| json!({"plugin": {"parameters": [{"name": "placement", "string": placement}]}});
+        let selected_by_instead_of = |placement: &str, cluster: &str| {
+            let mut source = selected_by(placement);
+            source["plugin"]["env"] = json!([{"name": "TARGET_CLUSTER", "value": cluster}]);
+            source
+        };
         for (sources, is_expected) in [
             ([json!({"plugin": {}}), json!({"plugin": {"parameters": null}})], true),
             (
@@ -376,6 +408,21 @@ mod tests {
                 false,
             ),
             ([plugin("a"), json!({"plugin": {"name": "other"}})], false),
+            ([selected_by("fleet/eu"), selected_by("other/us")], false),
+            ([selected_by("fleet/eu"), selected_by("fleet/us")], true),
+            ([selected_by("fleet/eu"), on(json!({"string": "fleet"}))], false),
+            // The parameter precedes the variable of the other setting.
+            (
+                [
+                    selected_by_instead_of("fleet/eu", "eu1"),
+                    selected_by_instead_of("other/us", "eu1"),
+                ],
+                false,
+            ),
+            (
+                [selected_by_instead_of("fleet/eu", "eu1"), selected_by("fleet/us")],
+                true,
+            ),
         ] {
             let application = reduced("argocd", &json!({"sources": sources}), &json!({})).expect("it uses the plugin");
             assert_eq!(application.sources_share_works, is_expected, "{sources:?}");
