@@ -9,7 +9,7 @@ use ocm::glob::Glob;
 use ocm::ownership::{ListedResource, own_names};
 use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
 use ocm::source_plugin;
-use ocm::source_plugin::SourcePlugin;
+use ocm::source_plugin::{SourcePlugin, WorkLocation};
 use ocm::work::{GROUP, KIND, SET_KIND};
 use ocm::zeros::remove_zeros;
 use serde::Deserialize;
@@ -290,17 +290,16 @@ fn is_ours(plugin: &SourcePlugin) -> bool {
     is_our_plugin(&plugin.name) || !plugin.texts("clusters", &["TARGET_CLUSTER"]).is_empty()
 }
 
-/// Returns true if two sources make a work of the same name for one managed cluster, of which Argo CD keeps that of the last source.
+/// Returns true if two sources make a work of the same name in one namespace, of which Argo CD keeps that of the last source.
 fn share_works(plugins: &[SourcePlugin], application: &str) -> bool {
     let mut all = HashSet::new();
     plugins.iter().any(|plugin| {
         let name = plugin.work_name().unwrap_or(application);
-        let mut clusters = plugin.clusters();
-        if clusters.is_empty() {
-            // Those of a placement, or of the sidecar's TARGET_CLUSTER.
-            clusters.insert(String::new());
+        let mut locations = plugin.work_locations();
+        if locations.is_empty() {
+            locations.insert(WorkLocation::Default);
         }
-        clusters.into_iter().any(|cluster| !all.insert((cluster, name)))
+        locations.into_iter().any(|location| !all.insert((location, name)))
     })
 }
 
@@ -335,6 +334,13 @@ mod tests {
             clusters["name"] = "clusters".into();
             json!({"plugin": {"parameters": [clusters]}})
         };
+        let selected_by =
+            |placement: &str| json!({"plugin": {"parameters": [{"name": "placement", "string": placement}]}});
+        let selected_by_instead_of = |placement: &str, cluster: &str| {
+            let mut source = selected_by(placement);
+            source["plugin"]["env"] = json!([{"name": "TARGET_CLUSTER", "value": cluster}]);
+            source
+        };
         for (sources, is_expected) in [
             ([json!({"plugin": {}}), json!({"plugin": {"parameters": null}})], true),
             (
@@ -352,6 +358,21 @@ mod tests {
                 false,
             ),
             ([plugin("a"), json!({"plugin": {"name": "other"}})], false),
+            ([selected_by("fleet/eu"), selected_by("other/us")], false),
+            ([selected_by("fleet/eu"), selected_by("fleet/us")], true),
+            ([selected_by("fleet/eu"), on(json!({"string": "fleet"}))], false),
+            // The parameter precedes the variable of the other setting.
+            (
+                [
+                    selected_by_instead_of("fleet/eu", "eu1"),
+                    selected_by_instead_of("other/us", "eu1"),
+                ],
+                false,
+            ),
+            (
+                [selected_by_instead_of("fleet/eu", "eu1"), selected_by("fleet/us")],
+                true,
+            ),
         ] {
             let application = reduced("argocd", &json!({"sources": sources}), &json!({})).expect("it uses the plugin");
             assert_eq!(application.sources_share_works, is_expected, "{sources:?}");

@@ -150,7 +150,7 @@ fn clusters<'i>(cache: &'i Cache, application: &ObjectRef) -> BTreeMap<&'i str, 
 
 /// Returns the cluster that an Application names, or in whose namespace it is.
 fn named<'i>(cache: &Cache, object_ref: &'i ObjectRef, application: &'i Application) -> Option<&'i str> {
-    let is_cluster = |namespace: &&str| application.pull.is_none() && cache.cluster(namespace).is_some();
+    let is_cluster = |namespace: &&str| application.pull.is_none() && cache.accepted_cluster(namespace).is_some();
     let namespace = || Some(&*object_ref.namespace).filter(is_cluster);
     application.cluster().or_else(namespace)
 }

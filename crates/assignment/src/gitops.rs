@@ -164,14 +164,15 @@ impl<'c> GitOpsClusterRef<'c> {
         self.cache.is_selected_by(&self.placement(), cluster)
     }
 
-    /// Returns true if the GitOpsCluster has a managed cluster: it is served, selects the cluster, and has the finalizer of this
-    /// controller.
+    /// Returns true if the GitOpsCluster has a managed cluster: it is served, selects the cluster, which the hub has accepted, and has
+    /// the finalizer of this controller.
     pub fn selects(self, cluster: &str) -> bool {
         self.has_finalizer()
             && !self.object.deleting
             && !self.revokes(cluster)
             && self.is_served()
             && self.is_selected(cluster)
+            && self.cache.cluster(cluster).is_none_or(|cluster| cluster.is_accepted)
     }
 
     /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.

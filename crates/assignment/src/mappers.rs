@@ -69,7 +69,7 @@ fn both<'c>(cache: &'c Cache, changed: &Changed<'c>) -> impl Iterator<Item = &'c
 pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
     let mut affected = vec![ReconcileRequest::cluster(name)];
-    let can_have_agent = |cluster: &Cluster| !cluster.deleting && !cluster.has_hub_mark(name);
+    let can_have_agent = |cluster: &Cluster| cluster.is_accepted && !cluster.deleting && !cluster.has_hub_mark(name);
     let (before, after) = (changed.before::<Cluster>(), cache.cluster(name));
     let has_changed = after.is_some_and(can_have_agent) != before.is_some_and(can_have_agent);
     if has_changed || changed.has_availability_changed(cache) {

@@ -33,6 +33,8 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
     let argocd = &context.settings.argocd;
     let existing = cache.cluster(&cluster.name);
     let (write, conflict) = match existing.filter(|existing| !existing.deleting) {
+        // Generators must not select a cluster by the labels that its own agent has chosen.
+        Some(existing) if !existing.is_accepted => return None,
         Some(existing) => {
             let cluster = RegisteredCluster {
                 name: &cluster.name,

@@ -155,7 +155,11 @@ impl Hub {
             Availability::Unavailable => "False",
         };
         let condition = json!({"type": "ManagedClusterConditionAvailable", "status": status});
-        let object = json!({"metadata": {"labels": labels}, "status": {"conditions": [condition]}});
+        let object = json!({
+            "metadata": {"labels": labels},
+            "spec": {"hubAcceptsClient": true},
+            "status": {"conditions": [condition]},
+        });
         self.put(Kind::Clusters, &ObjectRef::new("", cluster), Some(object));
     }
 

@@ -58,7 +58,7 @@ pub(super) fn decide<'i>(
     (owner, before): (&str, Option<&str>),
     ca: Option<(&TlsSecret, Timestamp)>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
-    let existing = cache.cluster(cluster).filter(|existing| !existing.deleting)?;
+    let existing = cache.accepted_cluster(cluster).filter(|existing| !existing.deleting)?;
     let (proxy, _) = argocd_agent::resource_proxy(cache);
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {

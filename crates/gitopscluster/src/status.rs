@@ -200,7 +200,7 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
                 None if !is_registered => count.pending.push(cluster.to_string()),
                 None => {}
             },
-            None => count.pending.push(format!("{cluster} (no such ManagedCluster)")),
+            None => count.pending.push(format!("{cluster} (no accepted ManagedCluster)")),
         }
     }
     count

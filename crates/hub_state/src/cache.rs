@@ -164,7 +164,7 @@ impl Cache {
         let is_marked = |existing: &Cluster| existing.has_hub_mark(cluster);
         let is_hub_known = || {
             let name = self.hub_cluster.as_deref();
-            name.is_some_and(|name| name == NO_HUB || self.cluster(name).is_some())
+            name.is_some_and(|name| name == NO_HUB || self.accepted_cluster(name).is_some())
         };
         self.cluster(cluster).is_some_and(is_marked) && !is_hub_known()
     }
@@ -294,6 +294,11 @@ impl Cache {
     /// Returns a ManagedCluster.
     pub fn cluster(&self, name: &str) -> Option<&Cluster> {
         self.clusters.get(name)
+    }
+
+    /// Returns a ManagedCluster that the hub has accepted: anyone with a token to join can create others, of any name and labels.
+    pub fn accepted_cluster(&self, name: &str) -> Option<&Cluster> {
+        self.cluster(name).filter(|cluster| cluster.is_accepted)
     }
 
     /// Returns the reachability of a managed cluster.

@@ -159,6 +159,7 @@ pub fn cluster(name: &str, availability: Availability) -> Change {
         uid: name.into(),
         availability,
         selectable_since: (availability == Availability::Available).then_some(Timestamp::MIN),
+        is_accepted: true,
         labels: Labels::default(),
         deleting: false,
     };

@@ -26,6 +26,17 @@ struct SourceParameter {
     array: Option<Vec<String>>,
 }
 
+/// Where the works of a source are.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkLocation {
+    /// A managed cluster.
+    Cluster(String),
+    /// The namespace of a Placement.
+    Placement(String),
+    /// That of the sidecar's environment.
+    Default,
+}
+
 /// Returns the sources in the `spec` of an Application.
 pub fn sources(spec: &Value) -> impl Iterator<Item = &Value> {
     let one = [spec.get("source"), spec.pointer("/sourceHydrator/drySource")];
@@ -46,6 +57,21 @@ impl SourcePlugin {
         let names = texts.iter().flat_map(|text| text.split(','));
         let names = names.map(|name| name.trim().to_owned());
         names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Returns where its works are: in the namespaces of its managed clusters or, as ManifestWorkReplicaSets, in that of its
+    /// Placement. Of these two settings, a parameter precedes a variable. Empty if the sidecar's environment decides.
+    pub fn work_locations(&self) -> BTreeSet<WorkLocation> {
+        let has_parameter = |name: &str| !texts_of(self.parameters.as_ref(), name).is_empty();
+        let clusters = self.clusters();
+        if has_parameter("placement") && !has_parameter("clusters") || clusters.is_empty() {
+            let placement = self.texts("placement", &["PLACEMENT"]);
+            let namespaces = placement.iter().filter_map(|text| text.trim().split('/').next());
+            return namespaces
+                .map(|name| WorkLocation::Placement(name.to_owned()))
+                .collect();
+        }
+        clusters.into_iter().map(WorkLocation::Cluster).collect()
     }
 
     /// Returns true if it sets a placement, rather than clusters.

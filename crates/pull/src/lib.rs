@@ -16,6 +16,7 @@
 
 mod history;
 pub mod payload;
+mod project;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Builds the objects for a managed cluster: the Application as the Argo CD there runs it, and its prerequisites.
 
+use super::project::translated_spec;
 use hub_state::annotations::REFRESH;
 use hub_state::json::without_empty;
 use hub_state::pull::application::{Application, Destination, is_copied};
@@ -37,7 +38,8 @@ pub fn manifests(
         metadata["name"] == names::DEFAULT_PROJECT && metadata["namespace"] == *settings.argocd
     };
     let project = project.filter(|project| settings.project && !is_default(project));
-    manifests.extend(project.map(project_object));
+    let cluster = application.cluster.as_deref().unwrap_or_default();
+    manifests.extend(project.map(|project| project_object(project, cluster)));
     manifests.push(self::application(application, settings, requests));
     manifests
 }
@@ -106,10 +108,22 @@ fn point(destination: &mut Map<String, Value>, application: &Application, settin
         Some(Destination::Server(server)) => destination.insert("server".to_owned(), json!(server)),
         None => destination.insert("server".to_owned(), json!(names::IN_CLUSTER)),
     };
-    let is_empty = destination.get("namespace").and_then(Value::as_str) == Some("");
-    if is_empty && settings.dialect == Dialect::Acm {
-        destination.insert("namespace".to_owned(), json!(namespace));
+    let target = destination.get("namespace").and_then(Value::as_str);
+    if let Some(target) = destination_namespace(target, namespace, settings).map(|target| json!(target)) {
+        destination.insert("namespace".to_owned(), target);
     }
+}
+
+/// Returns the namespace of the destination on the managed cluster. ACM fills in an empty one.
+pub fn destination_namespace<'a>(
+    requested: Option<&'a str>,
+    namespace: &'a str,
+    settings: &Settings,
+) -> Option<&'a str> {
+    requested.map(|requested| match settings.dialect {
+        Dialect::Acm if requested.is_empty() => namespace,
+        _ => requested,
+    })
 }
 
 fn namespace_object(name: &str, settings: &Settings) -> Value {
@@ -120,7 +134,7 @@ fn namespace_object(name: &str, settings: &Settings) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 }
 
-fn project_object(project: &Value) -> Value {
+fn project_object(project: &Value, cluster: &str) -> Value {
     let mut annotations = entries(project.pointer("/metadata/annotations"));
     annotations.retain(|name, _| is_copied(name));
     let mut labels = entries(project.pointer("/metadata/labels"));
@@ -135,7 +149,7 @@ fn project_object(project: &Value) -> Value {
         "apiVersion": names::API_VERSION,
         "kind": names::PROJECT_KIND,
         "metadata": without_empty(metadata),
-        "spec": project.get("spec").cloned().unwrap_or_else(|| json!({})),
+        "spec": translated_spec(project, cluster),
     })
 }
 
@@ -335,7 +349,7 @@ mod tests {
                 "annotations": {"contact": "a", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
                 "finalizers": ["resources-finalizer.argocd.argoproj.io"],
             },
-            "spec": {"sourceRepos": ["*"]},
+            "spec": {"sourceRepos": ["*"], "destinations": [{"name": "eu1", "namespace": "*"}]},
             "status": {"jwtTokensByRole": {}},
         });
         let all = manifests(&application, &acm(), &Requests::default(), Some(&project));
@@ -355,7 +369,10 @@ mod tests {
                 "name": "shops", "namespace": "openshift-gitops",
                 "labels": {"team": "a"}, "annotations": {"contact": "a"},
             },
-            "spec": {"sourceRepos": ["*"]},
+            "spec": {
+                "sourceRepos": ["*"],
+                "destinations": [{"server": "https://kubernetes.default.svc", "namespace": "*"}],
+            },
         });
         assert_eq!(all[..2], [namespace, delivered]);
         assert_eq!(all[2]["kind"], "Application");

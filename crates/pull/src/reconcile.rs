@@ -75,8 +75,8 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         })
     });
     // argocd-agent's principal copies the Applications of an autonomous agent to the namespace of its cluster, with their labels.
-    let is_of_cluster =
-        *object_ref.namespace != *context.settings.pull.argocd && cache.cluster(&object_ref.namespace).is_some();
+    let is_of_cluster = *object_ref.namespace != *context.settings.pull.argocd
+        && cache.accepted_cluster(&object_ref.namespace).is_some();
     let removal = |finalizers: &[&str], unless_exists| removed(cache, &works, finalizers, unless_exists, context);
     let (writes, event) = match reconciled {
         Some(pulled_application) if is_of_cluster && (works.is_empty() || !pulled_application.pull.deleting) => {
@@ -212,7 +212,9 @@ impl<'i> PulledApplication<'i> {
                     .min_by_key(|work| (work.pull_work.deleting, !work.is_named, *work.object_ref.name != *name));
                 let (requests, removable) = requests::requests(pull, work.map(|work| work.pull_work));
                 forwarded = removable;
-                let project = cache.project(pull.project_name());
+                // The hub has the project already: its agent would undo changes of it. Without it in the work, the object stays.
+                let is_of_hub = cache.is_hub(cluster) || cache.may_be_hub(cluster);
+                let project = cache.project(pull.project_name()).filter(|_| !is_of_hub);
                 let retention = next_retention(settings, work.map(|work| work.pull_work));
                 let desired = Desired::build(pull, (cluster, &name), settings, &requests, project, retention);
                 let is_on_hold = cache.hold(cluster, self.context.now).is_some();
@@ -275,6 +277,9 @@ impl<'i> PulledApplication<'i> {
         Err(match cache.cluster(cluster) {
             None => format!("ManagedCluster {cluster} does not exist"),
             Some(known) if known.deleting => format!("ManagedCluster {cluster} is being deleted"),
+            Some(known) if !known.is_accepted => {
+                format!("ManagedCluster {cluster} is not accepted: set its `hubAcceptsClient` to true")
+            }
             Some(_) if settings.placement && !cache.is_selected(namespace, cluster) => {
                 format!("no Placement in Namespace {namespace} selects ManagedCluster {cluster}")
             }

@@ -36,10 +36,11 @@ pub fn check_project(
     settings: &Settings,
     project: Option<&Value>,
 ) -> Result<(), String> {
-    let (argocd, namespace) = (&settings.argocd, &*application.namespace);
-    let is_outside = namespace != argocd;
+    let argocd = &settings.argocd;
+    let is_outside = *application.namespace != **argocd;
     let name = application.project_name();
-    if is_outside && payload::namespace(application, settings) != namespace {
+    let namespace = payload::namespace(application, settings);
+    if is_outside && namespace != &*application.namespace {
         return Err(format!(
             "the annotation {} is only for Applications in Namespace {argocd}: remove it",
             names::CLUSTER_NAMESPACE
@@ -54,7 +55,9 @@ pub fn check_project(
     };
     let sources = project["spec"]["sourceNamespaces"].as_array().into_iter().flatten();
     let mut sources = sources.filter_map(|source| NamespacePattern::new(source.as_str()?));
-    if is_outside && !sources.any(|pattern| pattern.matches(namespace)) {
+    // Where the project may deliver any object, it may deliver an Application, too.
+    let may_create = || !is_outside && permits(project, cluster, namespace);
+    if namespace != argocd && !sources.any(|pattern| pattern.matches(namespace)) && !may_create() {
         return Err(format!(
             "AppProject {argocd}/{name} does not permit Applications in Namespace {namespace}: add it to `sourceNamespaces`"
         ));
@@ -67,7 +70,8 @@ pub fn check_project(
         ));
     }
     let spec = application.spec();
-    let target = spec["destination"]["namespace"].as_str().unwrap_or_default();
+    let target = spec["destination"]["namespace"].as_str();
+    let target = payload::destination_namespace(target, namespace, settings).unwrap_or_default();
     if permits(project, cluster, target) {
         return Ok(());
     }
@@ -80,7 +84,7 @@ pub fn check_project(
 /// Returns true if an AppProject permits this namespace on this managed cluster. The project names the cluster by `name`, or by
 /// `server` as a cluster Secret of the pull model has it. At least one destination must match, and no deny rule may match.
 fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
-    let servers = ["", ":6443"].map(|port| format!("https://{cluster}-control-plane{port}"));
+    let servers = servers(cluster);
     let mut is_permitted = false;
     for destination in project["spec"]["destinations"].as_array().into_iter().flatten() {
         let pattern = |key: &str| destination.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -98,6 +102,21 @@ fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
     is_permitted
 }
 
+/// Returns the servers that a cluster Secret of the pull model may have.
+fn servers(cluster: &str) -> [String; 2] {
+    ["", ":6443"].map(|port| format!("https://{cluster}-control-plane{port}"))
+}
+
+/// Returns true if the name or the server of a destination matches this managed cluster, or denies only others.
+pub(super) fn permits_cluster([name, server]: [&str; 2], cluster: &str) -> bool {
+    permits_text(name, &[cluster]) || permits_text(server, &servers(cluster).each_ref().map(String::as_str))
+}
+
+/// Returns true if a pattern of other rules, which know no denials, matches the name or the server of this managed cluster.
+pub(super) fn names_cluster(pattern: &str, cluster: &str) -> bool {
+    has_glob(pattern, cluster) || servers(cluster).iter().any(|server| has_glob(pattern, server))
+}
+
 /// Returns true if a destination's pattern matches one of these equivalent texts; for a pattern after `!`, if it matches none.
 fn permits_text(pattern: &str, texts: &[&str]) -> bool {
     let has_any = |pattern: &str| texts.iter().any(|text| has_glob(pattern, text));
@@ -107,13 +126,15 @@ fn permits_text(pattern: &str, texts: &[&str]) -> bool {
     }
 }
 
-fn has_glob(pattern: &str, text: &str) -> bool {
+/// Returns true if a pattern matches a text.
+pub(super) fn has_glob(pattern: &str, text: &str) -> bool {
     pattern == "*" || Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hub_state::pull::Dialect;
     use hub_state::testing::pull::annotate;
     use serde_json::json;
 
@@ -183,6 +204,47 @@ mod tests {
         assert_eq!(to("evil", "argocd"), Err(why));
         assert_eq!(to("evil", "evil"), Ok(()));
         assert_eq!(to("argocd", "team-a"), Ok(()));
+    }
+
+    #[test]
+    fn annotation_leads_only_where_the_project_permits_applications() {
+        let to = |namespace: &str, spec: Value| {
+            let application = application("argocd", |object| annotate(object, names::CLUSTER_NAMESPACE, namespace));
+            check(&application, Some(&project(&spec)))
+        };
+        let destinations = json!([{"name": "*", "namespace": "guest*"}]);
+        let why = "AppProject argocd/default does not permit Applications in Namespace kube-system: add it to \
+                   `sourceNamespaces`";
+        let spec = json!({"destinations": destinations});
+        assert_eq!(to("kube-system", spec.clone()), Err(why.to_owned()));
+        assert_eq!(to("argocd", spec.clone()), Ok(()));
+        assert_eq!(to("guests", spec), Ok(()), "it may deliver Applications there");
+        let sources = json!({"destinations": destinations, "sourceNamespaces": ["kube-*"]});
+        assert_eq!(to("kube-system", sources), Ok(()));
+        let other =
+            json!({"destinations": [{"name": "eu1", "namespace": "guestbook"}, {"name": "eu2", "namespace": "*"}]});
+        assert_eq!(to("kube-system", other), Err(why.to_owned()));
+    }
+
+    #[test]
+    fn checks_the_namespace_that_acm_fills_in() {
+        let settings = Settings {
+            dialect: Dialect::Acm,
+            ..Settings::default()
+        };
+        let application = application("argocd", |object| {
+            object["spec"]["destination"]["namespace"] = json!("");
+        });
+        let destinations = json!([{"name": "*", "namespace": "!argo*"}]);
+        let checked = check_project(
+            &application,
+            "eu1",
+            &settings,
+            Some(&project(&json!({"destinations": destinations}))),
+        );
+        let why = "AppProject argocd/default does not permit ManagedCluster eu1 with namespace \"argocd\": add `name: eu1` \
+                   and that namespace to `destinations`";
+        assert_eq!(checked, Err(why.to_owned()));
     }
 
     #[test]

@@ -346,6 +346,14 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
         source_for("cluster2", "back", None),
     ];
     assert!(create(&app(&two_clusters)?).is_err());
+    // The sets of Placements are in the namespaces of these.
+    let selected_by = |placement: &str| {
+        let mut source = source("front", None);
+        source["plugin"]["parameters"] = json!([{"name": "placement", "string": placement}]);
+        source
+    };
+    create(&app(&[selected_by("fleet/eu"), selected_by("other/us")])?)?;
+    assert!(create(&app(&[selected_by("fleet/eu"), selected_by("fleet/us")])?).is_err());
     let blank_name = app(&[source("front", Some(" ")), source("back", None)])?;
     assert!(create(&blank_name).is_err());
     create(&application("several", &git)?)?;

@@ -41,12 +41,12 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
     }
 }
 
-/// Maps a change of a managed cluster to the ApplicationSets with Applications on it, if it was created or deleted or its
+/// Maps a change of a managed cluster to the ApplicationSets with Applications on it, if it was accepted or deleted or its
 /// reachability changed.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
-    let existed = changed.before::<Cluster>().is_some();
-    if !changed.has_availability_changed(cache) && existed == cache.cluster(name).is_some() {
+    let was_accepted = changed.before::<Cluster>().is_some_and(|cluster| cluster.is_accepted);
+    if !changed.has_availability_changed(cache) && was_accepted == cache.accepted_cluster(name).is_some() {
         return Vec::new();
     }
     let with_works = cache.applications_on(name);

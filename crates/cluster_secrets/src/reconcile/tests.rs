@@ -41,7 +41,10 @@ impl Hub {
     }
 
     fn cluster(&mut self, name: &str, labels: &Value) -> Vec<String> {
-        let cluster = json!({"metadata": {"name": name, "uid": "c", "labels": labels}});
+        let cluster = json!({
+            "metadata": {"name": name, "uid": "c", "labels": labels},
+            "spec": {"hubAcceptsClient": true},
+        });
         self.apply(stored(Kind::Clusters, &cluster))
     }
 
@@ -122,6 +125,22 @@ fn does_not_copy_the_tracking_label() {
     assert_eq!(hub.apply(Change::setting(Some(tracking()))), ["eu1"]);
     assert_eq!(hub.does("eu1"), NOTHING);
     assert_eq!(hub.apply(Change::setting(Some(tracking()))), [""; 0]);
+}
+
+#[test]
+fn a_cluster_gets_its_secret_when_the_hub_accepts_it() {
+    let mut hub = Hub::new(&["eu1"], &[]);
+    let joined = |accepts: bool| {
+        let metadata = json!({"name": "us1", "uid": "c", "labels": {"env": "prod"}});
+        stored(
+            Kind::Clusters,
+            &json!({"metadata": metadata, "spec": {"hubAcceptsClient": accepts}}),
+        )
+    };
+    assert_eq!(hub.apply(joined(false)), ["us1"]);
+    assert_eq!(hub.does("us1"), NOTHING, "anyone with a token to join can create it");
+    assert_eq!(hub.apply(joined(true)), ["us1"]);
+    assert_eq!(hub.does("us1"), "create");
 }
 
 #[test]

@@ -375,7 +375,8 @@ async fn renews_the_lease_during_a_backlog_of_100000_objects() {
 
 /// Reports a new managed cluster.
 fn join(reconciler: &mut Reconciler, name: &str) {
-    let cluster = Cluster::from_json(r#"{"metadata":{"uid":"u"}}"#).expect("a cluster");
+    let cluster =
+        Cluster::from_json(r#"{"metadata":{"uid":"u"},"spec":{"hubAcceptsClient":true}}"#).expect("a cluster");
     let change = Change::objects(Kind::Clusters, Update::Set(name.into(), cluster));
     assert!(reconciler.apply(Kind::Clusters, change));
 }

@@ -174,7 +174,7 @@ fn deletes_the_secret_of_a_removed_cluster() {
         &all(),
         "ClustersRegistered",
         ["Unknown", ""],
-        "eu2 (no such ManagedCluster)",
+        "eu2 (no accepted ManagedCluster)",
     );
 }
 

@@ -162,9 +162,10 @@ impl Cached for Cluster {
             Update::Listed(all) => all.is_empty(),
         };
         let hub = cache.hub_cluster();
-        let was_hub_known = hub.is_some_and(|hub| cache.cluster(hub).is_some());
+        let was_hub_known = hub.is_some_and(|hub| cache.accepted_cluster(hub).is_some());
         let is_hub_known = match update {
-            Update::Set(name, _) => was_hub_known || cache.is_hub(name),
+            Update::Set(name, cluster) if cache.is_hub(name) => cluster.is_accepted,
+            Update::Set(..) => was_hub_known,
             Update::Deleted(name) => was_hub_known && !cache.is_hub(name),
             Update::Listed(all) => was_hub_known && hub.is_some_and(|hub| all.contains(hub)),
         };

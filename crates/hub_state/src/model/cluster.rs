@@ -14,6 +14,8 @@ const SILENT_TAINTS: [&str; 2] = [
     "cluster.open-cluster-management.io/unreachable",
     "cluster.open-cluster-management.io/unavailable",
 ];
+/// The condition that OCM sets when an administrator of the hub accepts a cluster, and keeps as False if they deny it later.
+const DECIDED: &str = "HubAcceptedManagedCluster";
 
 /// The reachability of a managed cluster, as reported by OCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,9 @@ pub struct Cluster {
     /// The time since which Placements may select the cluster: OCM taints a cluster that has not joined, is silent or is unhealthy,
     /// and removes the taints after its return. `None` while the cluster does not report that it is available, or has a taint.
     pub selectable_since: Option<Timestamp>,
+    /// True if an administrator of the hub has accepted the cluster, also if they denied it later. Until then, the object may be
+    /// anyone's with a token to join: its name and labels mean nothing.
+    pub is_accepted: bool,
     /// The labels.
     pub labels: Labels,
     /// True if the ManagedCluster has a deletion timestamp.
@@ -78,7 +83,9 @@ impl Cluster {
             last_transition_time: Option<Timestamp>,
         }
         #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
         struct Spec {
+            hub_accepts_client: Option<bool>,
             taints: Option<Vec<Taint>>,
         }
         #[derive(Deserialize)]
@@ -92,9 +99,12 @@ impl Cluster {
             status: Option<Status>,
         }
         let Managed { metadata, spec, status } = parse(text)?;
-        let taints = spec.and_then(|spec| spec.taints).unwrap_or_default();
+        let (accepts, taints) = spec.map_or((None, None), |spec| (spec.hub_accepts_client, spec.taints));
+        let accepts = accepts.unwrap_or_default();
+        let taints = taints.unwrap_or_default();
         let is_tainted = taints.iter().any(|taint| SILENT_TAINTS.contains(&&*taint.key));
         let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
+        let is_accepted = accepts || conditions.iter().any(|condition| condition.kind == DECIDED);
         let mut conditions = conditions.iter();
         let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
         let is_selectable = |available: &&Available| available.status == "True" && !is_tainted;
@@ -107,8 +117,31 @@ impl Cluster {
                 Some("False") => Availability::Unavailable,
                 _ => Availability::Available,
             },
+            is_accepted,
             labels: Labels::from_sorted(&metadata.labels),
             deleting: metadata.deletion_timestamp.is_some(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn only_administrators_of_the_hub_accept_a_cluster() {
+        let is_accepted = |spec: Value, condition: Value| {
+            let object = json!({"metadata": {"uid": "u"}, "spec": spec, "status": {"conditions": [condition]}});
+            Cluster::from_json(&object.to_string()).expect("a cluster").is_accepted
+        };
+        let joined = json!({"type": "ManagedClusterJoined", "status": "True"});
+        let denied = json!({"type": "HubAcceptedManagedCluster", "status": "False"});
+        let (accepts, rejects) = (json!({"hubAcceptsClient": true}), json!({"hubAcceptsClient": false}));
+        assert!(is_accepted(accepts, joined.clone()));
+        assert!(is_accepted(rejects.clone(), denied), "it keeps what it has");
+        for spec in [rejects, json!({}), Value::Null] {
+            assert!(!is_accepted(spec.clone(), joined.clone()), "{spec}");
+        }
     }
 }

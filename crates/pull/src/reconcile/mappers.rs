@@ -36,18 +36,20 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
 }
 
 /// Maps a change of a managed cluster to the Applications that it is the destination of, if it affects their delivery, and to the
-/// Applications in the cluster's namespace if it was created or deleted.
+/// Applications in the cluster's namespace if it was accepted or deleted.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
     let (before, after) = (changed.before::<Cluster>(), cache.cluster(name));
     let is_marked = |cluster: &Cluster| cluster.has_hub_mark(name);
     let has_mark_changed = after.is_some_and(is_marked) != before.is_some_and(is_marked);
     let was_created_or_deleted = before.is_some() != after.is_some();
+    let is_accepted = |cluster: &Cluster| cluster.is_accepted;
+    let has_acceptance_changed = after.is_some_and(is_accepted) != before.is_some_and(is_accepted);
     let mut concerned = BTreeSet::new();
-    if changed.has_availability_changed(cache) || was_created_or_deleted || has_mark_changed {
+    if changed.has_availability_changed(cache) || was_created_or_deleted || has_mark_changed || has_acceptance_changed {
         concerned.extend(cache.pull_applications_to(name));
     }
-    if was_created_or_deleted {
+    if has_acceptance_changed {
         concerned.extend(cache.pull_applications_in(name));
     }
     let all = concerned.into_iter().cloned();

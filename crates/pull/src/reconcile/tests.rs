@@ -29,6 +29,14 @@ fn shop() -> ObjectRef {
     ObjectRef::new("argocd", "shop")
 }
 
+/// Returns an accepted ManagedCluster that is marked as the hub.
+fn marked(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "uid": name, "labels": {"local-cluster": "true"}},
+        "spec": {"hubAcceptsClient": true},
+    })
+}
+
 impl Hub {
     fn new() -> Self {
         let mut hub = Self {
@@ -1099,6 +1107,51 @@ fn ignores_applications_in_cluster_namespaces() {
 }
 
 #[test]
+fn clusters_that_the_hub_has_not_accepted_do_not_count() {
+    let joined = |name: &str, accepts: bool| {
+        let object = json!({"metadata": {"name": name, "uid": name}, "spec": {"hubAcceptsClient": accepts}});
+        stored(Kind::Clusters, &object)
+    };
+    let mut hub = Hub::open();
+    let web = ObjectRef::new("team-a", "web");
+    hub.application(&web, "911b911b-0000", |_| {});
+    hub.cache.apply(joined("team-a", false));
+    hub.settle(&web);
+    hub.has(&web, &[], &["eu1/web-911b9"]);
+    let affected = hub.cache.apply(joined("team-a", true));
+    assert_eq!(affected, [ReconcileRequest::application(web.clone())]);
+    assert_eq!(hub.decide(&web), None);
+    // Nor do they receive Applications.
+    hub.cache.apply(joined("eu3", false));
+    hub.application(&shop(), "0a1b2c3d-0000", |object| {
+        object["metadata"]["annotations"][names::CLUSTER] = json!("eu3");
+    });
+    hub.settle(&shop());
+    let why = "ManagedCluster eu3 is not accepted: set its `hubAcceptsClient` to true";
+    assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
+    assert_eq!(
+        hub.cache.apply(joined("eu3", true)),
+        [ReconcileRequest::application(shop())]
+    );
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop()), []);
+    // Nor does one of the hub's name end the caution.
+    hub.cache.name_hub(Some("ue1"));
+    hub.cache.apply(stored(Kind::Clusters, &marked("eu2")));
+    hub.cache.apply(joined("ue1", false));
+    assert!(hub.cache.may_be_hub("eu2"));
+    let to_eu2 = json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}});
+    hub.change(&shop(), &to_eu2);
+    hub.settle(&shop());
+    let affected = hub.cache.apply(joined("ue1", true));
+    assert!(
+        affected.contains(&ReconcileRequest::application(shop())),
+        "{affected:?}"
+    );
+    assert!(!hub.cache.may_be_hub("eu2"));
+}
+
+#[test]
 fn refuses_to_deliver_an_application_onto_itself() {
     let mut hub = Hub::new();
     hub.application(&shop(), "0a1b2c3d-0000", |_| {});
@@ -1114,11 +1167,54 @@ fn refuses_to_deliver_an_application_onto_itself() {
 }
 
 #[test]
+fn hub_gets_no_project_that_its_agent_would_restore() {
+    let mut hub = Hub::new();
+    hub.settings.pull.project = true;
+    let project = |namespace: &str| {
+        let spec = json!({"destinations": [{"name": "*", "namespace": namespace}]});
+        json!({"metadata": {"name": "team-p", "namespace": "argocd"}, "spec": spec})
+    };
+    let kinds = |hub: &Hub| {
+        let manifests = hub.work(WORK)["spec"]["workload"]["manifests"].as_array().cloned();
+        let manifests = manifests.expect("the work has manifests").into_iter();
+        let kinds = manifests.map(|manifest| manifest["kind"].as_str().unwrap_or_default().to_owned());
+        kinds.collect::<Vec<_>>()
+    };
+    hub.cache.apply(stored(Kind::Projects, &project("*")));
+    hub.application(&shop(), "0a1b2c3d-0000", |application| {
+        application["metadata"]["annotations"][names::CLUSTER_NAMESPACE] = json!("other");
+        application["spec"]["project"] = json!("team-p");
+    });
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["AppProject", "Application"]);
+    hub.cache.name_hub(Some("eu1"));
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["Application"]);
+    hub.cache.apply(stored(Kind::Projects, &project("none")));
+    hub.settle(&shop());
+    assert_eq!(
+        kinds(&hub),
+        ["Application"],
+        "the Application is refused, and the hub's project stays revoked"
+    );
+    hub.cache.apply(stored(Kind::Projects, &project("*")));
+    hub.cache.name_hub(None);
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["AppProject", "Application"]);
+    let affected = hub.cache.apply(stored(Kind::Clusters, &marked("eu1")));
+    assert!(
+        affected.contains(&ReconcileRequest::application(shop())),
+        "{affected:?}"
+    );
+    hub.settle(&shop());
+    assert_eq!(kinds(&hub), ["Application"]);
+}
+
+#[test]
 fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    let marked = json!({"metadata": {"name": "eu1", "uid": "eu1", "labels": {"local-cluster": "true"}}});
-    hub.cache.apply(stored(Kind::Clusters, &marked));
+    hub.cache.apply(stored(Kind::Clusters, &marked("eu1")));
     hub.settle(&shop());
     hub.has(&shop(), &[], &[WORK]);
     let new = ObjectRef::new("argocd", "new");
