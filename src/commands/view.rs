@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::identity;
+use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -121,6 +122,8 @@ struct Viewer {
     objects: Vec<ObjectId>,
     /// The exit code if all else succeeds.
     exit: Cell<Exit>,
+    /// True if the cluster has not answered a request in time.
+    has_unanswered: Cell<bool>,
 }
 
 impl Viewer {
@@ -162,6 +165,7 @@ impl Viewer {
             objects: sent::objects(&works),
             works,
             exit: Cell::new(Exit::SUCCESS),
+            has_unanswered: Cell::new(false),
         })
     }
 
@@ -242,10 +246,16 @@ impl Viewer {
                     objects.push(ObjectEntry::Tree(Tree::new(&live, &[], false).nodes));
                     items.push(live);
                 }
-                Ok(None) => objects.push(ObjectEntry::Absent(object, "Missing")),
+                Ok(None) => {
+                    self.exit
+                        .set(fail(format!("{object} does not exist on cluster {}", self.cluster)));
+                    objects.push(ObjectEntry::Absent(object, "Missing"));
+                }
                 Err(refusal) => {
-                    self.skip(refusal)?;
-                    objects.push(ObjectEntry::Absent(object, "Forbidden"));
+                    let is_forbidden = refusal.status == StatusCode::FORBIDDEN;
+                    self.skip(&object, refusal)?;
+                    let state = if is_forbidden { "Forbidden" } else { "Unreadable" };
+                    objects.push(ObjectEntry::Absent(object, state));
                 }
             }
         }
@@ -256,12 +266,14 @@ impl Viewer {
         })
     }
 
-    /// Reports what the user may not read, and makes the command fail at its end. Returns the line of another reason.
-    fn skip(&self, refusal: HttpRefusal) -> Result<(), String> {
-        if refusal.status != StatusCode::FORBIDDEN {
+    /// Reports an object that cannot be read, and makes the command fail at its end. Returns the line if the others cannot be read either,
+    /// or if the cluster has left a second request unanswered: each takes seconds.
+    fn skip(&self, what: &impl Display, refusal: HttpRefusal) -> Result<(), String> {
+        let is_unanswered = refusal.status == StatusCode::GATEWAY_TIMEOUT;
+        if refusal.is_general || is_unanswered && self.has_unanswered.replace(true) {
             return Err(refusal.line);
         }
-        self.exit.set(fail(refusal.line));
+        self.exit.set(fail(format!("{what}: {}", refusal.line)));
         Ok(())
     }
 
@@ -270,7 +282,7 @@ impl Viewer {
         for object in objects {
             match self.tree(object).await {
                 Ok(tree) => trees.entry(&object.namespace).or_default().nodes.extend(tree.nodes),
-                Err(refusal) if objects.len() > 1 => self.skip(refusal)?,
+                Err(refusal) if objects.len() > 1 => self.skip(object, refusal)?,
                 Err(refusal) => return Err(refusal.line),
             }
         }
@@ -281,7 +293,7 @@ impl Viewer {
                     warn_if_truncated(events.truncated);
                     all.extend(events.events);
                 }
-                Err(refusal) if objects.len() > 1 => self.skip(refusal)?,
+                Err(refusal) if objects.len() > 1 => self.skip(&format!("Events of namespace {namespace}"), refusal)?,
                 Err(refusal) => return Err(refusal.line),
             }
         }

@@ -36,6 +36,9 @@ const ERROR_BYTES: usize = 64 << 10;
 /// The maximum length of a part of a message that a cluster has written, in bytes.
 const QUOTED_MAX: usize = 300;
 
+/// The whole answer of an API server about an API group that it does not serve.
+const UNKNOWN_GROUP: &str = "404 page not found";
+
 /// The configuration of a tunnel with the tokens of a ServiceAccount.
 #[derive(Clone, Debug)]
 pub struct TunnelOptions {
@@ -213,6 +216,7 @@ impl Tunnel {
                 self.url,
                 reason(&error)
             ))
+            .general()
         })
     }
 }
@@ -221,7 +225,7 @@ impl TunnelIdentity {
     /// Returns the remedy if a cluster denies a permission.
     fn remedy(&self) -> &'static str {
         match self {
-            Self::Account { .. } => "deliver deploy/live_cluster_rbac.yaml to it",
+            Self::Account { .. } => "deliver deploy/live_cluster_rbac.yaml to it, with a rule for this kind",
             Self::User => "ask an administrator of the cluster for this permission",
         }
     }
@@ -313,6 +317,9 @@ async fn evaluate(
     let text = String::from_utf8_lossy(&body);
     let text = shortened(text.trim(), QUOTED_MAX);
     match status {
+        StatusCode::NOT_FOUND if text == UNKNOWN_GROUP => {
+            Ok(ObjectLookup::No("the cluster does not serve this API group".to_owned()))
+        }
         StatusCode::UNAUTHORIZED => Err(not_accepted(cluster, &text)),
         // The user-server answers so if no agent of the cluster is connected.
         StatusCode::BAD_REQUEST
@@ -320,7 +327,8 @@ async fn evaluate(
         | StatusCode::SERVICE_UNAVAILABLE
         | StatusCode::GATEWAY_TIMEOUT => Err(HttpRefusal::unreachable(format!(
             "cluster {cluster} cannot be reached through cluster-proxy: install and check its add-on cluster-proxy ({text})"
-        ))),
+        ))
+        .general()),
         _ => Err(HttpRefusal::nonsense(format!(
             "cluster {cluster} answers with {status}, not with a Kubernetes object"
         ))),
@@ -332,6 +340,7 @@ fn not_accepted(cluster: &str, message: &str) -> HttpRefusal {
         "cluster {cluster} does not accept the token: renew it, or enable impersonation of cluster-proxy's service-proxy for tokens of the hub \
          ({message})"
     ))
+    .general()
 }
 
 fn is_json(response: &Response<Body>) -> bool {
@@ -513,6 +522,14 @@ mod tests {
         ))
         .await;
         assert!(matches!(missing, Ok(ObjectLookup::No(message)) if message == "no such Pod"));
+        // The CRD is not installed.
+        let unknown = response_to(&http(
+            "404 Not Found",
+            "text/plain; charset=utf-8",
+            "404 page not found\n",
+        ))
+        .await;
+        assert!(matches!(unknown, Ok(ObjectLookup::No(_))), "{unknown:?}");
     }
 
     #[tokio::test]
@@ -534,6 +551,7 @@ mod tests {
             ("204 No Content", JSON, "", 502, "204"),
             (error, "text/html", "<h1>\u{1b}[31m", 502, "500"),
             (error, JSON, &broken, 502, "broken webhook"),
+            ("404 Not Found", "text/html", "<h1>no such page", 502, "404 Not Found"),
             ("401 Unauthorized", "text/plain", "", 502, "does not accept the token"),
             ("403 Forbidden", JSON, &forbidden, 403, "deploy/live_cluster_rbac.yaml"),
             ("502 Bad Gateway", "text/plain", "No agent", 504, "No agent"),
@@ -546,6 +564,8 @@ mod tests {
             };
             let refused = response_to(&response).await.expect_err(&response);
             assert_eq!(refused.status, code, "{response}: {refused:?}");
+            let is_general = head.is_empty() || head.starts_with("401") || code == 504;
+            assert_eq!(refused.is_general, is_general, "{response}: {refused:?}");
             assert!(refused.line.contains(part), "{response}: {refused:?}");
             assert!(
                 !refused.line.contains(char::is_control) && refused.line.len() < 1_200,
