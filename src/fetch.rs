@@ -36,7 +36,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// OCM's add-on whose tunnel leads to a managed cluster.
@@ -130,6 +130,8 @@ pub(crate) struct ApplicationState {
 pub(crate) struct WorkReader {
     runtime: Runtime,
     hub: Hub,
+    /// The time until which the hub must have answered.
+    deadline: Option<Instant>,
     known: HashMap<Version, Arc<str>>,
 }
 
@@ -144,8 +146,14 @@ impl WorkReader {
         Ok(Self {
             runtime,
             hub,
+            deadline: None,
             known: HashMap::new(),
         })
+    }
+
+    /// Limits the time of all reads, in which the client repeats requests that the hub rejects because it is busy.
+    pub(crate) fn limit(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
     }
 
     /// Returns the URL of the hub.
@@ -159,8 +167,16 @@ impl WorkReader {
         application: &ApplicationName,
         clusters: &[String],
     ) -> Result<ApplicationState, String> {
-        let Self { runtime, hub, known } = self;
-        let state = runtime.block_on(hub.read_application(application, clusters, known));
+        let Self {
+            runtime,
+            hub,
+            deadline,
+            known,
+        } = self;
+        let state = runtime.block_on(until(*deadline, hub.read_application(application, clusters, known)));
+        let Some(state) = state else {
+            return Err(format!("the hub at {} has not answered in time", hub.url));
+        };
         state.unwrap_or_else(|error| {
             let remediation = ": name managed clusters whose works you may read with --clusters";
             let hint = if status(&error) == Some(403) && clusters.is_empty() {
@@ -175,14 +191,23 @@ impl WorkReader {
     /// Returns true if the tunnel of OCM's cluster-proxy to a managed cluster is known to be open.
     pub(crate) fn has_tunnel(&self, cluster: &str) -> bool {
         let path = ADDONS.path(&ObjectRef::new(cluster, ""));
-        let lookup = self.runtime.block_on(self.hub.get_text(path, CLUSTER_PROXY));
-        let addon = lookup.as_ref().ok().and_then(Lookup::found);
+        let read = until(self.deadline, self.hub.get_text(path, CLUSTER_PROXY));
+        let lookup = self.runtime.block_on(read).and_then(Result::ok);
+        let addon = lookup.as_ref().and_then(Lookup::found);
         addon.is_some_and(|text| doctor::is_available(text))
     }
 
     /// Waits for a time. The runtime serves the connection meanwhile.
     pub(crate) fn pause(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
+    }
+}
+
+/// Returns what is read until the deadline, if there is one.
+async fn until<T>(deadline: Option<Instant>, read: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline.into(), read).await.ok(),
+        None => Some(read.await),
     }
 }
 

@@ -29,6 +29,9 @@ use std::time::{Duration, Instant};
 /// The minimum pause between two reads.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// The time that a read has at least. The last one begins when the time of `--timeout` is over.
+const READ_TIMEOUT_MIN: Duration = Duration::from_secs(10);
+
 /// The pause as a multiple of the duration of a read: large Applications are read less often.
 const PAUSE_FACTOR: u32 = 10;
 
@@ -84,6 +87,10 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
     let mut has_answered = false;
     loop {
         let read_at = now();
+        if args.wait {
+            let remaining = args.timeout.saturating_sub(started.elapsed());
+            reader.limit(read_at.checked_add(remaining.max(READ_TIMEOUT_MIN)));
+        }
         let result = read_status(&mut reader, args, application, &mut screen);
         let rest = PAUSE.max(read_at.elapsed() * PAUSE_FACTOR);
         let remaining = args.timeout.saturating_sub(started.elapsed());

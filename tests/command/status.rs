@@ -1,7 +1,10 @@
 //! Tests of `status` and `gitopscluster status` without a hub: they print the error in one line.
 
+use crate::fake_hub::{FakeHub, application, application_path, objects, set_path, work, work_path};
 use crate::program::{UNREACHABLE_KUBECONFIG, assert_needs_a_hub, assert_refused, refused};
+use serde_json::json;
 use std::fs;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 #[test]
@@ -71,4 +74,122 @@ fn refuses_invalid_arguments() {
             "possible values: table, wide, json, yaml, name",
         ),
     ]);
+}
+
+/// The client repeats requests for a minute that the hub rejects because it is busy.
+#[test]
+fn wait_ends_in_time_while_the_hub_is_busy() {
+    let busy = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "busy", "code": 503});
+    let mut objects = objects();
+    objects.insert(application_path("shop"), busy);
+    let started = Instant::now();
+    let printed = FakeHub::start(objects).run("status shop --wait --timeout 1s");
+    assert!(printed.contains("has not answered in time"), "{printed}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+/// The works of a version before the current one are healthy, too.
+#[test]
+fn waits_until_the_current_version_is_delivered() {
+    let path = application_path("shop");
+    let printed = FakeHub::start(objects()).run("status shop --wait --timeout 1s");
+    assert!(printed.starts_with("exit code: 0\n"), "{printed}");
+    // A user who may not read it.
+    let mut without_application = objects();
+    let forbidden =
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "forbidden", "code": 403});
+    without_application.insert(path.clone(), forbidden);
+    let printed = FakeHub::start(without_application).run("status shop");
+    assert!(printed.starts_with("exit code: 0\n"), "{printed}");
+    for (field, text) in [
+        ("/status/sync/status", json!("OutOfSync")),
+        ("/metadata/annotations", json!({"argocd.argoproj.io/refresh": "normal"})),
+        (
+            "/status/sync/comparedTo",
+            json!({"source": {"repoURL": "https://git/other"}}),
+        ),
+        ("/operation", json!({"sync": {"revision": "abc"}})),
+    ] {
+        let mut objects = objects();
+        let application = objects.get_mut(&path).expect("an Application");
+        let (parent, key) = field.rsplit_once('/').expect("a path");
+        application.pointer_mut(parent).expect("an object")[key] = text;
+        if field == "/operation" {
+            // The requested sync replaces this one.
+            application["status"]["operationState"]["phase"] = "Failed".into();
+            application["status"]["sync"]["status"] = "OutOfSync".into();
+        }
+        let printed = FakeHub::start(objects).run("status shop --wait --timeout 1s");
+        assert!(
+            printed.starts_with("exit code: 1\n") && printed.contains("gave up after 1s"),
+            "{field}: {printed}"
+        );
+    }
+}
+
+#[test]
+fn finds_works_with_another_name_after_a_failed_comparison_and_on_some_clusters() {
+    let mut objects = objects();
+    let mut renamed = application("renamed", &[("ManifestWork", "eu1", "custom")]);
+    renamed["spec"]["source"]["plugin"]["parameters"] = json!([{"name": "name", "string": "custom"}]);
+    renamed["status"]["resources"][0]["requiresPruning"] = true.into();
+    renamed["status"]["resources"][0]["status"] = "Unknown".into();
+    objects.insert(application_path("renamed"), renamed);
+    objects.insert(work_path("eu1", "custom"), work("eu1", "custom", "renamed"));
+
+    let mut of_set = work("eu1", "set-x", "placed");
+    of_set["metadata"]["labels"] =
+        json!({"work.open-cluster-management.io/manifestworkreplicaset": "fleet.other-name"});
+    objects.insert(work_path("eu1", "set-x"), of_set);
+    objects.insert(
+        set_path("fleet", "other-name"),
+        json!({
+            "apiVersion": "work.open-cluster-management.io/v1alpha1", "kind": "ManifestWorkReplicaSet",
+            "metadata": {"name": "other-name", "namespace": "fleet"}, "spec": {"placementRefs": [{"name": "all"}]},
+        }),
+    );
+    objects.insert(
+        application_path("placed"),
+        application("placed", &[("ManifestWorkReplicaSet", "fleet", "other-name")]),
+    );
+    let hub = FakeHub::start(objects);
+    let printed = hub.run("status renamed");
+    assert!(printed.contains("ConfigMap shop/settings"), "{printed}");
+    let printed = hub.run("status placed --clusters eu1");
+    assert!(printed.contains("ConfigMap shop/settings"), "{printed}");
+}
+
+#[test]
+fn clusters_are_listed_with_their_problems() {
+    let mut objects = objects();
+    let cluster = "/apis/cluster.open-cluster-management.io/v1/managedclusters/eu1";
+    objects.get_mut(cluster).expect("a cluster")["status"]["conditions"][2] =
+        json!({"type": "ManagedClusterConditionAvailable", "status": "Unknown"});
+    objects.insert(
+        "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects/web".to_owned(),
+        json!({"metadata": {"name": "web", "namespace": "argocd"}}),
+    );
+    let hub = FakeHub::start(objects);
+    let printed = hub.run("status --clusters eu1 --project web");
+    assert!(
+        printed.contains("warning: eu1 is unreachable: showing its last reported state"),
+        "{printed}"
+    );
+    assert!(printed.contains("1 Application: 1 Healthy"), "{printed}");
+    let printed = hub.run("status --clusters eu1 --project wbe");
+    assert!(
+        printed.contains("AppProject argocd/wbe does not exist: correct its name"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn token_may_end_in_a_line_break() {
+    let hub = FakeHub::start(objects());
+    hub.change_config(|config| config.replace("user: {}", "user: {token: \"t\\n\"}"));
+    let printed = hub.run("status shop");
+    assert!(printed.starts_with("exit code: 0\n"), "{printed}");
+    hub.change_config(|config| config.replace("t\\n", "a\\nb"));
+    let printed = hub.run("status shop");
+    assert!(printed.contains("error: the token has a line break"), "{printed}");
 }
