@@ -4,7 +4,7 @@ use crate::refusal::HttpRefusal;
 use crate::request::LiveRequest;
 use crate::sent::{ListedWorks, SentObject, check_project, find};
 use futures::future::try_join_all;
-use hub::{explain, in_order, status};
+use hub::{each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -16,6 +16,9 @@ use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use serde_json::Value;
 use std::collections::BTreeSet;
+
+/// The maximum number of works in a response: a work may have megabytes.
+const PAGE: u32 = 50;
 
 /// An Application on the hub, with the works that Argo CD lists for it.
 #[derive(Debug)]
@@ -115,12 +118,9 @@ impl Delivery {
         }
         let of_set = ListParams::default().labels(&format!("{OF_REPLICA_SET}={namespace}.{name}"));
         let path = WORKS.path(&ObjectRef::new(cluster.unwrap_or_default(), ""));
-        let list = Request::new(path).list(&of_set).map_err(Error::BuildRequest)?;
-        let mut list: Value = hub.request(list).await?;
-        Ok(match list["items"].take() {
-            Value::Array(works) => works,
-            _ => Vec::new(),
-        })
+        let mut works = Vec::new();
+        each(hub, &path, of_set.limit(PAGE), |work: Value| works.push(work)).await?;
+        Ok(works)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::limits::LINE_BYTES;
 use manifest::text::is_unprintable;
+use std::ops::RangeInclusive;
+use std::str::Chars;
 
 /// Cuts the bytes of a log into lines.
 #[derive(Debug, Default)]
@@ -64,12 +66,11 @@ fn clean(line: &str, out: &mut String) {
     }
 }
 
-/// Skips the rest of an escape sequence: of colours and the cursor (CSI), of titles and links (OSC), or one character.
-fn skip_escape(chars: &mut std::str::Chars<'_>) {
+/// Skips the rest of an escape sequence: of colours and the cursor (CSI), of titles and links (OSC), of character sets, or one character.
+fn skip_escape(chars: &mut Chars<'_>) {
+    let before = chars.clone();
     match chars.next() {
-        Some('[') => {
-            let _final_byte = chars.find(|char| ('\u{40}'..='\u{7e}').contains(char));
-        }
+        Some('[') => skip_sequence(chars, '\u{20}'..='\u{3f}', '\u{40}'..='\u{7e}'),
         Some(']') => {
             let mut before = None;
             for char in chars.by_ref() {
@@ -79,7 +80,24 @@ fn skip_escape(chars: &mut std::str::Chars<'_>) {
                 before = Some(char);
             }
         }
-        _ => {}
+        Some('\u{20}'..='\u{2f}') => skip_sequence(chars, '\u{20}'..='\u{2f}', '\u{30}'..='\u{7e}'),
+        Some('\u{30}'..='\u{7e}') | None => {}
+        // It is no escape sequence.
+        Some(_) => *chars = before,
+    }
+}
+
+/// Skips characters of the first range and one of the second. Another character ends the sequence, as on a terminal.
+fn skip_sequence(chars: &mut Chars<'_>, inner: RangeInclusive<char>, last: RangeInclusive<char>) {
+    let mut rest = chars.clone();
+    while let Some(char) = rest.next() {
+        let is_inner = inner.contains(&char);
+        if is_inner || last.contains(&char) {
+            *chars = rest.clone();
+        }
+        if !is_inner {
+            return;
+        }
     }
 }
 
@@ -113,6 +131,9 @@ mod tests {
             ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
             ("\u{1b}c\u{8}\tx", "\u{fffd}\tx"),
             ("\u{1b}[31", ""),
+            ("a\u{1b}(Bb", "ab"),
+            ("ok\u{1b}[日本 123 shown", "ok日本 123 shown"),
+            ("ok\u{1b}日本", "ok日本"),
             ("\u{202e}abc\u{9b}31m", "\u{fffd}abc\u{fffd}31m"),
             ("a\rb", "a\u{fffd}b"),
         ] {

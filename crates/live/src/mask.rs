@@ -13,9 +13,9 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The prefixes of annotations in which others keep copies of objects.
 const COPIES: [&str; 2] = [LAST_APPLIED, "argocd.argoproj.io/"];
 
-/// Prepares an object as sent and the live object to be shown: masks the values of Secrets, and removes the record of field managers.
+/// Prepares an object as sent and the live object to be shown: masks the values of Secrets, also of those within other objects, and removes
+/// the record of field managers.
 pub(crate) fn prepare(sent: &mut Value, live: Option<&mut Value>) {
-    let is_secret = |object: &Value| object["kind"] == "Secret" && object["apiVersion"] == "v1";
     let live = match live {
         Some(live) => {
             if let Some(metadata) = live.pointer_mut("/metadata").and_then(Value::as_object_mut) {
@@ -25,21 +25,73 @@ pub(crate) fn prepare(sent: &mut Value, live: Option<&mut Value>) {
         }
         None => &mut Value::Null,
     };
-    if !is_secret(sent) && !is_secret(live) {
-        return;
+    if mask_secrets(sent, live) {
+        for object in [sent, live] {
+            remove_copies(object);
+        }
     }
+}
+
+/// Masks the Secrets in two versions of a value, and returns true if there are any.
+fn mask_secrets(sent: &mut Value, live: &mut Value) -> bool {
+    let is_secret = |object: &Value| object["kind"] == "Secret" && object["apiVersion"] == "v1";
+    if is_secret(sent) || is_secret(live) {
+        mask_secret(sent, live);
+        return true;
+    }
+    let mut has_secret = false;
+    match sent {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                has_secret |= mask_secrets(value, live.get_mut(key).unwrap_or(&mut Value::Null));
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter_mut().enumerate() {
+                has_secret |= mask_secrets(item, live.get_mut(at).unwrap_or(&mut Value::Null));
+            }
+        }
+        _ => {}
+    }
+    // Those that only the live value has; the others are masked.
+    let rest: Vec<&mut Value> = match live {
+        Value::Object(fields) => fields
+            .iter_mut()
+            .filter(|(key, _)| sent.get(key.as_str()).is_none())
+            .map(|(_, value)| value)
+            .collect(),
+        Value::Array(items) => items
+            .iter_mut()
+            .enumerate()
+            .filter(|(at, _)| sent.get(*at).is_none())
+            .map(|(_, item)| item)
+            .collect(),
+        _ => Vec::new(),
+    };
+    for value in rest {
+        has_secret |= mask_secrets(&mut Value::Null, value);
+    }
+    has_secret
+}
+
+fn mask_secret(sent: &mut Value, live: &mut Value) {
     for object in [&mut *sent, &mut *live] {
         merge_string_data(object);
-        let annotations = object.pointer_mut("/metadata/annotations");
-        if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-            annotations.retain(|key, _| !COPIES.iter().any(|copy| key.starts_with(copy)));
-        }
+        remove_copies(object);
     }
     let values = sent["data"].as_object().cloned().unwrap_or_default();
     mask(live, |key, value| {
         MASKS[usize::from(values.get(key).is_some_and(|sent| sent != value))]
     });
     mask(sent, |_, _| MASKS[0]);
+}
+
+/// Removes the annotations in which others keep copies of an object.
+fn remove_copies(object: &mut Value) {
+    let annotations = object.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !COPIES.iter().any(|copy| key.starts_with(copy)));
+    }
 }
 
 /// Moves the texts of a Secret to its data, as the API server does.
@@ -76,6 +128,23 @@ fn mask(object: &mut Value, mask_of: impl Fn(&str, &Value) -> &'static str) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// Such as in an Object of Crossplane.
+    #[test]
+    fn masks_secrets_within_other_objects() {
+        let object = |text: &str| {
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"password": text}});
+            json!({"kind": "Object", "spec": {"forProvider": {"manifest": secret}, "more": [secret]}, "metadata": {"annotations": {LAST_APPLIED: text}}})
+        };
+        let (mut sent, mut live) = (object("czM="), object("b3RoZXI="));
+        live["status"] = live["spec"].clone();
+        prepare(&mut sent, Some(&mut live));
+        for (value, secret) in [(&sent, "czM="), (&live, "b3RoZXI=")] {
+            assert!(!value.to_string().contains(secret), "{value}");
+        }
+        assert_eq!(sent["spec"]["more"][0]["data"]["password"], MASKS[0]);
+        assert_eq!(live["spec"]["more"][0]["data"]["password"], MASKS[1]);
+    }
 
     #[test]
     fn masks_values_and_shows_which_differ() {

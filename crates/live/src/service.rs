@@ -275,8 +275,14 @@ async fn copy_log(
         let data = &data[..data.len().min(left)];
         left = left.saturating_sub(data.len());
         let text = lines.push(data);
-        if !text.is_empty() && sender.send(Ok(text.into())).await.is_err() || left == 0 {
+        if !text.is_empty() && sender.send(Ok(text.into())).await.is_err() {
             return Ok(());
+        }
+        if left == 0 {
+            return Err(format!(
+                "the log has more than {} MiB, and its newest lines are missing: read fewer lines, or a shorter time",
+                max >> 20
+            ));
         }
     };
     let text = lines.finish();
@@ -312,6 +318,10 @@ fn containers(request: &LiveRequest, options: &LogOptions, tree: &Tree) -> Resul
     match (chosen.len(), &options.container) {
         (0, Some(container)) => Err(HttpRefusal::not_found(format!(
             "no Pod of {object} has a container {container}"
+        ))),
+        (0, None) if tree.truncated => Err(HttpRefusal::not_found(format!(
+            "{object} has no Pods among the objects that were read: cluster {} has more",
+            request.cluster
         ))),
         (0, None) => Err(HttpRefusal::not_found(format!(
             "{object} has no Pods on cluster {}",
@@ -379,6 +389,17 @@ mod tests {
     use http_body_util::StreamBody;
     use hyper::body::Frame;
     use std::io;
+
+    /// The cluster sends the oldest lines first.
+    #[tokio::test]
+    async fn log_over_the_limit_fails_after_its_first_lines() {
+        let frames: Vec<Result<_, io::Error>> = vec![Ok(Frame::data(Bytes::from("one\ntwo\nthree\n")))];
+        let (sender, mut receiver) = mpsc::channel(PIECES);
+        let body = StreamBody::new(stream::iter(frames));
+        let copied = copy_log("eu1", LogLines::default(), body, &sender, 9).await;
+        assert!(copied.is_err_and(|line| line.contains("its newest lines are missing")));
+        assert_eq!(receiver.recv().await, Some(Ok(Bytes::from("one\ntwo\n"))));
+    }
 
     #[tokio::test]
     async fn log_fails_after_its_lines_if_the_connection_breaks() {
