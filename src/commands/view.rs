@@ -266,10 +266,11 @@ impl Viewer {
         })
     }
 
-    /// Reports an object that cannot be read, and makes the command fail at its end. Returns the line if the cluster has left a second
-    /// request unanswered: each takes seconds.
+    /// Reports an object that cannot be read, and makes the command fail at its end. Returns the line if the others cannot be read either,
+    /// or if the cluster has left a second request unanswered: each takes seconds.
     fn skip(&self, what: &impl Display, refusal: HttpRefusal) -> Result<(), String> {
-        if refusal.status == StatusCode::GATEWAY_TIMEOUT && self.has_unanswered.replace(true) {
+        let is_unanswered = refusal.status == StatusCode::GATEWAY_TIMEOUT;
+        if refusal.is_general || is_unanswered && self.has_unanswered.replace(true) {
             return Err(refusal.line);
         }
         self.exit.set(fail(format!("{what}: {}", refusal.line)));

@@ -14,13 +14,27 @@ pub struct HttpRefusal {
     pub status: StatusCode,
     /// The problem and its remedy.
     pub line: String,
+    /// True if the cluster would refuse each request, not only that for one object.
+    pub is_general: bool,
 }
 
 impl HttpRefusal {
     /// Creates a refusal.
     pub fn new(status: StatusCode, line: impl AsRef<str>) -> Self {
         let line = shortened(&one_line(line.as_ref()), LINE_MAX).into_owned();
-        Self { status, line }
+        Self {
+            status,
+            line,
+            is_general: false,
+        }
+    }
+
+    /// The cluster would refuse each request.
+    pub(crate) fn general(self) -> Self {
+        Self {
+            is_general: true,
+            ..self
+        }
     }
 
     /// The request is invalid.

@@ -216,6 +216,7 @@ impl Tunnel {
                 self.url,
                 reason(&error)
             ))
+            .general()
         })
     }
 }
@@ -326,7 +327,8 @@ async fn evaluate(
         | StatusCode::SERVICE_UNAVAILABLE
         | StatusCode::GATEWAY_TIMEOUT => Err(HttpRefusal::unreachable(format!(
             "cluster {cluster} cannot be reached through cluster-proxy: install and check its add-on cluster-proxy ({text})"
-        ))),
+        ))
+        .general()),
         _ => Err(HttpRefusal::nonsense(format!(
             "cluster {cluster} answers with {status}, not with a Kubernetes object"
         ))),
@@ -338,6 +340,7 @@ fn not_accepted(cluster: &str, message: &str) -> HttpRefusal {
         "cluster {cluster} does not accept the token: renew it, or enable impersonation of cluster-proxy's service-proxy for tokens of the hub \
          ({message})"
     ))
+    .general()
 }
 
 fn is_json(response: &Response<Body>) -> bool {
@@ -561,6 +564,8 @@ mod tests {
             };
             let refused = response_to(&response).await.expect_err(&response);
             assert_eq!(refused.status, code, "{response}: {refused:?}");
+            let is_general = head.is_empty() || head.starts_with("401") || code == 504;
+            assert_eq!(refused.is_general, is_general, "{response}: {refused:?}");
             assert!(refused.line.contains(part), "{response}: {refused:?}");
             assert!(
                 !refused.line.contains(char::is_control) && refused.line.len() < 1_200,
