@@ -143,7 +143,7 @@ const DOUBTS: [(&str, Doubt); 10] = [
         hub.put(
             Kind::Clusters,
             &ObjectRef::new("", "eu2"),
-            Some(json!({"metadata": {}})),
+            Some(json!({"metadata": {}, "spec": {"hubAcceptsClient": true}})),
         );
         hub.select(&["eu1"]);
     }),
