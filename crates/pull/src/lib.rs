@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod history;
+mod patterns;
 pub mod payload;
 mod project;
 #[cfg(test)]

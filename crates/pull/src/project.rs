@@ -3,7 +3,7 @@
 //! On the hub, its rules name managed clusters. The Argo CD of a cluster knows that cluster as the in-cluster server, to which the
 //! delivered Applications deploy, and may know others, which the rules can name, too.
 
-use super::tenancy::{has_glob, names_cluster, permits_cluster};
+use super::patterns::{has_glob, names_cluster, permits_cluster};
 use ocm::pull_model::IN_CLUSTER;
 use serde_json::{Value, json};
 

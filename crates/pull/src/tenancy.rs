@@ -4,10 +4,10 @@
 //! `util/security` (`IsNamespaceEnabled`) and of its `AppProject` (`IsAppNamespacePermitted`, `IsDestinationPermitted`), with one
 //! difference: the destination is the managed cluster, and not `spec.destination`, which is for the Argo CD there.
 
+use super::patterns::{permits_text, servers};
 use super::payload;
 use hub_state::pull::namespaces::{CONFIG_MAP, NAMESPACES, NamespacePattern, Namespaces};
 use hub_state::pull::{Application, Settings};
-use ocm::glob::Glob;
 use ocm::pull_model as names;
 use serde_json::Value;
 
@@ -100,35 +100,6 @@ fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
         }
     }
     is_permitted
-}
-
-/// Returns the servers that a cluster Secret of the pull model may have.
-fn servers(cluster: &str) -> [String; 2] {
-    ["", ":6443"].map(|port| format!("https://{cluster}-control-plane{port}"))
-}
-
-/// Returns true if the name or the server of a destination matches this managed cluster, or denies only others.
-pub(super) fn permits_cluster([name, server]: [&str; 2], cluster: &str) -> bool {
-    permits_text(name, &[cluster]) || permits_text(server, &servers(cluster).each_ref().map(String::as_str))
-}
-
-/// Returns true if a pattern of other rules, which know no denials, matches the name or the server of this managed cluster.
-pub(super) fn names_cluster(pattern: &str, cluster: &str) -> bool {
-    has_glob(pattern, cluster) || servers(cluster).iter().any(|server| has_glob(pattern, server))
-}
-
-/// Returns true if a destination's pattern matches one of these equivalent texts; for a pattern after `!`, if it matches none.
-fn permits_text(pattern: &str, texts: &[&str]) -> bool {
-    let has_any = |pattern: &str| texts.iter().any(|text| has_glob(pattern, text));
-    match pattern.strip_prefix('!') {
-        Some(denied) => !has_any(denied),
-        None => has_any(pattern),
-    }
-}
-
-/// Returns true if a pattern matches a text.
-pub(super) fn has_glob(pattern: &str, text: &str) -> bool {
-    pattern == "*" || Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
 }
 
 #[cfg(test)]
