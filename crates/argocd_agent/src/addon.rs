@@ -30,9 +30,11 @@ pub fn placement(gitops_cluster: &ObjectRef, placement: AddonPlacement) -> Value
 
 /// Returns the AddOnDeploymentConfig of a GitOpsCluster: the namespace into which OCM installs the add-on, and the address of the
 /// principal. It may change in place: the address is the same for all clusters during a rollout.
-pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, server: &Server) -> Value {
+///
+/// Outside Argo CD's namespace, its users may be able to change it. They do not choose what runs on clusters, so other fields are removed.
+pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, server: &Server, argocd: &str) -> Value {
     let name = names::deployment_config(&gitops_cluster.name);
-    json!({
+    let mut config = json!({
         "apiVersion": API_VERSION,
         "kind": "AddOnDeploymentConfig",
         "metadata": metadata(gitops_cluster, &gitops_cluster.namespace, &name),
@@ -43,7 +45,13 @@ pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, ser
                 {"name": "PRINCIPAL_PORT", "value": server.port},
             ],
         },
-    })
+    });
+    if *gitops_cluster.namespace != *argocd {
+        for field in ["nodePlacement", "proxyConfig", "registries", "resourceRequirements"] {
+            config["spec"][field] = Value::Null;
+        }
+    }
+    config
 }
 
 /// The installation of the add-on for one GitOpsCluster: its install strategy entries.
@@ -67,7 +75,10 @@ pub fn management(entries: &[Entry], existing: Option<&Value>) -> Value {
     placements.retain(|placement| !is_ours(placement));
     placements.extend(entries.iter().flat_map(strategies));
     let mut configs = list("/spec/supportedConfigs");
-    if let Some(first) = entries.first() {
+    // In another namespace than the last, users may be able to change its configuration.
+    let trusted = entries.last().map(|entry| &entry.gitops_cluster.namespace);
+    let is_trusted = |entry: &&Entry| Some(&entry.gitops_cluster.namespace) == trusted;
+    if let Some(first) = entries.iter().find(is_trusted) {
         let ObjectRef { namespace, name } = &first.gitops_cluster;
         configs.retain(|config| {
             let is_resource = |resource| config["group"] == GROUP && config["resource"] == resource;
@@ -201,6 +212,13 @@ mod tests {
             {"group": GROUP, "resource": CONFIGS, "defaultConfig": {"namespace": "argocd", "name": names::deployment_config("a")}},
         ]);
         assert_eq!(written["spec"]["supportedConfigs"], expected);
+        let mut of_tenant = entry("t", 1, None);
+        of_tenant.gitops_cluster = ObjectRef::new("team", "t");
+        let both = management(&[of_tenant, entry("a", 1, None)], None);
+        assert_eq!(
+            both["spec"]["supportedConfigs"], expected,
+            "that of Argo CD's namespace"
+        );
         let last = management(&[], Some(&written));
         assert_eq!(last["spec"]["supportedConfigs"], expected, "without GitOpsClusters");
     }
@@ -243,7 +261,7 @@ mod tests {
             namespace: "gitops".into(),
             ..DesiredAgent::default()
         };
-        let config = deployment_config(&ObjectRef::new("argocd", "fleet"), &desired, &server);
+        let config = deployment_config(&ObjectRef::new("argocd", "fleet"), &desired, &server, "argocd");
         assert_eq!(
             config["spec"],
             json!({
@@ -253,6 +271,16 @@ mod tests {
                     {"name": "PRINCIPAL_PORT", "value": "443"},
                 ],
             })
+        );
+        let of_tenant = deployment_config(&ObjectRef::new("team", "fleet"), &desired, &server, "argocd");
+        let existing = json!({"spec": {
+            "agentInstallNamespace": "gitops",
+            "customizedVariables": config["spec"]["customizedVariables"],
+            "registries": [{"source": "quay.io", "mirror": "example.com"}],
+        }});
+        assert_eq!(
+            difference(&of_tenant["spec"], &existing["spec"]),
+            Some(json!({"registries": null}))
         );
     }
 }

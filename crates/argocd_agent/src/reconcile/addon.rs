@@ -67,7 +67,7 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
         ));
     }
     if let Ok(server) = server(cache, desired) {
-        let config = agent::deployment_config(object_ref, desired, &server);
+        let config = agent::deployment_config(object_ref, desired, &server, cache.argocd());
         writes.extend(ensure(cache, Kind::AddOnConfigs, config));
     }
     let placement = agent::placement(object_ref, AddonPlacement::All);

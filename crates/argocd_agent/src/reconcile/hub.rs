@@ -203,15 +203,18 @@ pub(super) fn left_out(cache: &Cache, entries: &[Entry]) -> Vec<String> {
 }
 
 /// Returns the entries of the GitOpsClusters. A GitOpsCluster with missing objects, or one that is currently not served, keeps
-/// its previous entry.
+/// its previous entry. Those in Argo CD's namespace are last, where they count: in another namespace, its users can change the Placement of
+/// an entry so that it selects clusters of others.
 pub(super) fn entries(cache: &Cache, context: &Context<'_>) -> Vec<Entry> {
     let all = GitOpsClusterRef::all(cache).filter(|gitops| may_request_agents(*gitops));
-    all.filter_map(|gitops| {
+    let entries = all.filter_map(|gitops| {
         let desired = gitops.served_agent();
         let entry = desired.and_then(|desired| addon::entry(gitops, desired, context));
         entry.or_else(|| addon::entry_before(gitops))
-    })
-    .collect()
+    });
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by_key(|entry| *entry.gitops_cluster.namespace == **cache.argocd());
+    entries
 }
 
 /// Returns the next deletion of shared objects once no GitOpsCluster requests agents. Deletes only while the last GitOpsCluster

@@ -117,6 +117,15 @@ fn handover_to_a_gitopscluster_that_is_no_longer_served_removes_no_agent() {
         (["eu1"].into(), ["eu2"].into())
     );
     hub.is_at_rest();
+    // The last counts for a cluster in both. Users of a namespace could change the Placement there.
+    let placements = &hub.kept(Kind::ManagementAddOn)[0].1["spec"]["installStrategy"]["placements"];
+    let namespaces: Vec<_> = placements
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entry| &entry["namespace"])
+        .collect();
+    assert_eq!(namespaces, ["team", "argocd"]);
 }
 
 #[test]
