@@ -37,8 +37,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     files.sort();
-    let top = env::var("CARGO_MANIFEST_DIR")?;
-    let row = |file: &String| format!("({file:?}, include_str!({:?})),\n", format!("{top}/{file}"));
+    // The folder may move with its target folder.
+    let row = |file: &String| {
+        let path = format!("/{file}");
+        format!("({file:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))),\n")
+    };
     let table: String = files.iter().map(row).collect();
     let out = Path::new(&env::var("OUT_DIR")?).join("files.rs");
     fs::write(out, format!("&[\n{table}]\n"))?;

@@ -173,7 +173,9 @@ async fn superfluous(
         argo_cd: options.argo_cd.clone(),
         ..InstallOptions::everything(&options.namespace)
     });
-    let mut additions = find_additions(hub, &all, workloads).await?;
+    // The workloads are known already, and the Jobs of the chart may not get each of them.
+    let others: Vec<_> = all.into_iter().filter(|object| object.kind() != "Deployment").collect();
+    let mut additions = find_additions(hub, &others, workloads).await?;
     additions.retain(|(addition, live)| {
         our_managers(live).next().is_some() && !objects.iter().any(|object| object.is_same(addition))
     });
@@ -188,10 +190,11 @@ async fn missing_parts(
     objects: &[ShippedObject],
 ) -> Result<Vec<String>, String> {
     let namespace = &options.namespace;
-    let mut parts: Vec<_> = mounted_config_maps(objects)
+    // A policy of another name is none of the chart.
+    let of_chart = mounted_config_maps(objects)
         .into_iter()
-        .map(|name| ("ConfigMap", "configmaps", name))
-        .collect();
+        .filter(|name| name.starts_with("argocd-ocm-cmp"));
+    let mut parts: Vec<_> = of_chart.map(|name| ("ConfigMap", "configmaps", name)).collect();
     if objects.iter().any(|object| object.json().contains(REDIS_PROXY)) {
         parts.push(("Service", "services", REDIS_PROXY.to_owned()));
     }
