@@ -305,7 +305,7 @@ fn undelivered(application: &DiagnosedApplication) -> Option<Diagnosis> {
         "OutOfSync" => Some(Diagnosis::new(
             ProblemCause::NotSynced,
             "it is OutOfSync",
-            format!("sync it, such as with argocd app sync {name}"),
+            format!("sync it, such as with argocd app sync {name}; after rollout undo or resume, change Git first"),
         )),
         _ => None,
     }

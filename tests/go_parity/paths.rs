@@ -5,7 +5,7 @@ use crate::oracle::Oracle;
 use generate::ignored_fields::FieldPath;
 use serde_json::{Value, json};
 
-const PIECES: [&str; 56] = [
+const PIECES: [&str; 58] = [
     ".spec",
     ".spec",
     ".a",
@@ -28,6 +28,8 @@ const PIECES: [&str; 56] = [
     "|",
     ", ",
     "select(",
+    "select((.a.b)? == ",
+    "(.b.a)?",
     "select(.b == ",
     "select(.a == 1)",
     "select(.a | ",
@@ -70,7 +72,7 @@ fn accepted_jq_paths_delete_the_same_in_go() {
         "apiVersion": "v1",
         "kind": "Tank",
         "metadata": {"name": "x", "namespace": "shop", "labels": {"a": "1"}},
-        "spec": {"a": 1, "b": "x", "list": [{"a": 1, "b": "xy"}, {"a": 2, "b": "z", "list": ["x", null]}], "name": "x"},
+        "spec": {"a": 1, "b": "x", "list": [{"a": 1, "b": "xy"}, {"a": 2, "b": "z", "list": ["x", null]}, "x"], "name": "x"},
     });
     let mut random = Random(0x2545_F491_4F6C_DD1D);
     let beginnings = [

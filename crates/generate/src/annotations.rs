@@ -3,6 +3,7 @@
 
 mod effects;
 
+use super::canonical::SET_BY_OTHERS;
 use super::ignored_fields::{self, FieldPath, IGNORE_FIELDS};
 use super::update_strategy::UpdateStrategy;
 pub use effects::{Effect, KNOWN, KnownAnnotation};
@@ -189,8 +190,7 @@ impl Annotations {
 
 /// Returns the annotations without the options that keep the object; `None` if there are none.
 fn without_keep<'a>(annotations: &Map<'a>) -> Option<Map<'a>> {
-    let mut others = annotations.clone();
-    let mut is_kept = false;
+    let mut without = None;
     for (name, keeps) in [
         (SYNC_OPTIONS, keeps as fn(&str) -> bool),
         (RESOURCE_POLICY, is_kept_by_helm),
@@ -202,13 +202,13 @@ fn without_keep<'a>(annotations: &Map<'a>) -> Option<Map<'a>> {
         if rest.len() == options.split(',').count() {
             continue;
         }
-        is_kept = true;
+        let others = without.get_or_insert_with(|| annotations.clone());
         others.remove(name);
         if !rest.is_empty() {
             others.insert(name, Value::from_text(rest.join(",")));
         }
     }
-    is_kept.then_some(others)
+    without
 }
 
 /// Returns true if the sync option keeps the object. OCM cannot distinguish pruning from the deletion of the whole Application,
@@ -225,10 +225,12 @@ fn is_kept_by_helm(resource_policy: &str) -> bool {
     resource_policy.eq_ignore_ascii_case("keep")
 }
 
-/// Returns the length of annotations within an object, in bytes in Go's JSON encoding.
+/// Returns the length of annotations within a delivered object, in bytes in Go's JSON encoding.
 fn length(annotations: &Map<'_>) -> u32 {
+    let mut delivered = annotations.clone();
+    delivered.retain(|name, _| !SET_BY_OTHERS.contains(&name));
     let mut json = String::new();
-    if !annotations.is_empty() && json::write_map(annotations, &mut json).is_ok() {
+    if !delivered.is_empty() && json::write_map(&delivered, &mut json).is_ok() {
         json.push_str(r#""annotations":,"#);
     }
     u32::try_from(json::passage(&json).length).unwrap_or(u32::MAX)

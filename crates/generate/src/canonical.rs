@@ -30,7 +30,7 @@ pub(super) const METADATA: [&str; 6] = [
 
 /// The annotations that kubectl and the Deployment controller write; exported manifests contain them. Server-side apply would
 /// conflict with the owner of the second.
-const SET_BY_OTHERS: [&str; 2] = [
+pub(super) const SET_BY_OTHERS: [&str; 2] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/revision",
 ];

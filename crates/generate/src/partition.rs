@@ -456,6 +456,10 @@ mod tests {
                 "argocd.argoproj.io/sync-options: Replace=true",
                 format!("{options}: 'Replace=true, Prune=false'"),
             ),
+            (
+                "kubectl.kubernetes.io/last-applied-configuration: x",
+                format!("kubectl.kubernetes.io/last-applied-configuration: x, {options}: Prune=false"),
+            ),
         ];
         let objects = |is_kept: bool| -> Vec<String> {
             let objects = (0..20).map(|at: usize| {

@@ -35,8 +35,15 @@ pub(crate) fn prepare(sent: &mut Value, live: Option<&mut Value>) {
 /// Masks the Secrets in two versions of a value, and returns true if there are any.
 fn mask_secrets(sent: &mut Value, live: &mut Value) -> bool {
     let is_secret = |object: &Value| object["kind"] == "Secret" && object["apiVersion"] == "v1";
-    if is_secret(sent) || is_secret(live) {
+    let are_secrets = [is_secret(sent), is_secret(live)];
+    if are_secrets.contains(&true) {
         mask_secret(sent, live);
+        // What is in the place of a Secret in the other version may contain others.
+        for (object, is_secret) in [sent, live].into_iter().zip(are_secrets) {
+            if !is_secret {
+                mask_secrets(object, &mut Value::Null);
+            }
+        }
         return true;
     }
     let mut has_secret = false;
@@ -144,6 +151,17 @@ mod tests {
         }
         assert_eq!(sent["spec"]["more"][0]["data"]["password"], MASKS[0]);
         assert_eq!(live["spec"]["more"][0]["data"]["password"], MASKS[1]);
+    }
+
+    #[test]
+    fn masks_a_secret_in_what_is_in_the_place_of_a_secret() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "aGlkZGVu"}});
+        let wrapper = json!({"kind": "Object", "spec": {"manifest": secret}});
+        for (first, second) in [(&secret, &wrapper), (&wrapper, &secret)] {
+            let [mut sent, mut live] = [first, second].map(|object| json!({"items": [object]}));
+            prepare(&mut sent, Some(&mut live));
+            assert!(!format!("{sent}{live}").contains("aGlkZGVu"), "{sent} {live}");
+        }
     }
 
     #[test]

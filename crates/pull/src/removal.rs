@@ -2,6 +2,7 @@
 //! change them together with the deletion, as `argocd app delete` does. An agent applies no work that is being deleted, so the
 //! finalizers come first.
 
+use hub_state::annotations::REFRESH;
 use hub_state::cache::{Cache, PullWorkRef};
 use hub_state::pull::PullWork;
 use hub_state::pull::payload_id::{finalizers_hash, replace_finalizers};
@@ -34,24 +35,24 @@ pub(super) fn removed<'w>(
 /// Returns the next write that removes a work; `None` while its agent has to apply the last one.
 fn removal(work: &PullWorkRef<'_>, finalizers: &[&str], unless_exists: Option<&ObjectRef>) -> Option<Write> {
     let (object_ref, pull_work) = (work.object_ref, work.pull_work);
+    let unless_exists = unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone()));
     let delete = || {
-        Write::delete(
-            &WORKS,
-            object_ref.clone(),
-            (&pull_work.uid, &pull_work.version),
-            unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone())),
-        )
+        let precondition = (&*pull_work.uid, &*pull_work.version);
+        Write::delete(&WORKS, object_ref.clone(), precondition, unless_exists.clone())
     };
-    if !pull_work.has_agent_finalizer || pull_work.retention != Retention::Owned {
+    // The API server refuses changes of a work without its marks, which its agent has removed.
+    let can_patch = pull_work.has_agent_finalizer && pull_work.claim.is_some();
+    if !can_patch || pull_work.retention != Retention::Owned {
         return Some(delete());
     }
     match finalizers_patch(pull_work, finalizers) {
-        Some(patch) => Some(Write::json_patch(&WORKS, object_ref.clone(), patch)),
+        Some(patch) => Some(Write::json_patch(&WORKS, object_ref.clone(), patch).unless_exists(unless_exists)),
         None => pull_work.has_applied_finalizers().then(delete),
     }
 }
 
-/// Returns the JSON patch to these finalizers of the Application in a work; `None` if it has them.
+/// Returns the JSON patch to these finalizers of the Application in a work; `None` if it has them. It also removes the requests: the agent
+/// applies all of a changed payload, and a sync that is done would run again.
 fn finalizers_patch(pull_work: &PullWork, finalizers: &[&str]) -> Option<Value> {
     let (position, present) = pull_work.manifest.as_ref()?;
     if **present == *finalizers_hash(finalizers.iter().copied()) {
@@ -67,8 +68,18 @@ fn finalizers_patch(pull_work: &PullWork, finalizers: &[&str]) -> Option<Value> 
             json!({"op": "add", "path": list, "value": finalizers})
         },
     ];
+    let annotation = |name: &str| format!("{metadata}/annotations/{}", name.replace('/', "~1"));
+    let mut requests = Vec::new();
+    if pull_work.operation.is_some() {
+        requests.push(format!("/spec/workload/manifests/{position}/operation"));
+    }
+    if let Some(refresh) = &pull_work.refresh {
+        requests.push(annotation(REFRESH));
+        requests.extend(refresh.hydrate.as_ref().map(|_| annotation(names::HYDRATE)));
+    }
+    operations.extend(requests.iter().map(|path| json!({"op": "remove", "path": path})));
     if let Some(id) = &pull_work.payload {
-        let path = format!("{metadata}/annotations/{}", names::PAYLOAD.replace('/', "~1"));
+        let path = annotation(names::PAYLOAD);
         operations.push(json!({"op": "add", "path": path, "value": replace_finalizers(id, finalizers)}));
     }
     Some(operations.into())

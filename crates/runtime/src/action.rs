@@ -59,6 +59,8 @@ pub struct Write {
     pub verb: Verb,
     /// The recipe for data that the writer adds to the content: secrets that must not be kept before, and random values.
     pub recipe: Option<Recipe>,
+    /// The object that must not exist for the write. The writer asks the API server first.
+    pub unless_exists: Option<(&'static Resource, ObjectRef)>,
 }
 
 /// A kind of write, and its content.
@@ -78,8 +80,6 @@ pub enum Verb {
         uid: Box<str>,
         /// The resource version as a precondition: a changed object is not deleted.
         version: Box<str>,
-        /// The object that must not exist for the deletion. The writer asks the API server first.
-        unless_exists: Option<(&'static Resource, ObjectRef)>,
     },
 }
 
@@ -120,9 +120,13 @@ impl Write {
         let verb = Verb::Delete {
             uid: uid.into(),
             version: version.into(),
-            unless_exists,
         };
-        Self::new(resource, object_ref, verb)
+        Self::new(resource, object_ref, verb).unless_exists(unless_exists)
+    }
+
+    /// Writes only if this object does not exist.
+    pub fn unless_exists(self, unless_exists: Option<(&'static Resource, ObjectRef)>) -> Self {
+        Self { unless_exists, ..self }
     }
 
     fn new(resource: &'static Resource, object_ref: ObjectRef, verb: Verb) -> Self {
@@ -131,6 +135,7 @@ impl Write {
             object_ref,
             verb,
             recipe: None,
+            unless_exists: None,
         }
     }
 

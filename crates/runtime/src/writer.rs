@@ -135,11 +135,7 @@ impl Writer {
             debug!(object = %object_ref, kind, verb, %body, "would write this body");
             return Ok(true);
         }
-        if let Verb::Delete {
-            unless_exists: Some((resource, object_ref)),
-            ..
-        } = &write.verb
-        {
+        if let Some((resource, object_ref)) = &write.unless_exists {
             self.check_absent(resource, object_ref).await?;
         }
         // The Lease may have been lost since the decision, also by the reads above, and a creation has no precondition that would fail.
@@ -402,7 +398,7 @@ pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, B
                 Some(subresource) => requests.patch_subresource(subresource, name, &params, &patch),
             }
         }
-        Verb::Delete { uid, version, .. } => {
+        Verb::Delete { uid, version } => {
             let params = DeleteParams {
                 preconditions: Some(Preconditions {
                     uid: Some(uid.to_string()),

@@ -376,7 +376,8 @@ impl Display for Condition {
             Self::Call(name, arguments) if arguments.is_empty() => out.write_str(name),
             Self::Call(name, arguments) => write!(out, "{name}({})", arguments.join("; ")),
             Self::Binary(left, operator, right) => write!(out, "{} {operator} {}", Operand(left), Operand(right)),
-            Self::Optional(condition) => write!(out, "{}?", Operand(condition)),
+            // Without parentheses, only the last step of a path would be optional.
+            Self::Optional(condition) => write!(out, "({condition})?"),
         }
     }
 }
@@ -442,6 +443,7 @@ mod tests {
                 r#".a[] | select(.b // "x" == "y")"#,
                 r#".a[] | select(.b // ("x" == "y"))"#,
             ),
+            (".a[]|select((.b.c)? == 1)", ".a[] | select((.b.c)? == 1)"),
             (r#".spec | .["\\(.x)"]"#, r#".spec | .["\\(.x)"]"#),
         ] {
             assert_eq!(rewritten(text), expected);

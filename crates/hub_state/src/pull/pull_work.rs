@@ -144,8 +144,8 @@ impl PullWork {
                 .manifest
                 .as_ref()
                 .is_none_or(|(_, finalizers)| **finalizers == *applied),
-            // The payload is of an earlier version, or of another controller.
-            None => self.is_current() && self.applied == ApplyState::Succeeded,
+            // There is no Application in it, or its feedback is of an earlier version, or of another controller.
+            None => self.manifest.is_none() || self.applied == ApplyState::Succeeded,
         }
     }
 

@@ -154,6 +154,9 @@ impl Hub {
         let Write {
             resource, object_ref, ..
         } = write;
+        if let Some((other, object_ref)) = write.unless_exists {
+            assert!(!self.objects.contains_key(&(other.plural, object_ref)), "it is there");
+        }
         match write.verb {
             Verb::Create(mut object) => {
                 self.log.push(format!("create {object_ref}"));
@@ -189,11 +192,8 @@ impl Hub {
                 work["metadata"]["generation"] = json!(generation + 1);
                 self.put("manifestworks", &object_ref, Some(work));
             }
-            Verb::Delete { unless_exists, .. } => {
+            Verb::Delete { .. } => {
                 self.log.push(format!("delete {object_ref}"));
-                if let Some((other, object_ref)) = unless_exists {
-                    assert!(!self.objects.contains_key(&(other.plural, object_ref)), "it is there");
-                }
                 self.put(resource.plural, &object_ref, None);
             }
         }
@@ -533,7 +533,7 @@ fn deleted_application_deletes_its_work_except_on_an_empty_list() {
     assert_eq!(hub.decide(&shop()), None, "the hub shows no Application at all");
     hub.application(&ObjectRef::new("argocd", "cart"), "1", |_| ());
     let action = hub.decide(&shop()).expect("it is gone");
-    let asked = matches!(&action.writes[0].verb, Verb::Delete { unless_exists: Some((_, object_ref)), .. } if *object_ref == shop());
+    let asked = matches!(&action.writes[0].unless_exists, Some((_, object_ref)) if *object_ref == shop());
     assert!(asked, "{action:?}");
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
@@ -659,6 +659,42 @@ fn deletion_does_not_wait_for_an_application_that_a_cluster_cannot_have() {
     work["status"]["resourceStatus"]["manifests"][0]["resourceMeta"]["resource"] = json!("");
     hub.put("manifestworks", &at(WORK), Some(work));
     assert_eq!(hub.settle(&shop()), [DELETED], "the cluster has no such kind");
+}
+
+/// Otherwise the agent, which applies all of a changed payload, would run a sync again that is done.
+#[test]
+fn finalizers_reach_the_cluster_without_earlier_requests() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    let mut work = hub.work(WORK).clone();
+    let manifests = work["spec"]["workload"]["manifests"].as_array_mut().expect("a list");
+    let payload = manifests.iter_mut().find(|manifest| manifest["kind"] == "Application");
+    let payload = payload.expect("an Application");
+    payload["operation"] = json!({"info": [{"name": names::OPERATION, "value": "1"}], "sync": {}});
+    let requests = json!({"argocd.argoproj.io/refresh": "hard", names::HYDRATE: "normal", names::REFRESH_REQUEST: "1"});
+    merge(payload, &json!({"metadata": {"annotations": requests}}));
+    hub.put("manifestworks", &at(WORK), Some(work));
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"finalizers": null, "deletionTimestamp": NOW}}),
+    );
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    let manifests = hub.work(WORK)["spec"]["workload"]["manifests"].to_string();
+    for request in ["\"operation\"", "io/refresh\"", "io/hydrate\""] {
+        assert!(!manifests.contains(request), "{manifests}");
+    }
+}
+
+/// The admission policy would refuse a change of it.
+#[test]
+fn work_that_lost_its_marks_is_deleted_as_it_is() {
+    let mut hub = with_applied(&[]);
+    hub.mark(WORK, &json!({"labels": null, "annotations": null}));
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}}),
+    );
+    assert_eq!(hub.settle(&shop())[0], DELETED);
 }
 
 #[test]
