@@ -137,7 +137,7 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
         .await?;
 
     hub.delete(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
-    wait_for_findings(hub, &["plugin-config-missing"]).await?;
+    wait_for_findings(hub, &["argo-cd-mount-missing", "plugin-config-missing"]).await?;
     apply(hub, &["cm_plugin.yaml"])?;
 
     // Argo CD's error about an Application without its plugin.

@@ -112,7 +112,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         agent::decision(&goc(), AddonPlacement::All, 1),
         agent::placement(&goc(), AddonPlacement::All),
         agent::placement(&goc(), AddonPlacement::Next),
-        agent::deployment_config(&goc(), expected, &server(), "argocd"),
+        agent::deployment_config(&goc(), expected, &server()),
         agent::management(&entries, None),
         agent::ca_work(&goc(), &stage.cluster, NAMESPACE, "PEM"),
         agent::argocd_work(

@@ -30,11 +30,9 @@ pub fn placement(gitops_cluster: &ObjectRef, placement: AddonPlacement) -> Value
 
 /// Returns the AddOnDeploymentConfig of a GitOpsCluster: the namespace into which OCM installs the add-on, and the address of the
 /// principal. It may change in place: the address is the same for all clusters during a rollout.
-///
-/// Outside Argo CD's namespace, its users may be able to change it. They do not choose what runs on clusters, so other fields are removed.
-pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, server: &Server, argocd: &str) -> Value {
+pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, server: &Server) -> Value {
     let name = names::deployment_config(&gitops_cluster.name);
-    let mut config = json!({
+    json!({
         "apiVersion": API_VERSION,
         "kind": "AddOnDeploymentConfig",
         "metadata": metadata(gitops_cluster, &gitops_cluster.namespace, &name),
@@ -45,13 +43,17 @@ pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, ser
                 {"name": "PRINCIPAL_PORT", "value": server.port},
             ],
         },
-    });
-    if *gitops_cluster.namespace != *argocd {
-        for field in ["nodePlacement", "proxyConfig", "registries", "resourceRequirements"] {
+    })
+}
+
+/// Adds the removal of what an existing configuration has besides, such as registries. Outside Argo CD's namespace, its users may be able
+/// to set it, and do not choose what runs on clusters.
+pub fn remove_other_fields(config: &mut Value, existing: &Value) {
+    for field in ["nodePlacement", "proxyConfig", "registries", "resourceRequirements"] {
+        if !existing["spec"][field].is_null() {
             config["spec"][field] = Value::Null;
         }
     }
-    config
 }
 
 /// The installation of the add-on for one GitOpsCluster: its install strategy entries.
@@ -261,7 +263,7 @@ mod tests {
             namespace: "gitops".into(),
             ..DesiredAgent::default()
         };
-        let config = deployment_config(&ObjectRef::new("argocd", "fleet"), &desired, &server, "argocd");
+        let config = deployment_config(&ObjectRef::new("argocd", "fleet"), &desired, &server);
         assert_eq!(
             config["spec"],
             json!({
@@ -272,12 +274,13 @@ mod tests {
                 ],
             })
         );
-        let of_tenant = deployment_config(&ObjectRef::new("team", "fleet"), &desired, &server, "argocd");
+        let mut of_tenant = config.clone();
         let existing = json!({"spec": {
             "agentInstallNamespace": "gitops",
             "customizedVariables": config["spec"]["customizedVariables"],
             "registries": [{"source": "quay.io", "mirror": "example.com"}],
         }});
+        remove_other_fields(&mut of_tenant, &existing);
         assert_eq!(
             difference(&of_tenant["spec"], &existing["spec"]),
             Some(json!({"registries": null}))

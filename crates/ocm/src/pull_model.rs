@@ -135,9 +135,12 @@ pub const INFO: &str = "ManifestWorkInfo";
 /// The prefixes of the types of our own conditions on an Application.
 pub const OWN_CONDITIONS: [&str; 2] = ["ManifestWork", "ManagedCluster"];
 
-/// Returns true if a condition of an Application is one of our own.
+/// Returns true if a condition of an Application is one of our own. As in Argo CD, the type ends with its severity.
 pub fn is_own_condition(kind: &str) -> bool {
     OWN_CONDITIONS.iter().any(|prefix| kind.starts_with(prefix))
+        && ["Info", "Warning", "Error"]
+            .iter()
+            .any(|severity| kind.ends_with(severity))
 }
 
 /// Returns true if a finalizer is one of Argo CD's.

@@ -67,7 +67,13 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
         ));
     }
     if let Ok(server) = server(cache, desired) {
-        let config = agent::deployment_config(object_ref, desired, &server, cache.argocd());
+        let mut config = agent::deployment_config(object_ref, desired, &server);
+        let at = ObjectRef::new(&object_ref.namespace, &names::deployment_config(&object_ref.name));
+        if let Some(existing) = cache.object(Kind::AddOnConfigs, &at)
+            && object_ref.namespace != *cache.argocd()
+        {
+            agent::remove_other_fields(&mut config, &existing.object);
+        }
         writes.extend(ensure(cache, Kind::AddOnConfigs, config));
     }
     let placement = agent::placement(object_ref, AddonPlacement::All);
