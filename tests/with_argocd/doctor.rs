@@ -200,6 +200,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
         "deploy/deploy_cluster_secrets.yaml",
         "deploy/deploy_report.yaml",
         "deploy/deploy_argocd_agent.yaml",
+        "deploy/principal_admission.yaml",
     ];
     apply(hub, &files)?;
     describe("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
