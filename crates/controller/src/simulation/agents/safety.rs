@@ -43,6 +43,7 @@ fn deletion_keeps_a_token_key_of_others() {
     hub.put(kind, &key, Some(json!({"metadata": {}, "data": {"jwt.key": ""}})));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
+    hub.delete_principal();
     hub.delete(&all());
     hub.settle();
     assert!(!hub.objects.contains_key(&all()));
@@ -273,7 +274,7 @@ fn new_address_of_the_principal_is_in_its_certificate() {
     assert!(names.contains("moved.example.com"), "{names:?}");
 }
 
-/// Otherwise the certificate is renewed for ever, or nobody has a principal.
+/// Otherwise the certificate is renewed without end, or the principal has none.
 #[test]
 fn every_form_of_the_principals_address_gets_one_certificate() {
     for address in [
