@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_the_pull_model_go_when_the_application_leaves_it() {
+    fn removes_conditions_of_the_pull_model_when_the_application_leaves_it() {
         let mut hub = Hub::new();
         let others = [
             condition("ComparisonError", "a"),

@@ -46,13 +46,11 @@ pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, ser
     })
 }
 
-/// Adds the removal of what an existing configuration has besides, such as registries. Outside Argo CD's namespace, its users may be able
-/// to set it, and do not choose what runs on clusters.
-pub fn remove_other_fields(config: &mut Value, existing: &Value) {
+/// Removes the fields that others may have set in an existing configuration, such as registries: users of another namespace than Argo
+/// CD's must not choose what runs on clusters.
+pub fn remove_other_fields(config: &mut Value) {
     for field in ["nodePlacement", "proxyConfig", "registries", "resourceRequirements"] {
-        if !existing["spec"][field].is_null() {
-            config["spec"][field] = Value::Null;
-        }
+        config["spec"][field] = Value::Null;
     }
 }
 
@@ -77,7 +75,7 @@ pub fn management(entries: &[Entry], existing: Option<&Value>) -> Value {
     placements.retain(|placement| !is_ours(placement));
     placements.extend(entries.iter().flat_map(strategies));
     let mut configs = list("/spec/supportedConfigs");
-    // In another namespace than the last, users may be able to change its configuration.
+    // Users may be able to change a configuration in another namespace than that of the last entry, which is Argo CD's if it has any.
     let trusted = entries.last().map(|entry| &entry.gitops_cluster.namespace);
     let is_trusted = |entry: &&Entry| Some(&entry.gitops_cluster.namespace) == trusted;
     if let Some(first) = entries.iter().find(is_trusted) {
@@ -280,7 +278,7 @@ mod tests {
             "customizedVariables": config["spec"]["customizedVariables"],
             "registries": [{"source": "quay.io", "mirror": "example.com"}],
         }});
-        remove_other_fields(&mut of_tenant, &existing);
+        remove_other_fields(&mut of_tenant);
         assert_eq!(
             difference(&of_tenant["spec"], &existing["spec"]),
             Some(json!({"registries": null}))

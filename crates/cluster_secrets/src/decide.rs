@@ -9,6 +9,7 @@ use hub_state::model::{Labels, TlsSecret};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
+use ocm::names::LABEL_MAX;
 use ocm::resources::SECRETS;
 use ocm::work::{MANAGED_BY, OURS};
 use pki::{Authority, Certificate, Recipe};
@@ -122,7 +123,7 @@ pub fn deletion(
     unless_exists: Option<(&'static Resource, ObjectRef)>,
 ) -> Write {
     let version = (&*secret.uid, &*secret.version);
-    Write::delete(&SECRETS, ObjectRef::new(argocd, name), version, unless_exists)
+    Write::delete(&SECRETS, ObjectRef::new(argocd, name), version).unless_exists(unless_exists)
 }
 
 impl SecretUpdate {
@@ -218,8 +219,7 @@ impl<'c> RegisteredCluster<'c> {
             .into_iter()
             .chain(marks)
             .map(|(key, value)| (key, value.to_owned()));
-        // The value of a label has at most 63 characters.
-        let placement = self.placement.filter(|placement| placement.len() <= 63);
+        let placement = self.placement.filter(|placement| placement.len() <= LABEL_MAX);
         let placement = placement.map(|placement| (PLACEMENT_NAME, placement.to_owned()));
         let labels = labels.chain(placement).chain(self.manager.labels(self.name));
         (labels.collect(), keys.join(","))

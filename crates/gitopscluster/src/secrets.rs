@@ -48,16 +48,18 @@ pub const AGENTS: Controller = Controller {
 /// The setting that names the hub.
 const HUB_CLUSTER: &str = "ARGOCD_OCM_CMP_HUB_CLUSTER";
 
-/// Returns the decision about the Secret of a managed cluster that `owner` registers with this kind (`before` is the previous
+/// Returns the decision about the Secret of a managed cluster that a GitOpsCluster registers with this kind (`before` is the previous
 /// owner), and the Secret of the other kind that it replaces, with its name. Without a CA, writes nothing for clusters with
 /// argocd-agent.
 pub(super) fn decide<'i>(
     secret_kind: SecretKind,
-    cache: &'i Cache,
+    gitops: GitOpsClusterRef<'i>,
     cluster: &str,
-    (owner, before): (&str, Option<&str>),
+    before: Option<&str>,
     ca: Option<(&TlsSecret, Timestamp)>,
 ) -> Option<(SecretUpdate, Option<(String, &'i ClusterSecret)>)> {
+    let cache = gitops.cache;
+    let owner = &*gitops.object_ref.to_string();
     let existing = cache.accepted_cluster(cluster).filter(|existing| !existing.deleting)?;
     let (proxy, _) = argocd_agent::resource_proxy(cache);
     let role = hub_role(cache, cluster);
@@ -73,7 +75,7 @@ pub(super) fn decide<'i>(
     let decided = RegisteredCluster {
         name: cluster,
         labels: &existing.labels,
-        placement: placement_label(secret_kind, cache, owner),
+        placement: placement_label(secret_kind, gitops),
         argocd: cache.argocd(),
         tracking_label: cache.tracking().label(),
         manager,
@@ -108,9 +110,9 @@ pub(super) fn decide<'i>(
     Some((decision, replaced))
 }
 
-/// Returns the Placement that the Secret of a GitOpsCluster's cluster names: argocd-pull-integration names that of an agent's cluster.
-fn placement_label<'i>(secret_kind: SecretKind, cache: &'i Cache, owner: &str) -> Option<&'i str> {
-    let spec = &GitOpsClusterRef::get(cache, &ObjectRef::parse(owner)?)?.object.spec;
+/// Returns the Placement in the label of a Secret. Only argocd-pull-integration sets it, on the Secrets of agents.
+fn placement_label(secret_kind: SecretKind, gitops: GitOpsClusterRef<'_>) -> Option<&str> {
+    let spec = &gitops.object.spec;
     (secret_kind == SecretKind::Agent && spec.is_pull_integration).then_some(&*spec.placement)
 }
 
@@ -156,9 +158,8 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
             if gitops.is_some_and(stays) { None } else { delete(None) }
         }
         SecretOwner::GitOpsCluster(gitops, before) => {
-            let owner = gitops.object_ref.to_string();
             let ca = cache.certificate(names::CA_SECRET).map(|ca| (ca, context.now));
-            let (decision, replaced) = decide(secret_kind, cache, &cluster.name, (&owner, before), ca)?;
+            let (decision, replaced) = decide(secret_kind, gitops, &cluster.name, before, ca)?;
             let new = decision.write;
             // ApplicationSets delete the Applications of a cluster without a Secret, so the old Secret stays until the new one is
             // written. Argo CD reports a duplicate name for the moment in which there are two, and deletes nothing.

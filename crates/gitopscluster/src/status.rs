@@ -193,7 +193,7 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
             other => other.is_some(),
         };
         count.registered = count.registered.saturating_add(usize::from(is_registered));
-        match secrets::decide(secret_kind, cache, cluster, (&owner, None), None) {
+        match secrets::decide(secret_kind, gitops, cluster, None, None) {
             Some((decision, _)) => match decision.conflict {
                 Some(conflict) => count.conflicts.push(format!("{cluster}: {conflict}")),
                 // The cluster is registered even if its Secret needs a correction.

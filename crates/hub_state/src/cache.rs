@@ -36,7 +36,7 @@ pub use kind::WatchedKind;
 use ocm::argocd_agent as names;
 use ocm::hold::Hold;
 use primitives::object_ref::ObjectRef;
-pub use refusals::{Refusal, Refusals, RefusedObject};
+pub use refusals::{Refusal, Refusals};
 pub use request::ReconcileRequest;
 use runtime::fair_queue::FlowKey;
 use runtime::memo::Memo;
@@ -86,7 +86,7 @@ pub struct Cache {
     /// The GitOpsClusters whose deletion a watch event has reported.
     deleted_gitops: BTreeSet<ObjectRef>,
     allows_other_namespaces: AllowsOtherNamespaces,
-    /// The objects without a model of their own, by kind.
+    /// The objects of kinds without a model, by kind.
     objects: BTreeMap<Kind, Store<Object>>,
     certificates: Store<TlsSecret>,
     /// The assignments of managed clusters to GitOpsClusters, as far as they were needed since their inputs changed.

@@ -215,21 +215,15 @@ fn key_identifier(public: &[u8]) -> der::Result<SubjectKeyIdentifier> {
 /// Returns a name as certificates contain it: a DNS name, or an IP address in its canonical form. `None` if no certificate can
 /// contain it.
 pub fn alternative_name(name: &str) -> Option<Box<str>> {
-    if let Ok(address) = name.parse::<IpAddr>() {
-        return Some(address.to_canonical().to_string().into());
-    }
-    // A wildcard matches the first label only.
-    DnsName::try_from(name.strip_prefix("*.").unwrap_or(name)).ok()?;
-    Some(name.into())
+    signed::name(&general_name(name).ok()?)
 }
 
 fn general_name(name: &str) -> Result<GeneralName, Error> {
-    let unnamed = || Error::Name(name.into());
-    let canonical = alternative_name(name).ok_or_else(unnamed)?;
-    match canonical.parse::<IpAddr>() {
-        Ok(address) => Ok(address.into()),
-        Err(_) => Ok(GeneralName::DnsName(
-            Ia5String::new(&*canonical).map_err(|_| unnamed())?,
-        )),
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(address.to_canonical().into());
     }
+    let unnamed = || Error::Name(name.into());
+    // A wildcard matches the first label only.
+    DnsName::try_from(name.strip_prefix("*.").unwrap_or(name)).map_err(|_| unnamed())?;
+    Ok(GeneralName::DnsName(Ia5String::new(name).map_err(|_| unnamed())?))
 }

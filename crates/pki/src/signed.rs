@@ -107,7 +107,7 @@ pub(super) fn names(extensions: &[Extension]) -> der::Result<BTreeSet<Box<str>>>
     Ok(names.iter().filter_map(name).collect())
 }
 
-fn name(name: &GeneralName) -> Option<Box<str>> {
+pub(super) fn name(name: &GeneralName) -> Option<Box<str>> {
     match name {
         GeneralName::DnsName(text) | GeneralName::Rfc822Name(text) | GeneralName::UniformResourceIdentifier(text) => {
             Some(text.as_str().into())

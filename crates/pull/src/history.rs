@@ -53,8 +53,8 @@ pub(super) fn after(
         *size = size.saturating_add(entry.text.len());
         Some(*size)
     });
-    let kept = sizes.take_while(|size| *size <= SIZE_MAX).count();
-    history.drain(..history.len().saturating_sub(kept));
+    let count = sizes.take_while(|size| *size <= SIZE_MAX).count();
+    history.drain(..history.len().saturating_sub(count));
     history
 }
 

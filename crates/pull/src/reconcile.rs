@@ -77,7 +77,6 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     // argocd-agent's principal copies the Applications of an autonomous agent to the namespace of its cluster, with their labels.
     let is_of_cluster = *object_ref.namespace != *context.settings.pull.argocd
         && cache.accepted_cluster(&object_ref.namespace).is_some();
-    let removal = |finalizers: &[&str], unless_exists| removed(cache, &works, finalizers, unless_exists, context);
     let (writes, event) = match reconciled {
         Some(pulled_application) if is_of_cluster && (works.is_empty() || !pulled_application.pull.deleting) => {
             return None;
@@ -85,20 +84,17 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         Some(pulled_application) if !pulled_application.pull.deleting => pulled_application.desired_writes(),
         _ if context.settings.pull.read_only => return None,
         Some(pulled_application) => (pulled_application.deletion_writes(), None),
-        None => match application {
-            Some(application) => {
-                let finalizers: Vec<_> = application
-                    .argocd_finalizers
-                    .iter()
-                    .map(|finalizer| &**finalizer)
-                    .collect();
-                (removal(&finalizers, None), None)
-            }
-            // If the hub lists no Application at all, the hub itself may be broken.
-            None if !cache.is_application_list_certain() => return None,
-            // A finalizer would have kept the Application, so the last change removed them all.
-            None => (removal(&[], Some(object_ref)), None),
-        },
+        // If the hub lists no Application at all, the hub itself may be broken.
+        None if application.is_none() && !cache.is_application_list_certain() => return None,
+        None => {
+            // A finalizer would have kept a deleted Application, so the last change removed them all.
+            let finalizers = application
+                .into_iter()
+                .flat_map(|application| &application.argocd_finalizers);
+            let finalizers: Vec<_> = finalizers.map(|finalizer| &**finalizer).collect();
+            let unless_exists = application.is_none().then_some(object_ref);
+            (removed(cache, &works, &finalizers, unless_exists, context), None)
+        }
     };
     let uid = application.map_or_else(|| "".into(), |application| application.uid.clone());
     let involved_object = InvolvedObject::new(&APPLICATIONS, object_ref.clone(), uid);
@@ -172,7 +168,7 @@ impl<'i> PulledApplication<'i> {
         )
     }
 
-    /// Returns the writes that remove these works of it.
+    /// Returns the writes that remove these works of the Application.
     fn removed<'w>(&self, works: impl IntoIterator<Item = &'w PullWorkRef<'w>>) -> Vec<Write> {
         let finalizers: Vec<_> = self.pull.argocd_finalizers().collect();
         removed(self.cache, works, &finalizers, None, self.context)

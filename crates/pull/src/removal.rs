@@ -34,28 +34,24 @@ pub(super) fn removed<'w>(
 
 /// Returns the next write that removes a work; `None` while its agent has to apply the last one.
 fn removal(work: &PullWorkRef<'_>, finalizers: &[&str], unless_exists: Option<&ObjectRef>) -> Option<Write> {
-    let (object_ref, pull_work) = (work.object_ref, work.pull_work);
-    let unless_exists = unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone()));
-    let delete = || {
-        let precondition = (&*pull_work.uid, &*pull_work.version);
-        Write::delete(&WORKS, object_ref.clone(), precondition, unless_exists.clone())
-    };
+    let (object_ref, pull_work) = (work.object_ref.clone(), work.pull_work);
     // The API server refuses changes of a work without its marks, which its agent has removed.
-    let can_patch = pull_work.has_agent_finalizer && pull_work.claim.is_some();
-    if !can_patch || pull_work.retention != Retention::Owned {
-        return Some(delete());
-    }
-    match finalizers_patch(pull_work, finalizers) {
-        Some(patch) => Some(Write::json_patch(&WORKS, object_ref.clone(), patch).unless_exists(unless_exists)),
-        None => pull_work.has_applied_finalizers().then(delete),
-    }
+    let has_marks = pull_work.has_agent_finalizer && pull_work.claim.is_some();
+    let can_patch = has_marks && pull_work.retention == Retention::Owned;
+    let patch = can_patch.then(|| finalizers_patch(pull_work, finalizers)).flatten();
+    let write = match patch {
+        Some(patch) => Write::json_patch(&WORKS, object_ref, patch),
+        None if can_patch && !pull_work.has_applied_finalizers() => return None,
+        None => Write::delete(&WORKS, object_ref, (&pull_work.uid, &pull_work.version)),
+    };
+    Some(write.unless_exists(unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone()))))
 }
 
 /// Returns the JSON patch to these finalizers of the Application in a work; `None` if it has them. It also removes the requests: the agent
 /// applies all of a changed payload, and a sync that is done would run again.
 fn finalizers_patch(pull_work: &PullWork, finalizers: &[&str]) -> Option<Value> {
     let (position, present) = pull_work.manifest.as_ref()?;
-    if **present == *finalizers_hash(finalizers.iter().copied()) {
+    if **present == *finalizers_hash(finalizers) {
         return None;
     }
     let metadata = format!("/spec/workload/manifests/{position}/metadata");

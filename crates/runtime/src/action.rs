@@ -110,18 +110,13 @@ impl Write {
         Self::new(resource, object_ref, Verb::JsonPatch(operations))
     }
 
-    /// Deletes the object of this UID and resource version, unless another object exists.
-    pub fn delete(
-        resource: &'static Resource,
-        object_ref: ObjectRef,
-        (uid, version): (&str, &str),
-        unless_exists: Option<(&'static Resource, ObjectRef)>,
-    ) -> Self {
+    /// Deletes the object of this UID and resource version.
+    pub fn delete(resource: &'static Resource, object_ref: ObjectRef, (uid, version): (&str, &str)) -> Self {
         let verb = Verb::Delete {
             uid: uid.into(),
             version: version.into(),
         };
-        Self::new(resource, object_ref, verb).unless_exists(unless_exists)
+        Self::new(resource, object_ref, verb)
     }
 
     /// Writes only if this object does not exist.

@@ -94,7 +94,7 @@ mod tests {
     fn counts_each_object_once_by_its_greatest_change() {
         let object_ref = |name: &str| ObjectRef::new("eu1", name);
         let patch = |name: &str| Write::patch(&WORKS, object_ref(name), json!({}));
-        let delete = Write::delete(&WORKS, object_ref("old"), ("1", "2"), None);
+        let delete = Write::delete(&WORKS, object_ref("old"), ("1", "2"));
         let action = Action::new(
             InvolvedObject::new(&APPLICATIONS, ObjectRef::new("argocd", "shop"), "3".into()),
             vec![patch("shop"), patch("shop"), patch("old"), delete],

@@ -593,7 +593,7 @@ mod tests {
         let metrics = Metrics::with("test", "Certificates", |_| ()).0;
         let writer = Writer::new(client, metrics, "test", String::new(), false, Timestamp::now, leads);
         let work = ObjectRef::new("eu1", "shop");
-        let write = Write::delete(&WORKS, work.clone(), ("uid", "1"), Some((&SECRETS, work.clone())));
+        let write = Write::delete(&WORKS, work.clone(), ("uid", "1")).unless_exists(Some((&SECRETS, work.clone())));
         let involved_object = InvolvedObject::new(&WORKS, work, "".into());
         let result = writer
             .write("test", &Action::new(involved_object, vec![write], None))

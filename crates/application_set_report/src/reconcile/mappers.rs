@@ -1,7 +1,7 @@
 //! The ApplicationSets to reconcile after a change.
 
 use hub_state::cache::{Cache, Changed, ReconcileRequest, WorkBefore, owners};
-use hub_state::model::{Application, Cluster, Condition, Generated, Kind, Work};
+use hub_state::model::{Application, Condition, Generated, Kind, Work};
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
@@ -45,8 +45,7 @@ pub(super) fn work(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
 /// reachability changed.
 pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let name = &changed.object_ref.name;
-    let was_accepted = changed.before::<Cluster>().is_some_and(|cluster| cluster.is_accepted);
-    if !changed.has_availability_changed(cache) && was_accepted == cache.accepted_cluster(name).is_some() {
+    if !changed.has_availability_changed(cache) && !changed.has_acceptance_changed(cache) {
         return Vec::new();
     }
     let with_works = cache.applications_on(name);

@@ -69,10 +69,8 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
     if let Ok(server) = server(cache, desired) {
         let mut config = agent::deployment_config(object_ref, desired, &server);
         let at = ObjectRef::new(&object_ref.namespace, &names::deployment_config(&object_ref.name));
-        if let Some(existing) = cache.object(Kind::AddOnConfigs, &at)
-            && object_ref.namespace != *cache.argocd()
-        {
-            agent::remove_other_fields(&mut config, &existing.object);
+        if object_ref.namespace != *cache.argocd() && cache.object(Kind::AddOnConfigs, &at).is_some() {
+            agent::remove_other_fields(&mut config);
         }
         writes.extend(ensure(cache, Kind::AddOnConfigs, config));
     }

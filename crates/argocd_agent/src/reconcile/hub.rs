@@ -277,18 +277,17 @@ fn certificate(cache: &Cache) -> Option<Write> {
             &SECRETS,
             ObjectRef::new(cache.argocd(), name),
             (&existing.uid, &existing.version),
-            None,
         ))
     })
 }
 
 pub(super) fn is_left(cache: &Cache) -> bool {
-    let is_left = |kind| cache.objects(kind).any(|(_, object)| object.is_ours());
+    let has_ours = |kind| cache.objects(kind).any(|(_, object)| object.is_ours());
     let needed_by_principal = [Kind::Bundle, Kind::TokenKey, Kind::IssuedCertificates];
     let mut certificates = names::CERTIFICATES
         .into_iter()
         .filter_map(|name| cache.certificate(name));
-    is_left(Kind::ManagementAddOn)
+    has_ours(Kind::ManagementAddOn)
         || !has_principal(cache)
-            && (needed_by_principal.into_iter().any(is_left) || certificates.any(|certificate| certificate.is_ours))
+            && (needed_by_principal.into_iter().any(has_ours) || certificates.any(|certificate| certificate.is_ours))
 }

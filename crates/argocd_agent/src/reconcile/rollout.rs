@@ -68,13 +68,13 @@ fn reason_without_pace(
     let template = gitops.cache.object(Kind::Templates, &ObjectRef::new("", first?))?;
     let annotation = |key| template.object["metadata"]["annotations"][key].as_str();
     let desired = gitops.object.spec.agent.as_ref()?;
-    let is_same_namespace = annotation(AGENT_NAMESPACE).is_none_or(|before| *before == *desired.namespace);
     let image = agent_image(gitops.cache, desired, context);
     let is_other_version = |(before, after): (&str, Box<str>)| have_same_version(before, &after) != Some(true);
     if annotation(AGENT_IMAGE).zip(image).is_some_and(is_other_version) {
         return Some(NEW_VERSION);
     }
-    (!is_same_namespace).then_some(NEW_NAMESPACE)
+    let is_other_namespace = annotation(AGENT_NAMESPACE).is_some_and(|before| *before != *desired.namespace);
+    is_other_namespace.then_some(NEW_NAMESPACE)
 }
 
 /// Returns true if an operator that is no longer desired still has an ArgoCD resource to delete on a reachable cluster.

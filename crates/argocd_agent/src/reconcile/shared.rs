@@ -84,7 +84,7 @@ pub(crate) fn ensure(cache: &Cache, kind: Kind, desired: Value) -> Option<Write>
 pub(crate) fn ensure_absent(kind: Kind, object_ref: &ObjectRef, existing: &Object) -> Option<Write> {
     (existing.is_ours() && !existing.deleting).then(|| {
         let (uid, version) = (&existing.uid, &existing.version);
-        Write::delete(kind.resource(), object_ref.clone(), (uid, version), None)
+        Write::delete(kind.resource(), object_ref.clone(), (uid, version))
     })
 }
 

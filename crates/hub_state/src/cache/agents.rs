@@ -1,4 +1,4 @@
-//! The cached objects without a model of their own. Most belong to argocd-agent on the hub, or to the add-on that installs it on
+//! The cached objects of kinds without a model. Most belong to argocd-agent on the hub, or to the add-on that installs it on
 //! managed clusters.
 
 use super::{Cache, Cached};
@@ -90,17 +90,17 @@ impl Cached for TlsSecret {
 }
 
 impl Cache {
-    /// Returns an object of a kind that has no model of its own.
+    /// Returns an object of a kind without a model.
     pub fn object(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Object> {
         self.objects.get(&kind)?.get(object_ref)
     }
 
-    /// Returns all objects of such a kind.
+    /// Returns all objects of a kind without a model.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&ObjectRef, &Object)> {
         self.objects.get(&kind).into_iter().flat_map(Store::iter)
     }
 
-    /// Returns the objects of such a kind in a namespace.
+    /// Returns the objects of a kind without a model in a namespace.
     pub fn objects_in<'c>(
         &'c self,
         kind: Kind,

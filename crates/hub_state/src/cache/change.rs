@@ -1,7 +1,7 @@
 //! The changes of the cache, and what a mapper sees of them.
 
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
-use crate::model::{Availability, Kind};
+use crate::model::{Availability, Cluster, Kind};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
@@ -226,6 +226,12 @@ impl<'c> Changed<'c> {
     /// Returns true if the change affects the reachability of a managed cluster.
     pub fn has_availability_changed(&self, cache: &Cache) -> bool {
         Availability::from_cluster(self.before()) != cache.availability(&self.object_ref.name)
+    }
+
+    /// Returns true if a managed cluster was accepted, or an accepted one was deleted.
+    pub fn has_acceptance_changed(&self, cache: &Cache) -> bool {
+        let was_accepted = self.before::<Cluster>().is_some_and(|cluster| cluster.is_accepted);
+        was_accepted != cache.accepted_cluster(&self.object_ref.name).is_some()
     }
 }
 

@@ -129,14 +129,11 @@ impl Cache {
     /// Returns true if OCM has decided whether Placements select a managed cluster: they may select it for long enough, or it is
     /// deleted. While they may not, its absence from the decisions proves nothing.
     pub fn is_decided(&self, cluster: &str) -> bool {
-        let is_selectable = |existing: &Cluster| existing.selectable_since.is_some();
-        let is_unsettled = self
-            .unsettled
-            .contains_key(&(Kind::Clusters, ObjectRef::new("", cluster)));
-        self.cluster(cluster).map_or_else(
-            || self.is_deleted(cluster),
-            |existing| is_selectable(existing) && !is_unsettled,
-        )
+        let Some(existing) = self.cluster(cluster) else {
+            return self.is_deleted(cluster);
+        };
+        let key = (Kind::Clusters, ObjectRef::new("", cluster));
+        existing.selectable_since.is_some() && !self.unsettled.contains_key(&key)
     }
 
     /// Records that a Placement or a decision of it has changed.
@@ -178,8 +175,12 @@ impl Cache {
             settled.extend(is_settled.then(|| (*kind, object_ref.clone())));
             !is_settled
         });
-        if !settled.is_empty() {
-            self.assignments.forget_all();
+        for (kind, object_ref) in &settled {
+            if *kind == Kind::Clusters {
+                self.assignments.forget(&*object_ref.name);
+            } else {
+                self.assignments.forget_all();
+            }
         }
         let affected = settled
             .iter()

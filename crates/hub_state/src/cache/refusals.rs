@@ -17,7 +17,7 @@ pub struct Refusal {
 }
 
 /// The controller, and the object that it reconciled.
-pub type RefusedObject = (&'static str, Kind, ObjectRef);
+type RefusedObject = (&'static str, Kind, ObjectRef);
 
 /// The last writes that the API server refused. A controller can have several parts that write for the same object: each part has its own
 /// entry.

@@ -15,7 +15,7 @@ const SILENT_TAINTS: [&str; 2] = [
     "cluster.open-cluster-management.io/unavailable",
 ];
 /// The condition that OCM sets when an administrator of the hub accepts a cluster, and keeps as False if they deny it later.
-const DECIDED: &str = "HubAcceptedManagedCluster";
+const ACCEPTED: &str = "HubAcceptedManagedCluster";
 
 /// The reachability of a managed cluster, as reported by OCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Cluster {
             status: String,
             last_transition_time: Option<Timestamp>,
         }
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Spec {
             hub_accepts_client: Option<bool>,
@@ -99,12 +99,17 @@ impl Cluster {
             status: Option<Status>,
         }
         let Managed { metadata, spec, status } = parse(text)?;
-        let (accepts, taints) = spec.map_or((None, None), |spec| (spec.hub_accepts_client, spec.taints));
-        let accepts = accepts.unwrap_or_default();
-        let taints = taints.unwrap_or_default();
-        let is_tainted = taints.iter().any(|taint| SILENT_TAINTS.contains(&&*taint.key));
+        let Spec {
+            hub_accepts_client,
+            taints,
+        } = spec.unwrap_or_default();
+        let is_tainted = taints
+            .iter()
+            .flatten()
+            .any(|taint| SILENT_TAINTS.contains(&&*taint.key));
         let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
-        let is_accepted = accepts || conditions.iter().any(|condition| condition.kind == DECIDED);
+        let is_accepted =
+            hub_accepts_client.unwrap_or_default() || conditions.iter().any(|condition| condition.kind == ACCEPTED);
         let mut conditions = conditions.iter();
         let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
         let is_selectable = |available: &&Available| available.status == "True" && !is_tainted;

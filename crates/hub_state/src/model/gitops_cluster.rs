@@ -254,7 +254,7 @@ struct RequestedAgent<'a> {
     port: (&'a Field<Box<str>>, &'static str),
     namespace: Option<Box<str>>,
     manifests: Option<&'a Vec<Value>>,
-    /// The field by which Red Hat ACM 2.15 uninstalls, if it is set.
+    /// The field that makes Red Hat ACM 2.15 uninstall, if it is set.
     uninstall: Option<&'static str>,
 }
 

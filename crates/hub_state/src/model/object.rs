@@ -51,7 +51,12 @@ impl Object {
     /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
         let Text::<IgnoredAny> { metadata, .. } = parse(text)?;
-        let object: Value = parse(text)?;
+        // Only the UID and the deletion of an ApplicationSet matter.
+        let object = if kind == Kind::ApplicationSets {
+            Value::Null
+        } else {
+            parse(text)?
+        };
         let data = (kind == Kind::IssuedCertificates).then(|| &object["data"]);
         Ok(Self {
             certificates: data.map(certificates).unwrap_or_default(),
@@ -169,12 +174,10 @@ fn compared(kind: Kind, object: Value) -> Value {
             let spec = json!({"template": {"metadata": annotations, "spec": {"containers": images}}});
             json!({"metadata": object["metadata"], "spec": spec})
         }
-        // Only the existence of the Secret with the token key matters; the others have fields of their own.
+        // Only the existence of the Secret with the token key matters; the others have separate fields.
         Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
             json!({"metadata": object["metadata"]})
         }
-        // Only the UID and the deletion matter.
-        Kind::ApplicationSets => Value::Null,
         // Only the number of managed clusters that it selects matters; null before the status is set.
         Kind::Placements => {
             let selected = |status: &Value| status["numberOfSelectedClusters"].as_u64();

@@ -26,7 +26,7 @@ pub struct MirroredStatus {
     pub history: Vec<Deployment>,
     /// The conditions, from any source.
     pub conditions: Vec<Condition>,
-    /// True if the status has what only the Argo CD writes that runs the Application, such as its resources: the hub's ran it before.
+    /// True if the status has fields that only the Argo CD that runs the Application writes, such as its resources: the hub's ran it before.
     pub has_deployed: bool,
 }
 
@@ -147,7 +147,7 @@ impl MirroredStatus {
     }
 }
 
-/// The fields of a status that only an Argo CD writes that runs the Application.
+/// The fields of a status that only the Argo CD that runs the Application writes.
 const DEPLOYED: [&str; 4] = [
     "/resources",
     "/summary",

@@ -12,9 +12,8 @@ const FINALIZERS_DIGITS: usize = 8;
 const SEPARATOR: char = '-';
 
 /// Returns the hash of these finalizers.
-pub fn finalizers_hash<'f>(finalizers: impl IntoIterator<Item = &'f str>) -> String {
-    let finalizers: Vec<_> = finalizers.into_iter().collect();
-    hash(&finalizers, FINALIZERS_DIGITS)
+pub fn finalizers_hash(finalizers: &[&str]) -> String {
+    hash(finalizers, FINALIZERS_DIGITS)
 }
 
 /// Returns the ID of a payload with these finalizers; `rest` is all else in it.
@@ -25,7 +24,7 @@ pub fn payload_id(rest: &str, finalizers: &[&str]) -> String {
 /// Returns the ID of the same payload with other finalizers.
 pub fn replace_finalizers(id: &str, finalizers: &[&str]) -> String {
     let rest = id.split_once(SEPARATOR).map_or(id, |(rest, _)| rest);
-    format!("{rest}{SEPARATOR}{}", finalizers_hash(finalizers.iter().copied()))
+    format!("{rest}{SEPARATOR}{}", finalizers_hash(finalizers))
 }
 
 /// Returns the hash of the finalizers in an ID; `None` if an earlier version wrote it.
@@ -41,7 +40,7 @@ mod tests {
     fn id_shows_the_finalizers_apart_from_the_rest() {
         let [none, one] = [&[][..], &["a"]].map(|finalizers| payload_id("rest", finalizers));
         assert_ne!(finalizers_in(&none), finalizers_in(&one));
-        assert_eq!(finalizers_in(&one), Some(&*finalizers_hash(["a"])));
+        assert_eq!(finalizers_in(&one), Some(&*finalizers_hash(&["a"])));
         assert_eq!(replace_finalizers(&none, &["a"]), one);
         assert_ne!(payload_id("other", &[]), none);
         assert_eq!(finalizers_in("0a1b2c3d0a1b2c3d0a1b"), None, "of an earlier version");

@@ -107,8 +107,8 @@ impl PullWork {
             operation: payload.and_then(OperationRequest::of_payload),
             refresh: payload.and_then(RefreshRequest::of_payload),
             manifest: position.zip(payload).map(|(position, payload)| {
-                let finalizers = texts(payload, "/metadata/finalizers");
-                (position, finalizers_hash(finalizers).into())
+                let finalizers: Vec<_> = texts(payload, "/metadata/finalizers").collect();
+                (position, finalizers_hash(&finalizers).into())
             }),
             payload: payload
                 .and_then(|payload| annotation(payload, names::PAYLOAD))

@@ -43,8 +43,7 @@ pub(super) fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     let is_marked = |cluster: &Cluster| cluster.has_hub_mark(name);
     let has_mark_changed = after.is_some_and(is_marked) != before.is_some_and(is_marked);
     let was_created_or_deleted = before.is_some() != after.is_some();
-    let is_accepted = |cluster: &Cluster| cluster.is_accepted;
-    let has_acceptance_changed = after.is_some_and(is_accepted) != before.is_some_and(is_accepted);
+    let has_acceptance_changed = changed.has_acceptance_changed(cache);
     let mut concerned = BTreeSet::new();
     if changed.has_availability_changed(cache) || was_created_or_deleted || has_mark_changed || has_acceptance_changed {
         concerned.extend(cache.pull_applications_to(name));
