@@ -26,7 +26,7 @@ use manifest::value::{Map, Value};
 use manifest::yaml;
 use ocm::application_works::{ApplicationName, ApplicationWorks};
 use ocm::hold::{self, Hold};
-use ocm::ownership::{Ownership, listed_works};
+use ocm::ownership::{ListedResource, Ownership};
 use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use primitives::object_ref::ObjectRef;
@@ -120,8 +120,6 @@ pub(crate) struct ApplicationState {
     /// The Placements of its works that select no managed cluster, with OCM's reasons, as far as the user may read them.
     pub(crate) unsatisfied_placements: BTreeMap<String, String>,
     pub(crate) application: Lookup<diagnosis::DiagnosedApplication>,
-    /// Argo CD's message about a running sync, if the user is permitted to read it.
-    pub(crate) syncing: Option<String>,
     /// The holds of managed clusters, if the user is permitted to read namespaces.
     pub(crate) holds: Vec<Hold>,
 }
@@ -271,12 +269,9 @@ impl Hub {
         let mut listed = HashSet::new();
         state.application = match self.get_text(path, &application.name).await? {
             Lookup::Found(text) => {
-                let json: serde_json::Value = serde_json::from_str(&text).map_err(|_| no_api())?;
-                listed = listed_works(&application.works, &json);
-                let application = application::FetchedApplication::deserialize(json).map_err(|_| no_api())?;
-                let application = application.reduced();
-                state.syncing = application.running_sync().map(|sync| sync.message.clone());
-                Lookup::Found(application)
+                let fetched: application::FetchedApplication = serde_json::from_str(&text).map_err(|_| no_api())?;
+                listed = fetched.works(&application.argo_cd).map(ListedResource::key).collect();
+                Lookup::Found(fetched.reduced())
             }
             Lookup::NotFound => Lookup::NotFound,
             Lookup::Refused(why) => Lookup::Refused(why),

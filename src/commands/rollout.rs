@@ -57,7 +57,7 @@ fn status(args: &RolloutStatusArgs) -> Result<Exit, Problems> {
 struct ReadRollouts {
     rollouts: Rollouts,
     application: Value,
-    /// Why its current version is not, or not yet, the one that its rollouts deliver: one line each.
+    /// The reasons why the rollouts do not deliver its current version, or not yet: one line each.
     undelivered: Vec<String>,
 }
 

@@ -4,7 +4,7 @@ use super::progress::CLEAR_LINE;
 use super::{Exit, colours, progress, say, show, warn};
 use crate::cli::{ListFormat, StatusArgs};
 use crate::diagnosis;
-use crate::diagnosis::{DiagnosedCluster, Diagnosis};
+use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster, Diagnosis};
 use crate::doctor::Lookup;
 use crate::fetch::WorkReader;
 use crate::list;
@@ -181,7 +181,9 @@ fn read_status(
     let clusters = state.clusters.as_ref();
     let unreachable = clusters.map(diagnosis::unreachable).unwrap_or_default();
     let has_works = !works.is_empty();
-    let report = HealthReport::new(&application.instance, works, &unreachable, state.syncing);
+    let sync = state.application.found().and_then(DiagnosedApplication::running_sync);
+    let syncing = sync.map(|sync| sync.message.clone());
+    let report = HealthReport::new(&application.instance, works, &unreachable, syncing);
     let in_argo_cd = match state.application {
         Lookup::Found(in_argo_cd) => Some(in_argo_cd),
         _ if has_works => None,
@@ -268,7 +270,7 @@ fn look_command(args: &StatusArgs, cluster: &str, object: &ObjectStatus) -> Stri
 /// Returns the problems of an Application, only for the managed clusters `shown` if there are any.
 fn problems(
     report: &HealthReport,
-    in_argo_cd: Option<&diagnosis::DiagnosedApplication>,
+    in_argo_cd: Option<&DiagnosedApplication>,
     clusters: Option<&BTreeMap<String, DiagnosedCluster>>,
     shown: &[String],
 ) -> Vec<Diagnosis> {

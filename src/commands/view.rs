@@ -217,9 +217,13 @@ impl Viewer {
         }
     }
 
+    fn describe_absence(&self, object: &ObjectId) -> String {
+        format!("{object} does not exist on cluster {}", self.cluster)
+    }
+
     /// Returns an object, with what is below it if that is printed.
     async fn object(&self, object: &ObjectId, format: ListFormat) -> Result<ObjectList, String> {
-        let missing = || format!("{object} does not exist on cluster {}", self.cluster);
+        let missing = || self.describe_absence(object);
         let (nodes, json) = if matches!(format, ListFormat::Json | ListFormat::Yaml) {
             let live = self.live(object).await.map_err(line)?;
             (Vec::new(), live.ok_or_else(missing)?.to_string())
@@ -247,8 +251,7 @@ impl Viewer {
                     items.push(live);
                 }
                 Ok(None) => {
-                    self.exit
-                        .set(fail(format!("{object} does not exist on cluster {}", self.cluster)));
+                    self.exit.set(fail(self.describe_absence(&object)));
                     objects.push(ObjectEntry::Absent(object, "Missing"));
                 }
                 Err(refusal) => {

@@ -9,7 +9,7 @@ use ocm::glob::Glob;
 use ocm::ownership::{ListedResource, own_names};
 use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
 use ocm::source_plugin;
-use ocm::source_plugin::{SourcePlugin, WorkLocation};
+use ocm::source_plugin::SourcePlugin;
 use ocm::work::{GROUP, KIND, SET_KIND};
 use ocm::zeros::remove_zeros;
 use serde::Deserialize;
@@ -143,15 +143,13 @@ impl FetchedApplication {
 
     /// Returns the last sync. A requested one is running: until Argo CD starts it, the status has the one before.
     pub(super) fn last_sync(&self) -> Option<SyncOperation> {
-        let last = self.status.operation_state.as_ref().map(FetchedOperation::reduced);
-        let running = || SyncOperation {
-            phase: "Running".to_owned(),
-            ..SyncOperation::default()
-        };
-        match (&self.operation, last) {
-            (Some(_), last) => Some(last.filter(SyncOperation::is_running).unwrap_or_else(running)),
-            (None, last) => last,
+        if self.waits_for_sync() {
+            return Some(SyncOperation {
+                phase: "Running".to_owned(),
+                ..SyncOperation::default()
+            });
         }
+        self.status.operation_state.as_ref().map(FetchedOperation::reduced)
     }
 
     /// Returns true if Argo CD has not started a requested sync.
@@ -295,11 +293,8 @@ fn share_works(plugins: &[SourcePlugin], application: &str) -> bool {
     let mut all = HashSet::new();
     plugins.iter().any(|plugin| {
         let name = plugin.work_name().unwrap_or(application);
-        let mut locations = plugin.work_locations();
-        if locations.is_empty() {
-            locations.insert(WorkLocation::Default);
-        }
-        locations.into_iter().any(|location| !all.insert((location, name)))
+        let mut locations = plugin.work_locations().into_iter();
+        locations.any(|location| !all.insert((location, name)))
     })
 }
 

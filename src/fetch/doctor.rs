@@ -14,7 +14,7 @@ use crate::install::{
 };
 use generate::{confine, health_rules};
 use http::Method;
-use hub::{each, explain, in_order, status};
+use hub::{WORK_PAGE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::core::subresource::LogParams;
@@ -31,9 +31,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The page size of lists: works carry all their manifests.
-const PAGE: u32 = 50;
 
 /// The maximum length of a log: its end, in lines and in bytes.
 const LOG_LINES: i64 = 2000;
@@ -160,7 +157,7 @@ impl Hub {
     ) -> Result<Lookup<C>, Error> {
         let mut all = C::default();
         let keep = |object: T| all.extend(keep(object));
-        let read = each(&self.client, path, params.limit(PAGE), keep).await;
+        let read = each(&self.client, path, params.limit(WORK_PAGE), keep).await;
         Ok(to_lookup(read)?.map(|()| all))
     }
 

@@ -6,7 +6,7 @@ use crate::diagnosis;
 use crate::diagnosis::{ProblemCause, SyncOperation, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
-use hub::{explain, in_order, status};
+use hub::{WORK_PAGE, explain, in_order, status};
 use jiff::Timestamp;
 use kube::Error;
 use kube::core::params::ListParams;
@@ -24,9 +24,6 @@ use primitives::resource::Resource;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// The maximum number of works in a response: a work may have megabytes.
-const PAGE: u32 = 50;
 
 /// An overview, and the reads that failed, one line each.
 type OverviewRead = (Overview, Vec<String>);
@@ -161,8 +158,7 @@ impl<'n> Applications<'n> {
             if work.kind == KIND && work.status != "Synced" && !work.hook {
                 unsynced.push((work.namespace.clone(), work.name.clone()));
             }
-            let key = (work.kind.clone(), work.namespace.clone(), work.name.clone());
-            self.by_work.insert(key, position);
+            self.by_work.insert(work.key(), position);
         }
         let operation = listed.last_sync();
         self.all.push(DeliveredApplication {
@@ -291,7 +287,7 @@ impl Hub {
         let names: BTreeSet<_> = clusters.iter().collect();
         let reads = names.into_iter().map(|cluster| async move {
             let mut works = Vec::new();
-            let (namespace, pages) = (ObjectRef::new(cluster, ""), ListParams::default().limit(PAGE));
+            let (namespace, pages) = (ObjectRef::new(cluster, ""), ListParams::default().limit(WORK_PAGE));
             self.each(&WORKS, &namespace, pages, |work: Value| works.push(work))
                 .await?;
             Ok::<_, Error>((cluster, works))

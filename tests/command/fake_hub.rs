@@ -173,7 +173,11 @@ pub(crate) fn set_path(namespace: &str, name: &str) -> String {
 
 /// Returns a Synced Application with these works, by kind, namespace and name.
 pub(crate) fn application(name: &str, works: &[(&str, &str, &str)]) -> Value {
-    let resource = |(kind, namespace, name): &(&str, &str, &str)| json!({"group": "work.open-cluster-management.io", "kind": kind, "namespace": namespace, "name": name, "status": "Synced"});
+    let resource = |(kind, namespace, name): &(&str, &str, &str)| {
+        json!({
+            "group": "work.open-cluster-management.io", "kind": kind, "namespace": namespace, "name": name, "status": "Synced",
+        })
+    };
     let plugin = json!({"name": "argocd-ocm-cmp", "parameters": []});
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name, "namespace": "argocd"},
@@ -187,7 +191,12 @@ pub(crate) fn application(name: &str, works: &[(&str, &str, &str)]) -> Value {
 
 /// Returns a healthy work of an Application, with a ConfigMap.
 pub(crate) fn work(cluster: &str, name: &str, application: &str) -> Value {
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-06-01T11:00:00Z", "observedGeneration": 1});
+    let condition = |kind: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-06-01T11:00:00Z", "observedGeneration": 1,
+        })
+    };
     let conditions = ["Applied", "Available"].map(condition);
     let meta = json!({
         "ordinal": 0, "group": "", "version": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": "shop", "name": "settings",

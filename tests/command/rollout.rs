@@ -54,10 +54,10 @@ fn undo_needs_the_policy_that_limits_agents() {
     );
     assert_eq!(hub.changes(), [""; 0]);
 
-    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
+    let api = "/apis/admissionregistration.k8s.io/v1";
     let mut objects = half_a_rollout();
     objects.insert(
-        format!("{policies}ies/argocd-ocm-cmp-clusters.argocd"),
+        format!("{api}/validatingadmissionpolicies/argocd-ocm-cmp-clusters.argocd"),
         json!({"metadata": {"name": "argocd-ocm-cmp-clusters.argocd"}}),
     );
     let binding = |actions: &str| {
@@ -66,7 +66,7 @@ fn undo_needs_the_policy_that_limits_agents() {
             "spec": {"policyName": "argocd-ocm-cmp-clusters.argocd", "validationActions": [actions]},
         })
     };
-    let binding_path = format!("{policies}ybindings/argocd-ocm-cmp-clusters.argocd");
+    let binding_path = format!("{api}/validatingadmissionpolicybindings/argocd-ocm-cmp-clusters.argocd");
     objects.insert(binding_path.clone(), binding("Warn"));
     let hub = FakeHub::start(objects.clone());
     assert!(

@@ -1,4 +1,4 @@
-//! Tests of `status` and `gitopscluster status` without a hub: they print the error in one line.
+//! Tests of `status` and `gitopscluster status` without a hub, and of `status` with a hub of fixed objects.
 
 use crate::fake_hub::{FakeHub, application, application_path, objects, set_path, work, work_path};
 use crate::program::{UNREACHABLE_KUBECONFIG, assert_needs_a_hub, assert_refused, refused};

@@ -5,7 +5,7 @@ use hub_state::condition_types::{
     APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE, unreachable,
 };
 use hub_state::model::{Condition, WorkState};
-use manifest::text::count;
+use manifest::text::{and_more_objects, count};
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;
 use runtime::text::bounded;
@@ -112,10 +112,7 @@ pub(super) fn compute(fleet: &Fleet<'_>, before: &[Condition]) -> Vec<Condition>
 fn shared(by_application: &BTreeMap<ObjectRef, Vec<Box<str>>>) -> Option<String> {
     let (other, objects) = by_application.first_key_value()?;
     let object = objects.first()?;
-    let more = match objects.len().saturating_sub(1) {
-        0 => String::new(),
-        more => format!(" and {}", count(more, "more object")),
-    };
+    let more = and_more_objects(objects.len().saturating_sub(1));
     let others = if by_application.len() > 1 { " and others" } else { "" };
     let verb = if objects.len() == 1 { "is" } else { "are" };
     Some(format!(

@@ -44,6 +44,11 @@ impl Phase {
             Self::PostDelete => "PostDelete",
         }
     }
+
+    /// Returns true if the hub must run it as a hook, which it deletes and creates each time.
+    pub(crate) fn is_hook_of_hub(self) -> bool {
+        !matches!(self, Self::PreSync | Self::Sync | Self::PostSync)
+    }
 }
 
 /// The options that the annotations of an object set.
@@ -179,12 +184,12 @@ fn items(list: &str) -> impl Iterator<Item = &str> {
 impl Annotations {
     /// Returns true if they set more than that the object stays.
     pub fn has_other_options(&self) -> bool {
-        let others = Self {
-            keep: false,
-            keep_length: 0,
-            ..self.clone()
+        let only_kept = Self {
+            keep: self.keep,
+            keep_length: self.keep_length,
+            ..Self::default()
         };
-        others != Self::default()
+        *self != only_kept
     }
 }
 

@@ -134,10 +134,10 @@ fn runs(object: &Object) -> bool {
 
 fn run(mut object: Box<Object>, phase: Phase) -> (Box<Object>, Phase, Role) {
     let phase_name = std::iter::once(Cow::Borrowed(phase.name()));
-    let hash = if matches!(phase, Phase::PreSync | Phase::Sync | Phase::PostSync) {
-        hash::hash(phase_name.chain(object.pieces()), HASH_DIGITS)
-    } else {
+    let hash = if phase.is_hook_of_hub() {
         hash::hash(phase_name.chain([Cow::Owned(object.key.to_string())]), HASH_DIGITS)
+    } else {
+        hash::hash(phase_name.chain(object.pieces()), HASH_DIGITS)
     };
     let name = hash::with_hash(object.key.name.to_string(), "-", &hash, NAME_MAX);
     object.rename(&name);

@@ -28,7 +28,7 @@ pub enum FieldPath {
     Expression(String),
 }
 
-/// The fields by which the agent finds the object, with those that contain them. They cannot be left to others.
+/// The fields that identify the object to the agent, with those that contain them. They cannot be left to others.
 const IDENTITY: [&[&str]; 6] = [
     &[],
     &["apiVersion"],

@@ -140,7 +140,7 @@ fn compare_works(one: &Placed, other: &Placed) -> Ordering {
     })
 }
 
-/// Returns true if an object of the role has a ManifestWork of its own.
+/// Returns true if an object of the role has a separate ManifestWork.
 fn is_alone(role: Role) -> bool {
     matches!(role, Role::Run | Role::Creator)
 }

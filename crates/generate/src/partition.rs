@@ -43,10 +43,7 @@ const PHASE: i32 = 2 * (WAVE_MAX + 1);
 impl SyncStep {
     /// Returns the Argo CD hook type of a ManifestWork of this step, if the hub must run it as a hook.
     pub fn hook(self) -> Option<Phase> {
-        match self.phase {
-            Phase::PreSync | Phase::Sync | Phase::PostSync => None,
-            other => Some(other),
-        }
+        Some(self.phase).filter(|phase| phase.is_hook_of_hub())
     }
 
     /// Returns the sync wave on the hub of a ManifestWork of this step.
@@ -147,7 +144,6 @@ fn waves(partitions: &[Partition]) -> impl Iterator<Item = SyncStep> {
 
 /// Returns the words of the name of an object's part; none for ordinary objects of wave 0.
 fn suffix_words(placed: &Placed) -> Vec<String> {
-    let mut words = Vec::new();
     if placed.role == Role::Creator {
         // Its step changes with the objects that need it, and its ManifestWork stays the same.
         let kind = if placed.object.defines.is_some() {
@@ -157,6 +153,7 @@ fn suffix_words(placed: &Placed) -> Vec<String> {
         };
         return vec![format!("{kind}-{}", placed.object.key.name)];
     }
+    let mut words = Vec::new();
     if placed.role != Role::Ordinary {
         words.push(placed.phase.name().to_ascii_lowercase());
     }
@@ -169,13 +166,11 @@ fn suffix_words(placed: &Placed) -> Vec<String> {
         words.push(key.name.to_string());
         // The agent ignores changes of a complete ManifestWork. The hash in the name contains only the object's own namespace, because a
         // Job that exists need not run again. What Argo CD starts itself has no hash: it is deleted and created each time.
-        let is_replaced = matches!(placed.phase, Phase::PreSync | Phase::Sync | Phase::PostSync);
-        if let Some(namespace) = key
-            .namespace
-            .as_deref()
-            .filter(|_| placed.has_default_namespace && is_replaced)
+        if placed.has_default_namespace
+            && !placed.phase.is_hook_of_hub()
+            && let Some(namespace) = &key.namespace
         {
-            words.push(namespace.to_owned());
+            words.push(namespace.to_string());
         }
     } else if !placed.object.always_served {
         let group = if kind.group.is_empty() { "core" } else { &kind.group };
@@ -190,6 +185,10 @@ mod tests {
     use crate::buckets::tests::numbers;
     use crate::placed::tests::placed;
     use crate::{object, placed, validate};
+
+    fn texts(objects: &[String]) -> Vec<&str> {
+        objects.iter().map(String::as_str).collect()
+    }
 
     fn arranged(yaml: &[&str], capacity: u64) -> Vec<(String, i32, Option<Phase>, Vec<String>)> {
         partitions(placed(yaml), None, capacity)
@@ -252,7 +251,7 @@ mod tests {
             |hook: &str| annotated("v1 ConfigMap", "a", hook).replace("name: a,", "name: a, namespace: shop,");
         let [presync, postsync] = ["PreSync", "PostSync"].map(|hook| format!("argocd.argoproj.io/hook: {hook}"));
         let works = |objects: &[String]| -> Vec<(String, i32, usize)> {
-            let partitions = arranged(&objects.iter().map(String::as_str).collect::<Vec<_>>(), 10_000);
+            let partitions = arranged(&texts(objects), 10_000);
             let works = partitions.into_iter();
             works
                 .map(|(suffix, wave, _, keys)| (suffix, wave, keys.len()))
@@ -321,7 +320,7 @@ mod tests {
             if next.len() == objects.len() && next.len() < 16 {
                 next.push(changed.clone());
             }
-            let after = arranged(&next.iter().map(String::as_str).collect::<Vec<_>>(), 700);
+            let after = arranged(&texts(&next), 700);
             for (name, _, _, keys) in &before {
                 let Some((_, old_wave, ..)) = after.iter().find(|work| work.0 == *name) else {
                     continue;
@@ -419,7 +418,7 @@ mod tests {
     #[test]
     fn refuses_objects_whose_works_would_have_the_same_name() {
         let each_alone = |objects: &[String]| {
-            let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+            let objects = texts(objects);
             partitions(placed(&objects), None, 1)
         };
         let is_refused = |objects: &[String]| validate::work_names(&each_alone(objects), &[String::new()]).is_err();
@@ -468,8 +467,7 @@ mod tests {
             });
             objects.collect()
         };
-        let works =
-            |objects: &[String], capacity| arranged(&objects.iter().map(String::as_str).collect::<Vec<_>>(), capacity);
+        let works = |objects: &[String], capacity| arranged(&texts(objects), capacity);
         let (plain, kept) = (objects(false), objects(true));
         for capacity in (300..6000).step_by(7) {
             assert_eq!(works(&plain, capacity), works(&kept, capacity), "{capacity}");
@@ -481,7 +479,7 @@ mod tests {
         let objects: Vec<String> = (0..20)
             .map(|at| annotated("v1 ConfigMap", &format!("c{at}"), ""))
             .collect();
-        let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+        let objects = texts(&objects);
         let partitions = arranged(&objects, 400);
         assert!(partitions.len() > 3, "{partitions:?}");
         assert!(

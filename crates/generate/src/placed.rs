@@ -100,9 +100,9 @@ fn in_namespaces(
 
 /// Moves each Namespace and CRD that objects of earlier steps need before the first of them, as [`Role::Creator`].
 ///
-/// It has a ManifestWork of its own, which appears and vanishes with that need. In the ManifestWork of an earlier step, it would be lost
-/// when the object that needs it leaves Git: that ManifestWork would drop it before the one of a later step has it, and delete it with
-/// all that is in it.
+/// Each has a separate ManifestWork, which exists only while an earlier object needs the Namespace or CRD. In the ManifestWork of the
+/// earlier step, the Namespace or CRD would be lost when that object leaves Git: the agent would delete it, with all its contents, before
+/// the ManifestWork of a later step has it.
 fn creators_first(all: &mut [Placed]) {
     let mut namespaces: HashMap<Box<str>, (Phase, i32)> = HashMap::new();
     let mut kinds: HashMap<GroupKind, (Phase, i32)> = HashMap::new();

@@ -79,6 +79,11 @@ impl DeliveryTarget {
         }
     }
 
+    /// Returns true if it is a placement of which some clusters wait for others.
+    pub(crate) fn is_progressive(&self) -> bool {
+        matches!(self, Self::Placement(placement) if placement.rollout.is_progressive())
+    }
+
     /// Returns the recipients, in the given order.
     pub(crate) fn recipients(&self) -> impl Iterator<Item = Recipient<'_>> {
         let placement = match self {
@@ -333,13 +338,12 @@ impl Settings {
 
     /// Returns the maximum number of bytes of objects in one ManifestWork.
     pub fn capacity(&self) -> u64 {
-        let limit = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
-        match &self.target {
-            // OCM rolls out each ManifestWork separately: if the Application were split, its parts would reach a cluster at
-            // different times.
-            DeliveryTarget::Placement(placement) if placement.rollout.is_progressive() => u64::MAX,
-            _ => limit(self.work_size).min(limit(self.manifest_limit)),
+        // OCM rolls out each ManifestWork separately: if the Application were split, its parts would reach a cluster at different times.
+        if self.target.is_progressive() {
+            return u64::MAX;
         }
+        let limit = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
+        limit(self.work_size).min(limit(self.manifest_limit))
     }
 
     /// Returns the Namespace to create, unless `objects` contains it.

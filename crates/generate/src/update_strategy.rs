@@ -6,7 +6,7 @@
 
 use super::hooks::Role;
 use super::placed::Placed;
-use manifest::text::count;
+use manifest::text::and_more_objects;
 use std::str::FromStr;
 
 /// The update strategies of a `ManifestWork`.
@@ -78,10 +78,7 @@ pub(super) fn warnings(objects: &[Placed], setting: Option<UpdateStrategy>) -> O
     let is_read_only = |placed: &&Placed| UpdateStrategy::choose(placed, setting) == UpdateStrategy::ReadOnly;
     let mut objects = objects.iter().filter(is_kept).filter(is_read_only);
     let first = objects.next()?;
-    let more = match objects.count() {
-        0 => String::new(),
-        more => format!(" and {}", count(more, "more object")),
-    };
+    let more = and_more_objects(objects.count());
     Some(format!(
         "{}{more}: the setting update-strategy ReadOnly does not keep objects that the agent has applied before: set CreateOnly first",
         first.object.key

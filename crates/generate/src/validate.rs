@@ -12,7 +12,7 @@ use super::settings::{DeliveryTarget, Recipient, Settings};
 use super::source::FolderKind;
 use super::update_strategy::UpdateStrategy;
 use manifest::problem::Problems;
-use manifest::text::count;
+use manifest::text::and_more_objects;
 use std::collections::HashMap;
 
 /// Checks that there are objects of the `read` ones from a folder of this type, `None` for standard input; `overlaid` is a cluster with
@@ -228,11 +228,7 @@ pub(super) fn annotations_without_effect<'a>(objects: impl Iterator<Item = &'a O
         }
     }
     let line = |(warning, object, more): (&str, &Object, usize)| {
-        let more = match more {
-            0 => String::new(),
-            more => format!(" and {}", count(more, "more object")),
-        };
-        format!("{}{more}: {warning}", object.key)
+        format!("{}{}: {warning}", object.key, and_more_objects(more))
     };
     without_effect.into_iter().map(line).collect()
 }
@@ -248,9 +244,7 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
     };
     // Whoever lets OCM accept more than etcd does has raised the limit of etcd, too.
     let stored_max = STORED_MAX.max(limit);
-    let is_progressive =
-        matches!(&settings.target, DeliveryTarget::Placement(placement) if placement.rollout.is_progressive());
-    let remedy = if is_progressive {
+    let remedy = if settings.target.is_progressive() {
         "a progressive rollout cannot be split into several works: set rollout to All, or deliver them with several Applications"
     } else {
         "deliver them with several Applications, or ask an administrator to lower --work-size (ARGOCD_OCM_CMP_WORK_SIZE in the sidecar)"

@@ -95,10 +95,10 @@ fn clean_token(credentials: &mut AuthInfo) -> Result<(), String> {
         return Ok(());
     };
     let cleaned = match (values["token"].as_str(), &credentials.token_file) {
-        (Some(text), _) if !text.trim().is_empty() => Some(token(text)?.to_owned()),
+        (Some(text), _) if !text.trim().is_empty() => Some(trim_token(text)?.to_owned()),
         // Otherwise kube reads the file repeatedly.
         (_, Some(file)) => match read_token_file(file) {
-            Some(text) if text.trim() != text => Some(token(&text)?.to_owned()),
+            Some(text) if text.trim() != text => Some(trim_token(&text)?.to_owned()),
             _ => None,
         },
         _ => None,
@@ -111,7 +111,7 @@ fn clean_token(credentials: &mut AuthInfo) -> Result<(), String> {
 ///
 /// # Errors
 /// Returns one line if it cannot be sent.
-pub fn token(text: &str) -> Result<&str, String> {
+pub fn trim_token(text: &str) -> Result<&str, String> {
     let text = text.trim();
     match HeaderValue::try_from(text) {
         Ok(_) => Ok(text),

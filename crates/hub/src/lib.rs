@@ -8,7 +8,7 @@ mod list;
 mod serve;
 mod watch;
 
-pub use connect::{Connection, NO_HUB, RequestHook, client, config, token};
+pub use connect::{Connection, NO_HUB, RequestHook, client, config, trim_token};
 pub use error::{ask_twice, explain, is_unanswered, reason, status};
 pub use list::{each, each_metadata, in_order};
 pub use serve::serve;
@@ -22,3 +22,6 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The maximum number of objects in one response that contains only metadata. Argo CD may keep a copy of a work in an annotation,
 /// so even metadata is large.
 pub const PAGE: u32 = 500;
+
+/// The maximum number of objects in one response that may contain works: a work may have megabytes.
+pub const WORK_PAGE: u32 = 50;

@@ -4,7 +4,7 @@ use crate::refusal::HttpRefusal;
 use crate::request::LiveRequest;
 use crate::sent::{ListedWorks, SentObject, check_project, find};
 use futures::future::try_join_all;
-use hub::{each, explain, in_order, status};
+use hub::{WORK_PAGE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -16,9 +16,6 @@ use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// The maximum number of works in a response: a work may have megabytes.
-const PAGE: u32 = 50;
 
 /// An Application on the hub, with the works that Argo CD lists for it.
 #[derive(Debug)]
@@ -119,7 +116,7 @@ impl Delivery {
         let of_set = ListParams::default().labels(&format!("{OF_REPLICA_SET}={namespace}.{name}"));
         let path = WORKS.path(&ObjectRef::new(cluster.unwrap_or_default(), ""));
         let mut works = Vec::new();
-        each(hub, &path, of_set.limit(PAGE), |work: Value| works.push(work)).await?;
+        each(hub, &path, of_set.limit(WORK_PAGE), |work: Value| works.push(work)).await?;
         Ok(works)
     }
 }

@@ -61,22 +61,18 @@ fn mask_secrets(sent: &mut Value, live: &mut Value) -> bool {
         _ => {}
     }
     // Those that only the live value has; the others are masked.
-    let rest: Vec<&mut Value> = match live {
-        Value::Object(fields) => fields
-            .iter_mut()
-            .filter(|(key, _)| sent.get(key.as_str()).is_none())
-            .map(|(_, value)| value)
-            .collect(),
-        Value::Array(items) => items
-            .iter_mut()
-            .enumerate()
-            .filter(|(at, _)| sent.get(*at).is_none())
-            .map(|(_, item)| item)
-            .collect(),
-        _ => Vec::new(),
-    };
-    for value in rest {
-        has_secret |= mask_secrets(&mut Value::Null, value);
+    match live {
+        Value::Object(fields) => {
+            for (_, value) in fields.iter_mut().filter(|(key, _)| sent.get(key.as_str()).is_none()) {
+                has_secret |= mask_secrets(&mut Value::Null, value);
+            }
+        }
+        Value::Array(items) => {
+            for item in items.iter_mut().skip(sent.as_array().map_or(0, Vec::len)) {
+                has_secret |= mask_secrets(&mut Value::Null, item);
+            }
+        }
+        _ => {}
     }
     has_secret
 }
@@ -141,7 +137,10 @@ mod tests {
     fn masks_secrets_within_other_objects() {
         let object = |text: &str| {
             let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"password": text}});
-            json!({"kind": "Object", "spec": {"forProvider": {"manifest": secret}, "more": [secret]}, "metadata": {"annotations": {LAST_APPLIED: text}}})
+            json!({
+                "kind": "Object", "metadata": {"annotations": {LAST_APPLIED: text}},
+                "spec": {"forProvider": {"manifest": secret}, "more": [secret]},
+            })
         };
         let (mut sent, mut live) = (object("czM="), object("b3RoZXI="));
         live["status"] = live["spec"].clone();

@@ -41,7 +41,7 @@ pub fn token_credentials(
     const REMEDY: &str = "pass a token with --token, such as that of `kubectl create token NAME`";
     if let Some(text) = token {
         return Ok(AuthInfo {
-            token: Some(hub::token(&text)?.to_owned().into()),
+            token: Some(hub::trim_token(&text)?.to_owned().into()),
             ..AuthInfo::default()
         });
     }

@@ -90,6 +90,14 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// Returns the end of a list of which only the first object is named: ` and 2 more objects`, or nothing.
+pub fn and_more_objects(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        more => format!(" and {}", count(more, "more object")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,9 +3,9 @@
 //! This crate contains values and rules only and never calls an API server. [`work`] is a `ManifestWork` or
 //! `ManifestWorkReplicaSet`, [`health`] evaluates its status, with the rules of [`verdicts`], [`names`] derives the
 //! names of an Application's works, and [`tracking`], [`ownership`] and [`application_works`] find the Application that
-//! a work belongs to, the latter with the settings in [`source_plugin`]. [`gitops_cluster`] is the resource that
-//! requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels, annotations
-//! and names of the two integrations. [`resources`] lists the API resources. [`hold`] is what keeps a cluster's works
+//! a work belongs to. [`ownership`] reads the names that sources set with [`source_plugin`]. [`gitops_cluster`] is the
+//! resource that requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels,
+//! annotations and names of the two integrations. [`resources`] lists the API resources. [`hold`] is what keeps a cluster's works
 //! unchanged. [`glob`], [`boolean`] and [`image`] are the rules of Argo CD and of images that several crates share;
 //! [`zeros`] are fields without a value.
 

@@ -45,13 +45,15 @@ pub struct ListedResource {
 }
 
 impl ListedResource {
+    /// Returns its kind, namespace and name.
+    pub fn key(&self) -> ListedWork {
+        (self.kind.clone(), self.namespace.clone(), self.name.clone())
+    }
+
     /// Returns true if it is a work of the Application, whose works have these names. A work that Argo CD would prune may only have the
     /// tracking mark, which the agent of a cluster may write. After a failed comparison these are all works; then the names decide.
     pub fn is_work(&self, names: &[WorkName]) -> bool {
-        let is_named = |name: &WorkName| match &*self.kind {
-            SET_KIND => name.is_of_set(&self.name, &self.namespace),
-            _ => name.is_of(&self.name),
-        };
+        let is_named = |works: &WorkName| is_named(works, &self.kind, &self.namespace, &self.name);
         self.group == GROUP && (!self.requires_pruning || self.status == "Unknown" && names.iter().any(is_named))
     }
 }
@@ -67,7 +69,7 @@ pub fn listed_works(name: &WorkName, application: &serde_json::Value) -> HashSet
     let resources = application["status"]["resources"].as_array().into_iter().flatten();
     let resources = resources.filter_map(|resource| ListedResource::deserialize(resource).ok());
     let works = resources.filter(|resource| resource.is_work(&names));
-    works.map(|work| (work.kind, work.namespace, work.name)).collect()
+    works.map(|work| work.key()).collect()
 }
 
 /// The label with the name of the Placement of a `PlacementDecision`.
@@ -154,13 +156,13 @@ impl Ownership {
         match self.tracking.owner(&marks, &identity) {
             Owner::Application(application) | Owner::PossibleApplication(application) if is_own(application) => {
                 // The marks do not distinguish the sources of an Application.
-                self.is_named(kind, namespace, name)
+                is_named(&self.name, kind, namespace, name)
                     || !self.name.is_of_source() && self.is_listed(kind, namespace, name)
             }
             Owner::Application(_) | Owner::OtherArgoCd => false,
             Owner::PossibleApplication(_) | Owner::None => {
                 let is_near = |text: &String| text == namespace;
-                self.is_named(kind, namespace, name)
+                is_named(&self.name, kind, namespace, name)
                     && (self.in_any_namespace || self.namespaces(kind).iter().any(is_near))
             }
         }
@@ -170,13 +172,14 @@ impl Ownership {
         let is_it = |work: &ListedWork| (&*work.0, &*work.1, &*work.2) == (kind, namespace, name);
         self.listed.as_ref().is_none_or(|listed| listed.iter().any(is_it))
     }
+}
 
-    fn is_named(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        if kind == SET_KIND {
-            self.name.is_of_set(name, namespace)
-        } else {
-            self.name.is_of(name)
-        }
+/// Returns true if a work has a name of the Application whose works have this name.
+fn is_named(works: &WorkName, kind: &str, namespace: &str, name: &str) -> bool {
+    if kind == SET_KIND {
+        works.is_of_set(name, namespace)
+    } else {
+        works.is_of(name)
     }
 }
 

@@ -26,7 +26,7 @@ struct SourceParameter {
     array: Option<Vec<String>>,
 }
 
-/// Where the works of a source are.
+/// The location of works of a source.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkLocation {
     /// A managed cluster.
@@ -45,7 +45,7 @@ pub fn sources(spec: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Returns the names that the sources of an Application set for their works instead of that of the Application.
-pub fn work_names(spec: &Value) -> impl Iterator<Item = WorkName> {
+pub(crate) fn work_names(spec: &Value) -> impl Iterator<Item = WorkName> {
     let plugins = sources(spec).filter_map(|source| SourcePlugin::deserialize(&source["plugin"]).ok());
     plugins.filter_map(|plugin| plugin.work_name()?.parse().ok())
 }
@@ -59,19 +59,25 @@ impl SourcePlugin {
         names.filter(|name| !name.is_empty()).collect()
     }
 
-    /// Returns where its works are: in the namespaces of its managed clusters or, as ManifestWorkReplicaSets, in that of its
-    /// Placement. Of these two settings, a parameter precedes a variable. Empty if the sidecar's environment decides.
+    /// Returns the locations of its works: the namespaces of its managed clusters or, for ManifestWorkReplicaSets, that of its
+    /// Placement; [`WorkLocation::Default`] if it sets neither. Of these two settings, a parameter precedes a variable.
     pub fn work_locations(&self) -> BTreeSet<WorkLocation> {
         let has_parameter = |name: &str| !texts_of(self.parameters.as_ref(), name).is_empty();
         let clusters = self.clusters();
-        if has_parameter("placement") && !has_parameter("clusters") || clusters.is_empty() {
+        let is_placement = has_parameter("placement") && !has_parameter("clusters") || clusters.is_empty();
+        let mut locations: BTreeSet<_> = if is_placement {
             let placement = self.texts("placement", &["PLACEMENT"]);
             let namespaces = placement.iter().filter_map(|text| text.trim().split('/').next());
-            return namespaces
+            namespaces
                 .map(|name| WorkLocation::Placement(name.to_owned()))
-                .collect();
+                .collect()
+        } else {
+            clusters.into_iter().map(WorkLocation::Cluster).collect()
+        };
+        if locations.is_empty() {
+            locations.insert(WorkLocation::Default);
         }
-        clusters.into_iter().map(WorkLocation::Cluster).collect()
+        locations
     }
 
     /// Returns true if it sets a placement, rather than clusters.
