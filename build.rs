@@ -1,5 +1,5 @@
-//! Embeds the shipped files, and links the program at a fixed address, as Go's programs are. A release with the Kubernetes client has sixteen thousand
-//! relocations when it is position-independent, which would take a third of the time of a small `generate`.
+//! Embeds the shipped files, and links the program at a fixed address, as Go's programs are. A release with the Kubernetes client has
+//! sixteen thousand relocations when it is position-independent, which would take a third of the time of a small `generate`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     files.sort();
-    // The folder may move with its target folder.
+    // Not an absolute path: the checkout may be moved together with its target folder.
     let row = |file: &String| {
         let path = format!("/{file}");
         format!("({file:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))),\n")

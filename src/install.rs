@@ -173,7 +173,7 @@ impl InstallOptions {
         let installed = Installed::among(workloads, settings, &self.argo_cd);
         self.pull_dialect = self.pull_dialect.or(installed.pull_dialect);
         self.replicas = self.replicas.or(installed.replicas);
-        // Without an object of the release, the additions of a feature that it no longer has must go.
+        // With `additions_only`, the additions of features that are not named are removed.
         if !self.additions_only {
             self.features.extend(&installed.features);
         }

@@ -32,7 +32,7 @@ pub(super) async fn find_additions(
     Problems::or(problems, additions)
 }
 
-/// Removes our fields from one of Argo CD's objects. Returns the result as text, and the changes of a dry run.
+/// Removes our fields from one of Argo CD's objects, and restores its Redis. Returns the result as text, and the changes of a dry run.
 pub(super) async fn release_fields(
     hub: &InstallHub,
     object: &ShippedObject,
@@ -72,7 +72,7 @@ pub(super) async fn release_fields(
     Ok((result, changes))
 }
 
-/// Gives Argo CD its Redis back that our principal was put before, and returns it. Another than the default was taken over by force.
+/// Restores the Redis that Argo CD used before our principal, and returns it; returns `None` if the default is right.
 async fn restore_redis(
     hub: &InstallHub,
     object: &ShippedObject,

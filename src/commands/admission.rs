@@ -7,7 +7,7 @@ pub(super) const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validat
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
 /// Returns the reason why the hub does not enforce a policy through this binding; `None` if it does.
-pub(super) async fn unenforced(hub: &InstallHub, policy: &str, binding: &str) -> Result<Option<String>, String> {
+pub(super) async fn why_unenforced(hub: &InstallHub, policy: &str, binding: &str) -> Result<Option<String>, String> {
     if hub.get(POLICIES, policy).await?.is_none() {
         return Ok(Some(format!("ValidatingAdmissionPolicy {policy} does not exist")));
     }

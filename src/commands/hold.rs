@@ -1,6 +1,6 @@
 //! `hold` and `release`: freeze managed clusters, list the frozen ones, and end that.
 
-use super::admission::{POLICIES, unenforced};
+use super::admission::{POLICIES, why_unenforced};
 use super::install::{InstallHub, finish, with_hub};
 use super::{Exit, warn};
 use crate::cli::{HoldArgs, ReleaseArgs};
@@ -122,7 +122,7 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
     let policy = format!("{POLICY}{namespace}");
     let binding = if has_end { "timedholds" } else { "holds" };
     let binding = format!("argocd-ocm-cmp-{binding}.{namespace}");
-    if let Some(missing) = unenforced(hub, &policy, &binding).await? {
+    if let Some(missing) = why_unenforced(hub, &policy, &binding).await? {
         // Without the permission to list them, the message about the missing policy is sufficient.
         let policies = hub.list(POLICIES, "").await.ok().flatten().unwrap_or_default();
         return Err(describe_other_namespaces(namespace, &policies).unwrap_or_else(|| {

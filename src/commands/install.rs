@@ -82,7 +82,7 @@ async fn apply(
     let settings = settings::read_config_map(hub, args).await?;
     let (mut installed, features) = options.adopt(workloads, settings.as_ref())?;
     if features.contains(&Feature::ArgocdAddOn) && !args.additions_only {
-        installed.argocd_image = images::of_addon(hub).await?;
+        installed.argocd_image = images::read_addon_image(hub).await?;
     }
     options.images = images::selected(args, &installed, &options.argo_cd);
     let is_about_policy = requested.is_some() || features.contains(&Feature::Plugin);
@@ -103,7 +103,7 @@ async fn apply(
     problems.extend(images::unknown_tools(args, &options, objects));
     Problems::or(problems, ())?;
     if args.additions_only {
-        Problems::or(missing_parts(hub, &options, objects).await?, ())?;
+        Problems::or(find_missing_parts(hub, &options, objects).await?, ())?;
     }
     let (served, note) = served(hub, objects).await?;
     let (live_objects, mut lines) = fetch_live(hub, args, &options, served).await?;
@@ -125,7 +125,7 @@ async fn apply(
     };
     let mut rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
     let superfluous = if args.additions_only {
-        superfluous(hub, &options, workloads, objects).await?
+        find_superfluous(hub, &options, workloads, objects).await?
     } else {
         Vec::new()
     };
@@ -134,7 +134,7 @@ async fn apply(
     }
     lines.push_str(&images::kept(args, &installed, objects));
     summary.push_str(&lines);
-    // Before argocd-server restarts without them.
+    // Before the objects below are applied, which restarts argocd-server: it reads its settings only at its start.
     for (object, live) in superfluous {
         let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
         summary.push_str(&line);
@@ -163,7 +163,7 @@ async fn apply(
 }
 
 /// Returns Argo CD's own objects with fields of ours, of which the features need none.
-async fn superfluous(
+async fn find_superfluous(
     hub: &InstallHub,
     options: &InstallOptions,
     workloads: &[Value],
@@ -184,7 +184,7 @@ async fn superfluous(
 
 /// Returns a line for each object of the chart without which the additions would stop Argo CD: a ConfigMap that its Pods mount, or the
 /// Service before its Redis.
-async fn missing_parts(
+async fn find_missing_parts(
     hub: &InstallHub,
     options: &InstallOptions,
     objects: &[ShippedObject],

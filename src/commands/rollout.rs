@@ -1,6 +1,6 @@
 //! `rollout`: look at the rollouts of an Application with a Placement, continue them, and take them back.
 
-use super::admission::unenforced;
+use super::admission::why_unenforced;
 use super::install::{InstallHub, finish, with_hub};
 use super::{Exit, print_answer, progress, warn};
 use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
@@ -109,7 +109,7 @@ fn change(
 /// Checks that the agents of managed clusters cannot change the specs of works: the content of one work goes to all clusters.
 async fn check_agents_are_limited(hub: &InstallHub, namespace: &str) -> Result<(), String> {
     let policy = format!("{POLICY}.{namespace}");
-    match unenforced(hub, &policy, &policy).await? {
+    match why_unenforced(hub, &policy, &policy).await? {
         None => Ok(()),
         Some(missing) => Err(format!(
             "the earlier content is not trusted, because agents of managed clusters may change works: {missing}: revert the commit in Git, \

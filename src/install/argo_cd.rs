@@ -14,8 +14,8 @@ pub(super) const SIDECAR: &str = "argocd-ocm-cmp";
 const COMPONENT: &str = "app.kubernetes.io/component";
 const PART_OF: &str = "app.kubernetes.io/part-of";
 
-/// The label of Pods by which NetworkPolicies select them.
-const NAME: &str = "app.kubernetes.io/name";
+/// The label with the name of an object. NetworkPolicies select Pods by it.
+pub(super) const NAME: &str = "app.kubernetes.io/name";
 
 /// The setting of deploy/live_argocd.yaml.
 const PROXY_EXTENSION: &str = "server.enable.proxy.extension";

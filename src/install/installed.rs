@@ -1,7 +1,7 @@
 //! The features of an installation that share an object with other features: whoever applies the object for one feature must keep
 //! the fields of the others, because the API server removes the fields that their manager no longer applies.
 
-use super::argo_cd::{SIDECAR, containers};
+use super::argo_cd::{NAME, SIDECAR, containers};
 use super::features::Feature;
 use super::settings::{CONTROLLER, CONTROLLERS, DIALECT};
 use super::{ArgoCd, LIVE, MANAGER, PRINCIPALS, named};
@@ -17,8 +17,7 @@ const EXTENSION: &str = "argocd-ocm-cmp-ui";
 const CONTAINER: &str = "controller";
 const LIVE_CONTAINER: &str = "live";
 
-/// The label of our objects on the hub beside the controller, and its value.
-const NAME: &str = "app.kubernetes.io/name";
+/// The value of the label [`NAME`] of our objects on the hub beside the controller.
 const OURS: &str = "argocd-ocm-cmp";
 
 /// An installation, as far as another one must keep it.

@@ -1,5 +1,6 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
+use super::argo_cd::NAME;
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
 use hub_state::json::borrowed;
 use hub_state::pull;
@@ -15,7 +16,6 @@ pub const PROJECT: &str = "managed-clusters";
 /// Returns true if we installed a live object with the name of one of ours: it has our label or, if ours has none, we have
 /// applied it, or its description equals ours.
 pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
-    const NAME: &str = "app.kubernetes.io/name";
     if let Some(name) = object.label(NAME) {
         return live["metadata"]["labels"][NAME] == name;
     }
@@ -44,7 +44,7 @@ pub fn belongs_to_another_product(object: &ShippedObject, live: &Value) -> bool 
 pub fn addition_to(live: &Value) -> Option<ShippedObject> {
     const NAMES: [&str; 3] = ["argocd-ocm-cmp", "argocd-ocm-cmp-controller", LIVE];
     let metadata = &live["metadata"];
-    let is_installed = metadata["labels"]["app.kubernetes.io/name"]
+    let is_installed = metadata["labels"][NAME]
         .as_str()
         .is_some_and(|text| NAMES.contains(&text));
     our_managers(live).next().filter(|_| !is_installed)?;
@@ -77,31 +77,22 @@ pub fn helm_release(live: &Value) -> Option<&str> {
 
 /// Returns true if a cluster-scoped object with our labels belongs to a controller beside another Argo CD, which an administrator has
 /// added under other names than `ours`. `bindings` are all `ClusterRoleBinding`s with our labels.
-pub fn belongs_to_added_controller<'v>(
-    live: &Value,
-    ours: &[ShippedObject],
-    bindings: impl IntoIterator<Item = &'v Value>,
-    namespace: &str,
-) -> bool {
+pub fn belongs_to_added_controller(live: &Value, ours: &[ShippedObject], bindings: &[Value], namespace: &str) -> bool {
     let is_same = |object: &ShippedObject| live["kind"] == object.kind() && live["metadata"]["name"] == object.name();
     if ours.iter().any(is_same) {
         return false;
     }
-    let subject = |binding: &Value| binding["subjects"][0]["namespace"].as_str().map(str::to_owned);
     let served = match live["kind"].as_str() {
-        Some("ClusterRoleBinding") => subject(live),
+        Some("ClusterRoleBinding") => &live["subjects"][0]["namespace"],
         Some("ClusterRole") => {
-            let mut bindings = bindings.into_iter();
+            let mut bindings = bindings.iter();
             let binding = bindings.find(|binding| binding["roleRef"]["name"] == live["metadata"]["name"]);
-            binding.and_then(subject)
+            &binding.unwrap_or(&Value::Null)["subjects"][0]["namespace"]
         }
-        Some("FlowSchema") => {
-            let account = &live["spec"]["rules"][0]["subjects"][0]["serviceAccount"];
-            account["namespace"].as_str().map(str::to_owned)
-        }
-        _ => None,
+        Some("FlowSchema") => &live["spec"]["rules"][0]["subjects"][0]["serviceAccount"]["namespace"],
+        _ => &Value::Null,
     };
-    served.is_some_and(|served| served != namespace)
+    served.as_str().is_some_and(|served| served != namespace)
 }
 
 /// Returns true if one of Argo CD's objects still has some of our additions after our managers released them: another manager
@@ -222,17 +213,17 @@ mod tests {
             live["roleRef"]["name"] = "second".into();
             live
         };
-        let second = renamed("ClusterRoleBinding", "second");
+        let bindings = [renamed("ClusterRoleBinding", "second")];
         for kind in ["ClusterRole", "ClusterRoleBinding", "FlowSchema"] {
             let belongs = |name: &str, namespace: &str| {
-                belongs_to_added_controller(&renamed(kind, name), &ours, [&second], namespace)
+                belongs_to_added_controller(&renamed(kind, name), &ours, &bindings, namespace)
             };
             assert!(belongs("second", "argocd"), "{kind}");
             assert!(!belongs("second", "other"), "{kind}");
             assert!(!belongs(LEASE, "argocd"), "{kind}: our own name is an error");
         }
         let earlier = json!({"kind": "ClusterRole", "metadata": {"name": "of-an-earlier-release"}});
-        assert!(!belongs_to_added_controller(&earlier, &ours, [&second], "argocd"));
+        assert!(!belongs_to_added_controller(&earlier, &ours, &bindings, "argocd"));
     }
 
     #[test]

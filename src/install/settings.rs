@@ -108,8 +108,8 @@ fn env(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<(&'static 
             options.images.controller.clone(),
         ));
     }
-    let other_dialect = options.pull_dialect.filter(|dialect| *dialect != Dialect::default());
-    if let Some(dialect) = other_dialect.filter(|_| features.contains(&Feature::Pull)) {
+    let dialect = options.pull_dialect.unwrap_or_default();
+    if features.contains(&Feature::Pull) && dialect != Dialect::default() {
         env.push((DIALECT, name_of(&dialect)));
     }
     env

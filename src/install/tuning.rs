@@ -20,19 +20,15 @@ pub fn keep_tuned(object: &mut ShippedObject, live: &Value) -> Vec<String> {
             kept.push(format!("resources of container {name}"));
         }
     }
-    let fields: &[&str] = match object.kind() {
-        "PriorityLevelConfiguration" => &["spec", "limited", "nominalConcurrencyShares"],
-        "Service" => &["spec", "type"],
-        _ => &[],
+    let (pointer, name) = match object.kind() {
+        "PriorityLevelConfiguration" => ("/spec/limited/nominalConcurrencyShares", "nominalConcurrencyShares"),
+        "Service" => ("/spec/type", "type"),
+        _ => return kept,
     };
-    if let Some((name, _)) = fields.split_last() {
-        let pointer = format!("/{}", fields.join("/"));
-        let ours = object.value.pointer_mut(&pointer);
-        if let (Some(ours), Some(live)) = (ours, live.pointer(&pointer))
-            && keep_leaves(ours, live)
-        {
-            kept.push((*name).to_owned());
-        }
+    if let (Some(ours), Some(live)) = (object.value.pointer_mut(pointer), live.pointer(pointer))
+        && keep_leaves(ours, live)
+    {
+        kept.push(name.to_owned());
     }
     kept
 }

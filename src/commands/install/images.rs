@@ -97,7 +97,7 @@ pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[Ship
 }
 
 /// Returns the image of Argo CD that our add-on installs by default on managed clusters, if it is on the hub.
-pub(super) async fn of_addon(hub: &InstallHub) -> Result<Option<String>, String> {
+pub(super) async fn read_addon_image(hub: &InstallHub) -> Result<Option<String>, String> {
     let path = |kind: &str| format!("/apis/addon.open-cluster-management.io/v1alpha1/{kind}");
     let management = hub.get(&path("clustermanagementaddons"), ADDON).await?;
     let configs = management
