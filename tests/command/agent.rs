@@ -1,6 +1,6 @@
 //! Tests of `agent`: a program that is restarted when its files change, as kubelet changes them, and the copy of the program.
 
-use crate::program::{folder, program, run};
+use crate::program::{folder, program, run, wait_for};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::fs;
@@ -10,10 +10,8 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
-
-const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The interval of reads in these tests, and the time without an action after which none is expected.
 const INTERVAL: &str = "--interval=1s";
@@ -24,17 +22,6 @@ const CHILD: &str = "\
 trap 'echo stopped >> log; exit 7' TERM
 echo started $(cat tls/tls.crt tls/tls.key) >> log
 while :; do sleep 0.05; done";
-
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(
-            started.elapsed() < DEADLINE,
-            "timed out after {DEADLINE:?} waiting until {what}"
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// A running `agent run`, in a folder with the files `tls/tls.crt` and `tls/tls.key`.
 struct Running {

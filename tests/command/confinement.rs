@@ -2,14 +2,13 @@
 //!
 //! A script that replaces helm tests the isolation: it does what a vulnerability in Helm would allow a chart.
 
-use crate::program::{program, tools, transcript};
+use crate::program::{program, tools, transcript, wait_for};
 use generate::confine::{AllowedPaths, Confinement, Isolation, ResourceLimits, Scratch};
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -353,14 +352,14 @@ fn ending_a_tool_ends_its_children() {
         let output = output.expect("the program runs");
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(printed.contains("helm has not ended after 1 seconds"), "{printed}");
-        until(&format!("{isolation}: the sleep ends"), || !is_running(nap));
+        wait_for(&format!("{isolation}: the sleep ends"), || !is_running(nap));
 
         // Also when the program is killed from outside, as argocd-cmp-server does.
         let mut child = stage.generate(&tools, isolation).spawn().expect("the program starts");
-        until(&format!("{isolation}: the sleep starts"), || is_running(nap));
+        wait_for(&format!("{isolation}: the sleep starts"), || is_running(nap));
         child.kill().expect("the program is running");
         child.wait().expect("the program ends");
-        until(&format!("{isolation}: the sleep ends with the program"), || {
+        wait_for(&format!("{isolation}: the sleep ends with the program"), || {
             !is_running(nap)
         });
     }
@@ -410,12 +409,4 @@ fn is_running(nap: &str) -> bool {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let mut commands = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
     commands.any(|command| command == format!("sleep\0{nap}\0").into_bytes())
-}
-
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(120), "not so: {what}");
-        thread::yield_now();
-    }
 }

@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testbed::Parts;
 
@@ -118,4 +120,16 @@ pub(crate) fn transcript(output: &Output) -> String {
             .expect("writing to a String never fails");
     }
     text
+}
+
+/// Waits until a condition holds, for at most two minutes.
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "not so in two minutes: {what}"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -345,7 +345,14 @@ mod tests {
             )
         );
         assert!(parsed("{argocd.argoproj.io/hook: ' '}").is_err());
-        assert!(parsed("{helm.sh/hook: before-install}").is_err());
+        assert_eq!(
+            parsed("{helm.sh/hook: 'post-install,after-install'}"),
+            Err(
+                "helm.sh/hook: \"after-install\" is not a hook: Helm has pre-install, post-install, pre-upgrade, post-upgrade, \
+                 pre-delete, post-delete, pre-rollback, post-rollback and test"
+                    .to_owned()
+            )
+        );
     }
 
     #[test]
@@ -560,6 +567,8 @@ mod tests {
             ("{argocd.argoproj.io/sync-wave: '+5'}", 5),
             ("{argocd.argoproj.io/sync-wave: five, helm.sh/hook-weight: '2'}", 2),
             ("{argocd.argoproj.io/sync-wave: ' 5'}", 0),
+            ("{argocd.argoproj.io/sync-wave: '1.5'}", 0),
+            ("{argocd.argoproj.io/sync-wave: '99999999999999999999'}", 0),
             ("{}", 0),
         ] {
             let yaml = format!("annotations: {annotations}");

@@ -528,9 +528,12 @@ mod tests {
         assert_eq!(
             names(
                 "a.yaml",
-                "{apiVersion: v1, kind: List, items: [{apiVersion: v1, metadata: {name: a}}]}"
+                "{apiVersion: v1, kind: List, items: [{apiVersion: v1, metadata: {name: a}}, text]}"
             ),
-            Err(vec!["a.yaml:1: document 1, item 1: kind is missing".to_owned()])
+            Err(vec![
+                "a.yaml:1: document 1, item 1: kind is missing".to_owned(),
+                "a.yaml:1: document 1, item 2: it is text, not a Kubernetes object".to_owned(),
+            ])
         );
     }
 

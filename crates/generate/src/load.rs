@@ -220,17 +220,35 @@ mod tests {
             };
             std::fs::write(scratch.path().join(name), text).expect("a file");
         }
-        let files = names.iter().map(|name| ManifestFile {
-            path: scratch.path().join(name),
-            name: name.clone(),
-        });
-        let loaded = super::files(files, None, FieldValidation::Warn).expect("good files");
+        let load = || {
+            let files = names.iter().map(|name| ManifestFile {
+                path: scratch.path().join(name),
+                name: name.clone(),
+            });
+            super::files(files, None, FieldValidation::Warn)
+        };
+        let loaded = load().expect("good files");
         assert_eq!(loaded.files, names);
         assert_eq!(loaded.objects.len(), 450);
         for object in &loaded.objects {
             assert_eq!(*object.key.name, names[object.source.file as usize]);
         }
         assert!(loaded.objects.is_sorted_by_key(|object| object.source.file));
+        let broken = ["013.yaml", "250.yaml", "411.yaml"];
+        for name in broken {
+            let text = "{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a-}}";
+            std::fs::write(scratch.path().join(name), text).expect("a file");
+        }
+        let problems = load().expect_err("broken files").to_string();
+        let start = |name| format!("error: {name}:1: ");
+        assert_eq!(problems.lines().count(), broken.len(), "{problems}");
+        assert!(
+            problems
+                .lines()
+                .zip(broken.map(start))
+                .all(|(line, start)| line.starts_with(&start)),
+            "{problems}"
+        );
     }
 
     #[test]

@@ -784,6 +784,10 @@ pub(crate) mod tests {
                 "{apiVersion: a/b/c, kind: Pod, metadata: {name: a}}",
                 "apiVersion \"a/b/c\" is neither VERSION nor GROUP/VERSION",
             ),
+            (
+                "{apiVersion: v1, kind: 5, metadata: {name: a}}",
+                "kind is a number, not text: put it in quotes",
+            ),
             ("{apiVersion: v1, kind: Pod}", "metadata.name is missing"),
             ("{apiVersion: v1, kind: Pod, metadata: {}}", "metadata.name is missing"),
             (
@@ -818,12 +822,12 @@ pub(crate) mod tests {
                 "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: [b]}}",
                 "metadata.labels is a list, not a mapping",
             ),
+            (
+                "{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}",
+                "metadata.generateName is only allowed for a hook, because OCM applies the same object repeatedly: set metadata.name",
+            ),
         ] {
             assert_eq!(fault(yaml), expected);
         }
-        assert!(
-            fault("{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}")
-                .contains("generateName is only allowed for a hook")
-        );
     }
 }

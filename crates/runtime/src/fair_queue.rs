@@ -153,10 +153,10 @@ impl<T> Tenant<T> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn flow(namespace: &str, cluster: &str) -> FlowKey {
+    pub(crate) fn flow(namespace: &str, cluster: &str) -> FlowKey {
         FlowKey {
             namespace: namespace.into(),
             cluster: cluster.into(),

@@ -177,13 +177,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 #[expect(clippy::disallowed_methods, reason = "an origin to count from")]
 mod tests {
     use super::*;
-
-    fn flow(namespace: &str, cluster: &str) -> FlowKey {
-        FlowKey {
-            namespace: namespace.into(),
-            cluster: cluster.into(),
-        }
-    }
+    use crate::fair_queue::tests::flow;
 
     /// Begins writes of a group, one namespace each, until no more may begin. Returns their number.
     fn fill(slots: &mut Slots<usize>, group: usize, first: usize, is_slow: bool, now: Instant) -> usize {

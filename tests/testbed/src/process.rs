@@ -307,18 +307,4 @@ mod tests {
             thread::sleep(POLL);
         }
     }
-
-    #[test]
-    fn process_outlives_the_thread_that_started_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let (home, log) = (folder.path().to_owned(), folder.path().join("log"));
-        let process = thread::spawn(move || {
-            let mut command = command("sleep", &home);
-            command.arg("1000");
-            Process::start("sleep", command, &log).unwrap()
-        });
-        let process = process.join().unwrap();
-        thread::sleep(POLL);
-        assert!(process.ended().unwrap().is_none());
-    }
 }

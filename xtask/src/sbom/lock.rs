@@ -21,20 +21,3 @@ pub(super) fn checksums(lock: &str) -> BTreeMap<Package, String> {
         })
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packages_of_the_workspace_have_no_checksum() {
-        let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nsource = \"s\"\nchecksum = \"0f\"\n\
-                    dependencies = [\n \"b\",\n]\n\n[[package]]\nname = \"b\"\nversion = \"0.1.0\"\n";
-        let a = Package {
-            name: "a".to_owned(),
-            version: "1.0.0".to_owned(),
-            is_local: false,
-        };
-        assert_eq!(checksums(lock), BTreeMap::from([(a, "0f".to_owned())]));
-    }
-}

@@ -108,16 +108,3 @@ fn show(path: &Path, root: &Path, writable: bool) -> io::Result<()> {
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn absolute_paths_are_placed_below_the_root() {
-        assert_eq!(
-            below(Path::new("/tmp/root"), Path::new("/usr/bin")),
-            Path::new("/tmp/root/usr/bin")
-        );
-    }
-}
