@@ -30,6 +30,8 @@ pub(crate) struct DiagnosedApplication {
     pub(crate) targets: BTreeSet<String>,
     /// True if it is for the clusters of a Placement.
     pub(crate) placement: bool,
+    /// The managed clusters with works that Argo CD lists as not synced, if it is known which these are.
+    pub(crate) unsynced: Option<BTreeSet<String>>,
     /// True if several of its sources use the plugin, and their works have the same names.
     pub(crate) sources_share_works: bool,
     /// True if it ignores differences of the manifests in works.
@@ -81,6 +83,12 @@ impl SyncOperation {
 }
 
 impl DiagnosedApplication {
+    /// Returns true if it is OutOfSync only because of others than these managed clusters.
+    pub(crate) fn is_synced_on(&self, clusters: &[String]) -> bool {
+        let is_synced = |unsynced: &BTreeSet<String>| clusters.iter().all(|name| !unsynced.contains(name));
+        self.sync == "OutOfSync" && !clusters.is_empty() && self.unsynced.as_ref().is_some_and(is_synced)
+    }
+
     /// Returns the sync that is running or requested.
     pub(crate) fn running_sync(&self) -> Option<&SyncOperation> {
         self.operation.as_ref().filter(|operation| operation.is_running())

@@ -288,6 +288,9 @@ fn problems(
     application
         .targets
         .retain(|name| shown.is_empty() || shown.contains(name));
+    if application.is_synced_on(shown) {
+        "Synced".clone_into(&mut application.sync);
+    }
     match in_argo_cd {
         Some(_) => diagnosis::problems_of_works(&application, clusters),
         // Its state is not known.

@@ -192,6 +192,7 @@ impl FetchedApplication {
             qualified_name: format!("{}/{}", metadata.namespace, metadata.name),
             project,
             placement: plugins.iter().any(SourcePlugin::names_a_placement),
+            unsynced: unsynced_clusters(status.resources.as_deref()),
             sources_share_works: share_works(&plugins, &metadata.name),
             targets: plugins.iter().flat_map(SourcePlugin::clusters).collect(),
             plugins: plugins.into_iter().map(|plugin| plugin.name).collect(),
@@ -213,6 +214,18 @@ impl FetchedApplication {
             operation,
         }
     }
+}
+
+/// Returns the managed clusters with works that are not synced; `None` if Argo CD lists nothing, or a work for the clusters of a
+/// Placement is among them.
+fn unsynced_clusters(resources: Option<&[ListedResource]>) -> Option<BTreeSet<String>> {
+    let resources = resources.filter(|resources| !resources.is_empty())?;
+    let unsynced = resources
+        .iter()
+        .filter(|resource| resource.group == GROUP && resource.status != "Synced" && !resource.hook);
+    unsynced
+        .map(|work| (work.kind == KIND).then(|| work.namespace.clone()))
+        .collect()
 }
 
 impl FetchedOperation {
@@ -238,18 +251,19 @@ pub(super) fn is_error(kind: &str) -> bool {
 
 /// Returns true if Argo CD has compared another source than that of the spec. An error of the spec itself leaves `comparedTo` empty.
 fn is_other_source(spec: &Value, compared: &Value) -> bool {
-    let of_one = compared["source"]["repoURL"]
+    let has_several = |value: &Value| value["sources"].as_array().is_some_and(|sources| !sources.is_empty());
+    let has_compared_one = compared["source"]["repoURL"]
         .as_str()
         .is_some_and(|url| !url.is_empty());
-    let of_several = compared["sources"].is_array();
-    let is_other = |field: &str| {
-        // Argo CD writes no fields without a value.
-        let [mut own, mut other] = [&spec[field], &compared[field]].map(Value::clone);
-        remove_zeros(&mut own);
-        remove_zeros(&mut other);
-        own != other
-    };
-    of_one && spec["source"].is_object() && is_other("source") || of_several && is_other("sources")
+    let field = if has_several(spec) { "sources" } else { "source" };
+    if spec[field].is_null() || !has_compared_one && !has_several(compared) {
+        return false;
+    }
+    // Argo CD writes no fields without a value.
+    let [mut own, mut other] = [&spec[field], &compared[field]].map(Value::clone);
+    remove_zeros(&mut own);
+    remove_zeros(&mut other);
+    own != other
 }
 
 /// Returns true if an entry of `ignoreDifferences` matches the manifests in works.
@@ -449,6 +463,33 @@ mod tests {
         source["targetRevision"] = "v2".into();
         assert!(is_stale(&source, &compared));
         assert!(!is_stale(&source, &json!({"repoURL": ""})), "the spec is wrong");
+        let (one, several) = (
+            json!({"source": compared}),
+            json!({"source": {"repoURL": ""}, "sources": [compared]}),
+        );
+        let changed = [(&one, &several), (&several, &one)];
+        assert!(changed.iter().all(|(spec, compared)| is_other_source(spec, compared)));
+        assert!(!is_other_source(&several, &several));
+        assert!(!is_other_source(&json!({"sourceHydrator": {}}), &one));
+    }
+
+    #[test]
+    fn finds_the_clusters_whose_works_are_not_synced() {
+        let unsynced = |resources: Value| {
+            let resources: Vec<ListedResource> = serde_json::from_value(resources).expect("resources");
+            unsynced_clusters(Some(&resources)).map(|clusters| clusters.into_iter().collect::<Vec<_>>())
+        };
+        let listed = |kind: &str, namespace: &str, status: &str| json!({"group": GROUP, "kind": kind, "namespace": namespace, "status": status});
+        let [synced, out] =
+            [("eu1", "Synced"), ("eu2", "OutOfSync")].map(|(cluster, status)| listed(KIND, cluster, status));
+        let hook = json!({"group": GROUP, "kind": KIND, "namespace": "eu3", "hook": true});
+        let other = json!({"kind": "ConfigMap", "namespace": "eu4", "status": "OutOfSync"});
+        assert_eq!(
+            unsynced(json!([synced, out, hook, other])),
+            Some(vec!["eu2".to_owned()])
+        );
+        assert_eq!(unsynced(json!([synced, listed(SET_KIND, "fleet", "OutOfSync")])), None);
+        assert_eq!(unsynced(json!([])), None);
     }
 
     #[test]

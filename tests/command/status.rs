@@ -127,6 +127,30 @@ fn waits_until_the_current_version_is_delivered() {
     }
 }
 
+/// Otherwise one cluster on hold, or not synced yet, blocks the deliveries to all others.
+#[test]
+fn waits_only_for_the_works_on_the_named_clusters() {
+    let mut objects = objects();
+    let mut canary = application(
+        "canary",
+        &[("ManifestWork", "eu1", "canary"), ("ManifestWork", "eu2", "canary")],
+    );
+    canary["status"]["sync"]["status"] = "OutOfSync".into();
+    canary["status"]["resources"][1]["status"] = "OutOfSync".into();
+    canary["status"]["operationState"] = json!({"phase": "Failed", "message": "eu2 is on hold"});
+    objects.insert(application_path("canary"), canary);
+    for cluster in ["eu1", "eu2"] {
+        objects.insert(work_path(cluster, "canary"), work(cluster, "canary", "canary"));
+    }
+    let hub = FakeHub::start(objects);
+    let printed = hub.run("status canary --clusters eu1 --wait --timeout 1s");
+    assert!(printed.starts_with("exit code: 0\n"), "{printed}");
+    for command in ["canary --clusters eu2", "canary --clusters eu1,eu2", "canary"] {
+        let printed = hub.run(&format!("status {command}"));
+        assert!(printed.starts_with("exit code: 1\n"), "{command}: {printed}");
+    }
+}
+
 #[test]
 fn finds_works_with_another_name_after_a_failed_comparison_and_on_some_clusters() {
     let mut objects = objects();

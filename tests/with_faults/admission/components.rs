@@ -85,21 +85,22 @@ async fn principal_may_write_status_and_revision_of_applications_for_a_cluster()
     for (name, destination) in [
         ("principal-hub", json!({"server": "https://kubernetes.default.svc"})),
         ("principal-in-cluster", json!({"name": "in-cluster"})),
+        ("principal-local", json!({"name": "local-cluster"})),
         ("principal-managed", json!({"name": cluster})),
     ] {
         applications.push(ObjectRef::of(
             &hub.create(&bound_for("argocd", name, &destination)).await?,
         ));
     }
-    let [on_hub, in_cluster, managed] = &applications[..] else {
-        unreachable!("three Applications")
+    let Some((managed, on_hub)) = applications.split_last() else {
+        unreachable!("four Applications")
     };
     let synced = json!({"status": {"sync": {"status": "OutOfSync"}}});
-    let account = principal(hub, on_hub).await?;
+    let account = principal(hub, &on_hub[0]).await?;
 
     let operation = |sync: Value| json!({"operation": {"sync": sync}});
     let root = ObjectRef::cluster_role("root").with(json!({"rules": []}));
-    for application in [on_hub, in_cluster] {
+    for application in on_hub {
         for patch in [
             &synced,
             &operation(json!({"manifests": [root.to_string()]})),
@@ -117,7 +118,31 @@ async fn principal_may_write_status_and_revision_of_applications_for_a_cluster()
         )
         .await?;
     account.patch(managed, &operation(json!({"revision": "main"}))).await?;
+    // As automated syncs of Argo CD do.
+    let source = json!({"repoURL": "https://example.com/git", "path": ".", "directory": {"jsonnet": {}}});
+    let other = json!({"repoURL": "https://example.com/other", "path": "."});
+    let running = |sync: &Value, source: &Value| {
+        let synced = json!({"revision": "abc", "source": source});
+        let started = json!({
+            "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": sync}, "syncResult": synced,
+        });
+        json!({"operation": {"sync": {"revision": "abc"}}, "status": {"operationState": started}})
+    };
+    let automated = json!({"revision": "abc", "source": source});
+    let mut started = running(&automated, &source);
+    started["operation"]["sync"] = automated.clone();
+    account.patch(managed, &started).await?;
+    account
+        .patch(managed, &json!({"operation": null, "status": null}))
+        .await?;
     for (patch, why) in [
+        // Argo CD resumes it.
+        (
+            running(&json!({"manifests": [root.to_string()]}), &source),
+            "other manifests",
+        ),
+        (running(&json!({"source": other}), &source), "other manifests"),
+        (running(&automated, &other), "other manifests"),
         (operation(json!({"manifests": [root.to_string()]})), "other manifests"),
         (
             operation(json!({"source": {"repoURL": "https://example.com/other"}})),
@@ -144,7 +169,7 @@ async fn principal_may_write_status_and_revision_of_applications_for_a_cluster()
         .patch(managed, &json!({"metadata": {"finalizers": null}}))
         .await?;
     hub.wait_gone(managed).await?;
-    for application in [on_hub, in_cluster] {
+    for application in on_hub {
         hub.patch(application, &json!({"metadata": {"finalizers": null}}))
             .await?;
     }
@@ -209,6 +234,20 @@ async fn principal_may_write_all_of_autonomous_agents_in_their_namespace() -> Re
         account.create(&project("principal-team", &[cluster])).await,
         "write no AppProject but",
     )?;
+    // Of the cluster CLUSTER-1.
+    let neighbour = format!("{cluster}-1");
+    let of_neighbour = project(&format!("{neighbour}-team"), &[&neighbour]);
+    let of_neighbour = ObjectRef::of(&hub.create(&of_neighbour).await?);
+    is_refused(
+        account
+            .patch(
+                &of_neighbour,
+                &json!({"spec": {"sourceNamespaces": [cluster], "destinations": [{"name": cluster}]}}),
+            )
+            .await,
+        "write no AppProject but",
+    )?;
+    hub.delete(&of_neighbour).await?;
     let foreign = project(&format!("{cluster}-others"), &["team", cluster]);
     let foreign = ObjectRef::of(&hub.create(&foreign).await?);
     is_refused(
