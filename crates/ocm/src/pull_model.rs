@@ -30,6 +30,9 @@ pub const HUB_NAMESPACE: &str = "apps.open-cluster-management.io/hub-application
 /// The annotation of a work with the name of the hub's Application.
 pub const HUB_NAME: &str = "apps.open-cluster-management.io/hub-application-name";
 
+/// The annotation of a work with the UID of the hub's Application.
+pub const HUB_UID: &str = "argocd-ocm-cmp.github.io/application-uid";
+
 /// The prefix of our own annotations.
 pub const OWN: &str = "argocd-ocm-cmp.github.io/";
 

@@ -87,13 +87,12 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         // If the hub lists no Application at all, the hub itself may be broken.
         None if application.is_none() && !cache.is_application_list_certain() => return None,
         None => {
-            // A finalizer would have kept a deleted Application, so the last change removed them all.
-            let finalizers = application
-                .into_iter()
-                .flat_map(|application| &application.argocd_finalizers);
-            let finalizers: Vec<_> = finalizers.map(|finalizer| &**finalizer).collect();
-            let unless_exists = application.is_none().then_some(object_ref);
-            (removed(cache, &works, &finalizers, unless_exists, context), None)
+            let unless_exists = application.is_none().then(|| (&APPLICATIONS, object_ref.clone()));
+            let writes = removed(&works, application, cache, context).into_iter();
+            (
+                writes.map(|write| write.unless_exists(unless_exists.clone())).collect(),
+                None,
+            )
         }
     };
     let uid = application.map_or_else(|| "".into(), |application| application.uid.clone());
@@ -170,8 +169,7 @@ impl<'i> PulledApplication<'i> {
 
     /// Returns the writes that remove these works of the Application.
     fn removed<'w>(&self, works: impl IntoIterator<Item = &'w PullWorkRef<'w>>) -> Vec<Write> {
-        let finalizers: Vec<_> = self.pull.argocd_finalizers().collect();
-        removed(self.cache, works, &finalizers, None, self.context)
+        removed(works, Some(self.application), self.cache, self.context)
     }
 
     /// Returns the API server's reason for rejecting the last write for the Application.

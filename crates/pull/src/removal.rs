@@ -4,47 +4,55 @@
 
 use hub_state::annotations::REFRESH;
 use hub_state::cache::{Cache, PullWorkRef};
+use hub_state::model::Application;
 use hub_state::pull::PullWork;
 use hub_state::pull::payload_id::{finalizers_hash, replace_finalizers};
 use hub_state::pull::retention::Retention;
 use hub_state::reconcile::Context;
 use ocm::pull_model as names;
-use ocm::resources::{APPLICATIONS, WORKS};
-use primitives::object_ref::ObjectRef;
+use ocm::resources::WORKS;
 use runtime::action::Write;
 use serde_json::{Value, json};
 
-/// Returns the writes that remove works: their deletion after the cluster's Application has these finalizers, unless the API server
-/// still has the Application `unless_exists`. Works of managed clusters on hold stay: the API server would refuse the writes.
+/// Returns the writes that remove works of an Application: their deletion after the cluster's Application has the same finalizers. Works
+/// of managed clusters on hold stay: the API server would refuse the writes.
+///
+/// A finalizer keeps a deleted Application until its works are gone. So a work whose Application is gone loses its finalizers, also if
+/// another Application has the same name by now.
 pub(super) fn removed<'w>(
-    cache: &Cache,
     works: impl IntoIterator<Item = &'w PullWorkRef<'w>>,
-    finalizers: &[&str],
-    unless_exists: Option<&ObjectRef>,
+    application: Option<&Application>,
+    cache: &Cache,
     context: &Context<'_>,
 ) -> Vec<Write> {
     let is_on_hold = |work: &PullWorkRef<'_>| cache.hold(&work.object_ref.namespace, context.now).is_some();
     let leaving = works
         .into_iter()
         .filter(|work| !work.pull_work.deleting && !is_on_hold(work));
-    leaving
-        .filter_map(|work| removal(work, finalizers, unless_exists))
-        .collect()
+    let finalizers = |work: &PullWorkRef<'_>| -> Vec<&str> {
+        let is_its_own = |application: &&Application| {
+            let uid = work.pull_work.application_uid.as_ref();
+            uid.is_none_or(|uid| *uid == application.uid)
+        };
+        let own = application.filter(is_its_own).into_iter();
+        let finalizers = own.flat_map(|application| &application.argocd_finalizers);
+        finalizers.map(|finalizer| &**finalizer).collect()
+    };
+    leaving.filter_map(|work| removal(work, &finalizers(work))).collect()
 }
 
 /// Returns the next write that removes a work; `None` while its agent has to apply the last one.
-fn removal(work: &PullWorkRef<'_>, finalizers: &[&str], unless_exists: Option<&ObjectRef>) -> Option<Write> {
+fn removal(work: &PullWorkRef<'_>, finalizers: &[&str]) -> Option<Write> {
     let (object_ref, pull_work) = (work.object_ref.clone(), work.pull_work);
     // The API server refuses changes of a work without its marks, which its agent has removed.
     let has_marks = pull_work.has_agent_finalizer && pull_work.claim.is_some();
     let can_patch = has_marks && pull_work.retention == Retention::Owned;
     let patch = can_patch.then(|| finalizers_patch(pull_work, finalizers)).flatten();
-    let write = match patch {
-        Some(patch) => Write::json_patch(&WORKS, object_ref, patch),
-        None if can_patch && !pull_work.has_applied_finalizers() => return None,
-        None => Write::delete(&WORKS, object_ref, (&pull_work.uid, &pull_work.version)),
-    };
-    Some(write.unless_exists(unless_exists.map(|object_ref| (&APPLICATIONS, object_ref.clone()))))
+    match patch {
+        Some(patch) => Some(Write::json_patch(&WORKS, object_ref, patch)),
+        None if can_patch && !pull_work.has_applied_finalizers() => None,
+        None => Some(Write::delete(&WORKS, object_ref, (&pull_work.uid, &pull_work.version))),
+    }
 }
 
 /// Returns the JSON patch to these finalizers of the Application in a work; `None` if it has them. It also removes the requests: the agent

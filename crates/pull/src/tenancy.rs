@@ -93,9 +93,12 @@ fn permits(project: &Value, cluster: &str, namespace: &str) -> bool {
         let has_server = permits_text(server, &servers.each_ref().map(String::as_str));
         let has_namespace = permits_text(target, &[namespace]);
         let denies = |pattern: &str, has: bool| pattern.starts_with('!') && !has;
-        if (has_name || has_server) && has_namespace {
+        let is_cluster = has_name || has_server;
+        if is_cluster && has_namespace {
             is_permitted = true;
-        } else if denies(name, has_name) || denies(server, has_server) || denies(target, has_namespace) {
+        } else if has_namespace && (denies(name, has_name) || denies(server, has_server))
+            || is_cluster && denies(target, has_namespace)
+        {
             return false;
         }
     }
@@ -265,6 +268,19 @@ mod tests {
             (
                 json!([{"server": "*", "namespace": "*"}, {"server": "!https://eu1-control-plane:6443", "namespace": "*"}]),
                 false,
+            ),
+            // Denials for other namespaces, or other clusters, do not apply.
+            (
+                json!([{"name": "*", "namespace": "*"}, {"name": "!eu1", "namespace": "kube-system"}]),
+                true,
+            ),
+            (
+                json!([{"name": "*", "namespace": "*"}, {"server": "!https://eu1-control-plane", "namespace": "kube-*"}]),
+                true,
+            ),
+            (
+                json!([{"name": "eu1", "namespace": "*"}, {"name": "eu2", "namespace": "!guestbook"}]),
+                true,
             ),
         ] {
             assert_eq!(permitted(destinations.clone()), desired, "{destinations}");

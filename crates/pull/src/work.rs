@@ -75,6 +75,7 @@ impl Desired {
                 "annotations": without_empty(json!({
                     names::HUB_NAMESPACE: application.namespace,
                     names::HUB_NAME: application.name,
+                    names::HUB_UID: application.uid,
                     names::SET: payload::set(application),
                 })),
             },

@@ -150,7 +150,8 @@ impl Cache {
             return;
         };
         let since = match before {
-            Some(before) if before.selectable_since.is_some() => return,
+            Some(before) if before.selectable_since == Some(reported) => return,
+            // Also after a return that only a new list shows.
             Some(_) => self.time,
             None => reported,
         };

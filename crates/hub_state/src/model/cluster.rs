@@ -36,7 +36,8 @@ pub struct Cluster {
     /// The reachability.
     pub availability: Availability,
     /// The time since which Placements may select the cluster: OCM taints a cluster that has not joined, is silent or is unhealthy,
-    /// and removes the taints after its return. `None` while the cluster does not report that it is available, or has a taint.
+    /// and removes the taints after its return. `None` while the cluster does not report a readable time since which it is available,
+    /// or has a taint.
     pub selectable_since: Option<Timestamp>,
     /// True if an administrator of the hub has accepted the cluster, also if they denied it later. Until then, the object may be
     /// anyone's with a token to join: its name and labels mean nothing.
@@ -80,7 +81,7 @@ impl Cluster {
             #[serde(rename = "type")]
             kind: String,
             status: String,
-            last_transition_time: Option<Timestamp>,
+            last_transition_time: Option<String>,
         }
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -116,7 +117,11 @@ impl Cluster {
         let selectable = available.filter(is_selectable);
         Ok(Self {
             uid: metadata.uid,
-            selectable_since: selectable.map(|available| available.last_transition_time.unwrap_or_default()),
+            selectable_since: selectable.and_then(|available| match &available.last_transition_time {
+                // The cluster writes the time: one that cannot be read must not make the labels unreadable, too.
+                Some(time) => time.parse().ok(),
+                None => Some(Timestamp::UNIX_EPOCH),
+            }),
             availability: match available.map(|available| &*available.status) {
                 Some("Unknown") => Availability::Unknown,
                 Some("False") => Availability::Unavailable,
@@ -147,6 +152,25 @@ mod tests {
         assert!(is_accepted(rejects.clone(), denied), "it keeps what it has");
         for spec in [rejects, json!({}), Value::Null] {
             assert!(!is_accepted(spec.clone(), joined.clone()), "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_cannot_make_itself_unreadable_by_a_time() {
+        for (time, since) in [
+            (json!("2026-01-01T00:00:00Z"), Some("2026-01-01T00:00:00Z")),
+            (json!("9999-12-31T23:59:59Z"), None),
+            (json!("2026-01-01T00:00:00+99:99"), None),
+            (Value::Null, Some("1970-01-01T00:00:00Z")),
+        ] {
+            let available = json!({
+                "type": "ManagedClusterConditionAvailable", "status": "True", "lastTransitionTime": time,
+            });
+            let object = json!({"metadata": {"labels": {"env": "prod"}}, "status": {"conditions": [available]}});
+            let cluster = Cluster::from_json(&object.to_string()).expect("the API server stores such times");
+            assert_eq!(cluster.labels.get("env"), Some("prod"));
+            let since = since.map(|since| since.parse().expect("a time"));
+            assert_eq!(cluster.selectable_since, since, "{time}");
         }
     }
 }

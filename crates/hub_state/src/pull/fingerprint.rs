@@ -20,7 +20,7 @@ pub const LABELS: [&str; 5] = [
 ];
 
 /// The annotations that the controller owns.
-pub const ANNOTATIONS: [&str; 3] = [names::HUB_NAMESPACE, names::HUB_NAME, names::SET];
+pub const ANNOTATIONS: [&str; 4] = [names::HUB_NAMESPACE, names::HUB_NAME, names::HUB_UID, names::SET];
 
 /// Returns the fingerprint of a work. No text is copied, because each reconcile of each Application computes it.
 pub fn fingerprint(work: &Value<'_>) -> Fingerprint {

@@ -37,6 +37,8 @@ pub struct PullWork {
     /// The namespace and name of the hub's Application that the work claims to carry, unless its payload has another name. The
     /// cluster's agent may change everything in its works but their names: a claim alone proves nothing.
     pub claim: Option<ObjectRef>,
+    /// The UID of the Application for which the work was last written; `None` if an earlier version or another controller wrote it.
+    pub application_uid: Option<Box<str>>,
     /// The ApplicationSet that created the Application, as `NAMESPACE/NAME`.
     pub set: Option<Box<str>>,
     /// The UID of the work.
@@ -96,6 +98,7 @@ impl PullWork {
                     name: Arc::clone(&name),
                 }),
             name,
+            application_uid: annotation(work, names::HUB_UID).map(Into::into),
             set: annotation(work, names::SET).map(Into::into),
             uid: own(work, "/metadata/uid").unwrap_or_default(),
             version: own(work, "/metadata/resourceVersion").unwrap_or_default(),

@@ -661,6 +661,32 @@ fn deletion_does_not_wait_for_an_application_that_a_cluster_cannot_have() {
     assert_eq!(hub.settle(&shop()), [DELETED], "the cluster has no such kind");
 }
 
+/// With the finalizers of the new one, the cluster would delete what the deletion without cascade was to keep.
+#[test]
+fn application_created_again_elsewhere_keeps_what_the_earlier_one_deployed() {
+    let cascade = [names::CASCADE[0]];
+    for (labels, is_seen) in [
+        (json!({names::PULL: "true"}), true),
+        (json!({names::PULL: "true"}), false),
+        (json!({}), true),
+    ] {
+        let mut hub = with_applied(&cascade);
+        hub.put("applications", &shop(), None);
+        if is_seen {
+            assert_eq!(hub.settle(&shop()), [PATCHED], "its agent has yet to apply that");
+        }
+        hub.application(&shop(), "ffff0000-0000", |object| {
+            object["metadata"]["finalizers"] = json!(cascade);
+            object["metadata"]["labels"] = labels.clone();
+            object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
+        });
+        hub.settle(&shop());
+        assert_eq!(*payload_finalizers(&hub), Value::Null, "{labels}");
+        hub.report(WORK, &WELL);
+        assert_eq!(hub.settle(&shop())[0], DELETED);
+    }
+}
+
 /// Otherwise the agent, which applies all of a changed payload, would run a sync again that is done.
 #[test]
 fn finalizers_reach_the_cluster_without_earlier_requests() {
@@ -1071,8 +1097,8 @@ fn recreated_application_adopts_or_deletes_old_works() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
     hub.application(&shop(), "99999999-0000", |_| ());
-    let status = ["patch application argocd/shop"];
-    assert_eq!(hub.settle(&shop()), status, "its work goes on under its old name");
+    let adopted = [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()];
+    assert_eq!(hub.settle(&shop()), adopted, "its work goes on under its old name");
     hub.application(&shop(), "88888888-0000", |object| {
         object["metadata"]["annotations"][names::CLUSTER] = json!("eu2");
     });

@@ -99,6 +99,7 @@ fn work_has_the_peers_labels_and_annotations() {
     let annotations = json!({
         "apps.open-cluster-management.io/hub-application-namespace": "argocd",
         "apps.open-cluster-management.io/hub-application-name": "shop",
+        "argocd-ocm-cmp.github.io/application-uid": "0a1b2c3d-0000-4000-8000-000000000001",
     });
     assert_eq!(work["metadata"]["annotations"], annotations);
     assert_eq!(

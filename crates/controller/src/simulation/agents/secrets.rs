@@ -267,6 +267,29 @@ fn cluster_that_returned_before_a_restart_keeps_its_secret_until_ocm_has_decided
     assert_eq!(hub.agents(), ["eu1"]);
 }
 
+#[test]
+fn cluster_that_returned_while_the_watch_was_lost_keeps_its_secret_until_ocm_has_decided() {
+    let mut hub = Hub::with_all_agents();
+    let available_since = |hub: &mut Hub, since: Timestamp| {
+        let condition =
+            json!({"type": "ManagedClusterConditionAvailable", "status": "True", "lastTransitionTime": since});
+        let status = json!({"status": {"conditions": [condition]}});
+        hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &status);
+    };
+    let before = hub.now - SignedDuration::from_hours(1);
+    available_since(&mut hub, before);
+    hub.settle();
+    let returned = hub.now - SignedDuration::from_mins(1);
+    available_since(&mut hub, returned);
+    hub.select(&["eu1"]);
+    hub.tick();
+    assert!(hub.cache.is_settled(&some()));
+    hub.reconcile_all_at_once();
+    assert_eq!(hub.agents(), ["eu1", "eu2"]);
+    hub.settle();
+    assert_eq!(hub.agents(), ["eu1"]);
+}
+
 /// Otherwise ApplicationSets that select clusters by argocd-pull-integration's label miss new clusters.
 #[test]
 fn secret_names_the_placement_for_users_of_argocd_pull_integration() {
