@@ -16,7 +16,8 @@
 use manifest::json;
 use std::fmt::{self, Display, Formatter};
 
-/// The maximum length in bytes. It bounds regular expressions, too, which Go runs in linear time.
+/// The maximum length in bytes. It bounds regular expressions, too, which Go runs in the product of their length and that of the text: see
+/// [`has_count`].
 const LENGTH_MAX: usize = 1000;
 
 /// The maximum depth of parentheses in a condition.
@@ -102,7 +103,8 @@ pub(super) fn parse(text: &str) -> Result<PathExpression, String> {
     parser.expression().filter(|_| parser.rest.is_empty()).ok_or_else(|| {
         format!(
             "{text:?} is not a supported jq path expression, from {:?} on: write keys, indexes, [], ?, one .., commas only at the end, and \
-             select with paths without [], constants, parentheses, comparisons, and, or, // and {}",
+             select with paths without [], constants, parentheses, comparisons, and, or, // and {}, whose pattern for test has no count \
+             such as {{2}}",
             parser.rest,
             FUNCTIONS.map(|(name, _)| name).join(", ")
         )
@@ -238,7 +240,11 @@ impl Parser<'_> {
         } else if self.rest.starts_with('.') && !self.rest.starts_with("..") {
             Condition::Path(self.steps(Vec::new(), false)?)
         } else if let Some(&(name, arguments_max)) = FUNCTIONS.iter().find(|(name, _)| self.take(name)) {
-            Condition::Call(name, self.arguments(arguments_max)?)
+            let arguments = self.arguments(arguments_max)?;
+            if name == "test" && has_count(&arguments[0]) {
+                return None;
+            }
+            Condition::Call(name, arguments)
         } else {
             Condition::Constant(self.constant()?)
         };
@@ -317,6 +323,13 @@ impl Parser<'_> {
     fn expect(&mut self, token: &str) -> Option<()> {
         self.take(token).then_some(())
     }
+}
+
+/// Returns true if a regular expression may have a repetition such as `{2}`. Go writes out each of them, so that a short expression would
+/// run for minutes, and the agent cannot interrupt it.
+fn has_count(pattern: &str) -> bool {
+    let mut behind_braces = pattern.split('{').skip(1);
+    behind_braces.any(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
 }
 
 fn is_identifier(char: char) -> bool {
@@ -419,6 +432,7 @@ mod tests {
             ".. | .caBundle?",
             ".spec | .. | select(type == \"string\")",
             "...creationTimestamp?",
+            r#".spec.urls[] | select(test("^https?://[^/]+/{id}$"))"#,
         ] {
             assert_eq!(rewritten(text), text);
         }
@@ -478,6 +492,8 @@ mod tests {
             ".a | select(..)",
             ".a | select(.b == .c == .d)",
             ".a | select(test(.b))",
+            r#".a | select(.b | test("(.{0,999}b)?z"))"#,
+            r#".a | select(.b | test("a\u007b999}"; "i"))"#,
             ".a | select(true",
             ".a | selectx(true)",
             ".. | ..",
