@@ -8,6 +8,7 @@
 
 use super::health_rules;
 use super::hooks::Role;
+use super::ignored_fields;
 use super::manifest_configs::WorkOptions;
 use super::partition::SyncStep;
 use super::placed::Placed;
@@ -85,9 +86,10 @@ pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) ->
 }
 
 fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
-    has_health(placed, options)
-        && placed.role != Role::Run
-        && UpdateStrategy::choose(placed, options.strategy).applies()
+    let strategy = UpdateStrategy::choose(placed, options.strategy);
+    let is_ignored = strategy == UpdateStrategy::ServerSideApply
+        && ignored_fields::may_ignore_annotation(&placed.object, CONTENT, options);
+    has_health(placed, options) && placed.role != Role::Run && strategy.applies() && !is_ignored
 }
 
 /// Returns true if an object has a health besides that it is applied. Of the Services for a named cluster, only load balancers do.
@@ -109,4 +111,81 @@ fn is_load_balancer(service: &Placed) -> bool {
 /// Returns CEL that is true for an object with the content of a placement's ManifestWork, whose objects all have this hash.
 pub(crate) fn hash_matches_expression(hash: &str) -> String {
     format!("object.metadata.?annotations[?'{CONTENT}'].orValue('none')=='{hash}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feedback_watch::Watched;
+    use crate::manifest_configs;
+    use crate::placed::tests::placed;
+    use crate::placement::RolloutKind;
+    use crate::plurals::Plurals;
+    use manifest::json;
+
+    fn deployment(name: &str, ignored: &str) -> String {
+        format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}, annotations: \
+             {{argocd-ocm-cmp.github.io/ignore-fields: '{ignored}'}}}}}}"
+        )
+    }
+
+    /// OCM's agent creates an object without the annotations that it ignores.
+    #[test]
+    fn objects_whose_annotations_are_ignored_carry_none() {
+        let options = WorkOptions {
+            condition_rules: true,
+            ..WorkOptions::default()
+        };
+        for (ignored, is_expected) in [
+            ("/spec/replicas", true),
+            ("/metadata/annotations", false),
+            ("/metadata/annotations/argocd-ocm-cmp.github.io~1content-hash", false),
+            ("/metadata/annotations/example.com~1content-hash", true),
+            (".metadata.annotations[]?", false),
+            (".metadata | .labels, .annotations", false),
+            (r#".metadata.annotations["a/b"]"#, true),
+        ] {
+            let objects = placed(&[&deployment("web", ignored)]);
+            let embedded = embedded(objects.clone(), true, &options);
+            assert_eq!(embedded[0].hash.is_some(), is_expected, "{ignored}");
+            // The other strategies apply the fields.
+            let update = WorkOptions {
+                strategy: Some(UpdateStrategy::Update),
+                ..options.clone()
+            };
+            let embedded = super::embedded(objects, true, &update);
+            assert!(embedded[0].hash.is_some(), "{ignored}");
+        }
+    }
+
+    #[test]
+    fn rules_of_a_rollout_expect_it_only_of_objects_that_carry_it() {
+        let options = WorkOptions {
+            condition_rules: true,
+            rollout: Some(RolloutKind::Progressive),
+            ..WorkOptions::default()
+        };
+        let objects = placed(&[
+            &deployment("a", "/metadata/annotations"),
+            &deployment("b", "/spec/replicas"),
+        ]);
+        let embedded = embedded(objects, true, &options);
+        let fields = manifest_configs::fields(&embedded, &Plurals::default(), &Watched::default(), &options, false);
+        let mut text = String::new();
+        json::write_map(&fields, &mut text).expect("short fields");
+        let fields: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let entries = fields["manifestConfigs"].as_array().expect("entries");
+        let rules = |name: &str| {
+            let mut entries = entries.iter();
+            let entry = entries.find(|entry| entry["resourceIdentifier"]["name"] == name);
+            entry.expect(name)["conditionRules"].to_string()
+        };
+        assert!(
+            rules("a").contains("Healthy") && !rules("a").contains(CONTENT),
+            "{text}"
+        );
+        assert_eq!(rules("b"), "null");
+        assert!(rules("*").contains(CONTENT), "{text}");
+    }
 }

@@ -55,29 +55,43 @@ impl FromStr for FieldPath {
                 None => (Some(key), String::new()),
             }))
         };
-        if let Some(path) = path {
-            let is_identity = |keys: &&[&str]| path.split('.').skip(1).eq(keys.iter().copied());
-            if IDENTITY.iter().any(is_identity) {
-                return Err(identity_error(text));
-            }
-            return Ok(Self::Path(path));
+        let (field, is_identity) = if let Some(path) = path {
+            let field = Self::Path(path);
+            let is_identity = IDENTITY.iter().any(|keys| field.may_select(keys));
+            (field, is_identity)
+        } else if pointer.is_some() {
+            (Self::Pointer(text.to_owned()), false)
+        } else if text.starts_with('.') || text.starts_with("select") {
+            let expression = jq::parse(text)?;
+            let is_identity = IDENTITY.iter().any(|keys| expression.may_select(keys));
+            (Self::Expression(expression.to_string()), is_identity)
+        } else {
+            return Err(format!(
+                "{text:?} is neither a JSON pointer such as /spec/replicas nor a jq path expression such as .spec.replicas"
+            ));
+        };
+        if is_identity {
+            return Err(format!(
+                "{text:?} could remove the apiVersion, kind, name or namespace of the object: begin with another field, such as .spec"
+            ));
         }
-        if pointer.is_some() {
-            return Ok(Self::Pointer(text.to_owned()));
-        }
-        if text.starts_with('.') || text.starts_with("select") {
-            return Ok(Self::Expression(jq::parse(text)?.to_string()));
-        }
-        Err(format!(
-            "{text:?} is neither a JSON pointer such as /spec/replicas nor a jq path expression such as .spec.replicas"
-        ))
+        Ok(field)
     }
 }
 
-fn identity_error(text: &str) -> String {
-    format!(
-        "{text:?} could remove the apiVersion, kind, name or namespace of the object: begin with another field, such as .spec"
-    )
+impl FieldPath {
+    /// Returns true if it can select the field at the end of these keys.
+    fn may_select(&self, keys: &[&str]) -> bool {
+        match self {
+            Self::Path(path) => path.split('.').skip(1).eq(keys.iter().copied()),
+            Self::Pointer(pointer) => {
+                let unescaped = |key: &str| key.replace("~1", "/").replace("~0", "~");
+                pointer.split('/').skip(1).map(unescaped).eq(keys.iter().copied())
+            }
+            // With its parentheses, the text may be too long or too deep.
+            Self::Expression(text) => jq::parse(text).map_or(true, |expression| expression.may_select(keys)),
+        }
+    }
 }
 
 /// Returns a JSON path as OCM's agent reads it; each step is a key and an index. `None` if a key has other characters, or if the path
@@ -124,6 +138,15 @@ pub(super) fn find_ignored_fields<'p>(object: &'p Object, options: &'p WorkOptio
         .filter(|(kind, _)| *kind == object.key.kind);
     let of_kind = of_kind.map(|(_, field)| field);
     of_kind.chain(own(object)).collect()
+}
+
+/// Returns true if the agent may apply an object without this annotation.
+pub(super) fn may_ignore_annotation(object: &Object, name: &str, options: &WorkOptions) -> bool {
+    let keys = ["metadata", "annotations", name];
+    let fields = find_ignored_fields(object, options);
+    fields
+        .iter()
+        .any(|field| field.may_select(&keys) || field.may_select(&keys[..2]))
 }
 
 /// Returns the ignored fields that an object itself names.

@@ -174,6 +174,7 @@ fn entries<'a>(
         let has_status = plurals.has_status(kind);
         let hash = objects.iter().find_map(|object| object.hash.as_deref());
         let rule_hash = hash.filter(|_| options.rollout.is_some());
+        let kind_hash = rule_hash.filter(|_| strategy.applies());
         let has_health = objects
             .iter()
             .any(|object| content_hash::has_health(&object.placed, options));
@@ -191,7 +192,8 @@ fn entries<'a>(
             has_status,
             ignored: ignored.clone(),
         };
-        for Embedded { placed, .. } in &objects {
+        for Embedded { placed, hash } in &objects {
+            let own_hash = rule_hash.and(hash.as_deref());
             let own_strategy = UpdateStrategy::choose(placed, options.strategy);
             let annotations = placed.object.annotations.as_ref();
             // A run counts as healthy when it has ended: its phase waits for that, as in Argo CD.
@@ -203,8 +205,8 @@ fn entries<'a>(
             }
             let rules = if ignores_health {
                 ConditionRules::HealthIgnored
-            } else if rule_hash.is_some() && own_strategy.applies() != strategy.applies() {
-                // An object that is not applied again does not carry the content hash of this ManifestWork.
+            } else if own_hash != kind_hash {
+                // An object that is not applied again, or without its annotations, does not carry the content hash of this ManifestWork.
                 ConditionRules::OfKind
             } else {
                 ConditionRules::Inherited
@@ -213,7 +215,7 @@ fn entries<'a>(
                 strategy: own_strategy,
                 rules,
                 runs: placed.role == Role::Run && rules != ConditionRules::Inherited,
-                hash: rule_hash.filter(|_| own_strategy.applies()),
+                hash: own_hash,
                 ignored: ignored_fields::config(&ignored_fields::find_ignored_fields(&placed.object, options)),
                 ..inheriting_entry(identifier)
             }));
@@ -242,7 +244,7 @@ fn entries<'a>(
             },
             rules: ConditionRules::OfKind,
             runs: objects[0].placed.role == Role::Run,
-            hash: rule_hash.filter(|_| strategy.applies()),
+            hash: kind_hash,
             mode: match share {
                 Share::All => ScrapeType::Watch,
                 _ => ScrapeType::Poll,

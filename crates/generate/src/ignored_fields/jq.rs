@@ -13,11 +13,11 @@
 //! An expression selects each part of an object at most once for each of its last paths, so the agent's work is bounded by the sizes of
 //! both: commas are only supported at the end, `..` once, and conditions have no iteration.
 
-use super::{IDENTITY, identity_error};
 use manifest::json;
 use std::fmt::{self, Display, Formatter};
 
-/// The maximum length in bytes. It bounds regular expressions, too, which Go runs in linear time.
+/// The maximum length in bytes. It bounds regular expressions, too, which Go runs in the product of their length and that of the text: see
+/// [`has_count`].
 const LENGTH_MAX: usize = 1000;
 
 /// The maximum depth of parentheses in a condition.
@@ -100,25 +100,23 @@ pub(super) fn parse(text: &str) -> Result<PathExpression, String> {
         depth: 0,
         has_recursion: false,
     };
-    let expression = parser.expression().filter(|_| parser.rest.is_empty()).ok_or_else(|| {
+    parser.expression().filter(|_| parser.rest.is_empty()).ok_or_else(|| {
         format!(
             "{text:?} is not a supported jq path expression, from {:?} on: write keys, indexes, [], ?, one .., commas only at the end, and \
-             select with paths without [], constants, parentheses, comparisons, and, or, // and {}",
+             select with paths without [], constants, parentheses, comparisons, and, or, // and {}, whose pattern for test has no count \
+             such as {{2}}",
             parser.rest,
             FUNCTIONS.map(|(name, _)| name).join(", ")
         )
-    })?;
-    if expression.may_remove_identity() {
-        return Err(identity_error(text));
-    }
-    Ok(expression)
+    })
 }
 
 impl PathExpression {
-    fn may_remove_identity(&self) -> bool {
+    /// Returns true if it can select the field at the end of these keys.
+    pub(super) fn may_select(&self, keys: &[&str]) -> bool {
         self.last.iter().any(|last| {
             let steps: Vec<&Step> = self.stages.iter().chain([last]).flat_map(|path| &path.0).collect();
-            IDENTITY.iter().any(|keys| may_select(&steps, keys))
+            may_select(&steps, keys)
         })
     }
 }
@@ -242,7 +240,11 @@ impl Parser<'_> {
         } else if self.rest.starts_with('.') && !self.rest.starts_with("..") {
             Condition::Path(self.steps(Vec::new(), false)?)
         } else if let Some(&(name, arguments_max)) = FUNCTIONS.iter().find(|(name, _)| self.take(name)) {
-            Condition::Call(name, self.arguments(arguments_max)?)
+            let arguments = self.arguments(arguments_max)?;
+            if name == "test" && has_count(&arguments[0]) {
+                return None;
+            }
+            Condition::Call(name, arguments)
         } else {
             Condition::Constant(self.constant()?)
         };
@@ -323,6 +325,13 @@ impl Parser<'_> {
     }
 }
 
+/// Returns true if a regular expression may have a repetition such as `{2}`. Go writes out each of them, so that a short expression would
+/// run for minutes, and the agent cannot interrupt it.
+fn has_count(pattern: &str) -> bool {
+    let mut behind_braces = pattern.split('{').skip(1);
+    behind_braces.any(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
+}
+
 fn is_identifier(char: char) -> bool {
     char.is_ascii_alphanumeric() || char == '_'
 }
@@ -397,6 +406,7 @@ impl Display for Operand<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ignored_fields::FieldPath;
 
     fn rewritten(text: &str) -> String {
         parse(text).unwrap_or_else(|error| panic!("{error}")).to_string()
@@ -422,6 +432,7 @@ mod tests {
             ".. | .caBundle?",
             ".spec | .. | select(type == \"string\")",
             "...creationTimestamp?",
+            r#".spec.urls[] | select(test("^https?://[^/]+/{id}$"))"#,
         ] {
             assert_eq!(rewritten(text), text);
         }
@@ -481,6 +492,8 @@ mod tests {
             ".a | select(..)",
             ".a | select(.b == .c == .d)",
             ".a | select(test(.b))",
+            r#".a | select(.b | test("(.{0,999}b)?z"))"#,
+            r#".a | select(.b | test("a\u007b999}"; "i"))"#,
             ".a | select(true",
             ".a | selectx(true)",
             ".. | ..",
@@ -509,11 +522,13 @@ mod tests {
             ".spec, .[\"metadata\"]",
             ".. | .namespace?",
             ".metadata | .. | select(type == \"string\")",
+            &format!(".metadata | select({}.a) | .name", ".a and ".repeat(40)),
         ] {
-            assert!(parse(text).is_err_and(|error| error.contains("could remove")), "{text}");
+            let error = text.parse::<FieldPath>().expect_err(text);
+            assert!(error.contains("could remove"), "{text}: {error}");
         }
         for text in [".metadata.labels[]", ".spec.template.metadata.name", ".[][][]?"] {
-            rewritten(text);
+            assert!(text.parse::<FieldPath>().is_ok(), "{text}");
         }
     }
 }
