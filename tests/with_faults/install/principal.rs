@@ -55,6 +55,12 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
         "{again}"
     );
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
+    // Another feature keeps the ConfigMap.
+    installation.run_ok(&["install", "--features=live"])?;
+    let lines = installation.run_ok(&["install", "--additions-only", "--features=live"])?;
+    let restored = "configmap/argocd-cmd-params-cm configured, with redis.server argocd-redis-ha-haproxy:6379\n";
+    assert!(lines.contains(restored), "{lines}");
+    installation.run_ok(&force)?;
     let lines = installation.run_ok(&["uninstall"])?;
     let restored = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
     assert!(lines.contains(restored), "{lines}");
