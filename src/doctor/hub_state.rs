@@ -3,7 +3,7 @@
 use super::controller::ControllerPod;
 use super::rights::Permission;
 use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster};
-use crate::install::{LIVE, component_of};
+use crate::install::{LIVE, PRINCIPALS, component_of};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
 use primitives::resource::Resource;
@@ -245,6 +245,12 @@ impl HubState {
         containers(self.repo_server()?)
             .iter()
             .find(|container| container["name"] == PLUGIN)
+    }
+
+    /// Returns the Deployments of argocd-agent's principal.
+    pub(super) fn principals(&self) -> impl Iterator<Item = &Value> {
+        let deployments = self.deployments.found().into_iter().flatten();
+        deployments.filter(|deployment| PRINCIPALS.contains(&name(deployment)))
     }
 
     /// Returns the Deployment of Argo CD's repo-server, under any name.

@@ -933,14 +933,26 @@ fn enable_agents(hub: &mut HubState, addons: &[(&str, bool)]) {
     hub.addons = Lookup::Found(addons.collect());
 }
 
+/// Returns the Deployment of our principal.
+fn principal() -> Value {
+    let shipped = shipped("deploy/deploy_principal.yaml");
+    let principal = shipped.into_iter().find(|value| value["kind"] == "Deployment");
+    principal.expect("the principal")
+}
+
 /// Enables argocd-agent, with our principal.
 fn add_principal(hub: &mut HubState) -> &mut Value {
     enable_agents(hub, &[("eu1", true)]);
-    let shipped = shipped("deploy/deploy_principal.yaml");
-    let principal = shipped.into_iter().find(|value| value["kind"] == "Deployment");
     let deployments = value_of(&mut hub.deployments);
-    deployments.push(principal.expect("the principal"));
+    deployments.push(principal());
     deployments.last_mut().expect("the principal")
+}
+
+fn remove_limits_of_principal(hub: &mut HubState) {
+    for name in ["principal-applications", "principal-projects"] {
+        remove_named(&mut hub.policies, name);
+        remove_named(&mut hub.bindings, name);
+    }
 }
 
 #[test]
@@ -968,6 +980,21 @@ fn finds_problems_of_argocd_agent() {
         }),
         ("argocd-agent-principal-setting argocd-agent-principal-setting", |hub| {
             add_principal(hub)["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["principal"]);
+        }),
+        ("admission-missing", |hub| {
+            add_principal(hub);
+            remove_limits_of_principal(hub);
+        }),
+        // Its limits are for a principal that maps by destination.
+        ("argocd-agent-principal-setting", |hub| {
+            let args = &mut add_principal(hub)["spec"]["template"]["spec"]["containers"][0]["args"];
+            let args = args.as_array_mut().expect("a list");
+            args.retain(|argument| argument != "--destination-based-mapping");
+            remove_limits_of_principal(hub);
+        }),
+        ("", |hub| {
+            enable_agents(hub, &[("eu1", true)]);
+            remove_limits_of_principal(hub);
         }),
     ]);
 }

@@ -156,6 +156,11 @@ async fn principal_of_another_stays_and_its_settings_are_checked() -> Result<()>
     }
     let redis = &hub.read(&params()).await?["data"]["redis.server"];
     assert!(redis.is_null(), "Argo CD's settings stay");
+    let limits = installation
+        .all()?
+        .into_iter()
+        .any(|(name, _)| name.contains("argocd-ocm-cmp-principal-"));
+    assert!(!limits, "its agents may have Applications with any destination");
 
     installation.run_ok(&["uninstall"])?;
     installation.until(&before).await?;
