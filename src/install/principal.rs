@@ -130,9 +130,15 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
 /// Returns the Redis that Argo CD lost when our principal was put before it, if the release of our fields has left none. `before` and
 /// `after` are the ConfigMap [`CMD_PARAMS`], and `params` is [`PARAMS`].
 pub fn lost_redis<'v>(before: &Value, after: &Value, params: &'v Value) -> Option<&'v str> {
-    let had_proxy = before["data"]["redis.server"].as_str().is_some_and(is_redis_proxy);
+    let had_proxy = proxied_redis(before).is_some();
     let has_none = after["data"]["redis.server"].is_null();
     principals_redis(params).filter(|redis| had_proxy && has_none && *redis != REDIS)
+}
+
+/// Returns Argo CD's Redis if it is the proxy of our principal. `cmd_params` is the ConfigMap [`CMD_PARAMS`].
+pub fn proxied_redis(cmd_params: &Value) -> Option<&str> {
+    let redis = cmd_params["data"]["redis.server"].as_str();
+    redis.filter(|redis| is_redis_proxy(redis))
 }
 
 fn principals_redis(params: &Value) -> Option<&str> {

@@ -433,6 +433,21 @@ fn finds_problems_of_argo_cd() {
         ("argo-cd-mount-missing", |hub| {
             hub.missing_mounts = vec![("argocd-server".to_owned(), "argocd-ocm-cmp-ui".to_owned())];
         }),
+        ("argo-cd-redis-missing", |hub| {
+            let redis = json!({"data": {"redis.server": "argocd-agent-redis-proxy:6379"}});
+            hub.cmd_params = Lookup::Found(redis);
+            value_of(&mut hub.deployments).push(principal());
+        }),
+        ("", |hub| {
+            let redis = json!({"data": {"redis.server": "argocd-agent-redis-proxy:6379"}});
+            hub.cmd_params = Lookup::Found(redis);
+            let mut ready = principal();
+            ready["status"] = json!({"readyReplicas": 1});
+            value_of(&mut hub.deployments).push(ready);
+        }),
+        ("", |hub| {
+            hub.cmd_params = Lookup::Found(json!({"data": {"redis.server": "argocd-redis-ha-haproxy:6379"}}));
+        }),
         // As an operator installs it.
         ("", |hub| {
             let server = &mut value_of(&mut hub.deployments)[0]["metadata"];
@@ -465,6 +480,16 @@ fn remove_plugin(hub: &mut HubState) {
     containers(hub, "argocd-repo-server").remove(1);
 }
 
+/// Helm keeps the ConfigMap.
+fn remove_plugin_from_release(hub: &mut HubState) {
+    let mut kept = value_of(&mut hub.plugin).clone();
+    kept["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    remove_plugin(hub);
+    hub.plugin = Lookup::Found(kept);
+    enable_controllers(hub, "application-status,pull");
+    grant(hub);
+}
+
 #[test]
 fn hub_without_the_plugin_needs_none_for_the_pull_model() {
     check(&[
@@ -479,7 +504,14 @@ fn hub_without_the_plugin_needs_none_for_the_pull_model() {
             value_of(&mut hub.deployments).remove(0);
             grant(hub);
         }),
+        ("", |hub| {
+            remove_plugin_from_release(hub);
+            remove_named(&mut hub.policies, "sources");
+            remove_named(&mut hub.bindings, "sources");
+        }),
     ]);
+    let not_added = problems_after(remove_plugin_from_release);
+    assert!(not_added.contains(&"plugin-sidecar-missing"), "{not_added:?}");
     let nothing = problems_after(remove_plugin);
     assert!(nothing.contains(&"plugin-sidecar-missing"), "{nothing:?}");
 }
