@@ -38,7 +38,8 @@ pub use ownership::{
 };
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
 pub use principal::{
-    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, lost_redis, unknown_redis, wrong_settings,
+    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, lost_redis, maps_by_destination,
+    proxied_redis, unknown_redis, wrong_settings,
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,
@@ -204,7 +205,12 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
     }
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {
-        let is_left_out = options.principal == Principal::Theirs && features::PRINCIPAL_FILES.contains(&file);
+        let is_left_out = match options.principal {
+            Principal::Ours => false,
+            Principal::Theirs { maps_by_destination } => {
+                features::PRINCIPAL_FILES.contains(&file) || file == features::PRINCIPAL_LIMITS && !maps_by_destination
+            }
+        };
         // Some features share a file.
         if !files.contains(&file) && !is_left_out {
             files.push(file);

@@ -8,6 +8,8 @@
 {{- if not (or (has "policy" .Values.features) .Values.policy.text) -}}
   {{- $features = without $features "policy" -}}
 {{- end -}}
+{{- /* Without our principal, argocd-agent adds no fields. */ -}}
+{{- if not (include "argocd-ocm-cmp.principal" .) -}}{{- $features = without $features "argocd-agent" -}}{{- end -}}
 {{- $args := list "install" "--additions-only" "--namespace" .Release.Namespace "--features" ($features | sortAlpha | join ",") -}}
 {{- with .Values.policy.existingConfigMap -}}{{- $args = concat $args (list "--policy-configmap" .) -}}{{- end -}}
 {{- if and (hasKey $on "plugin") (not (hasKey $on "policy")) -}}{{- $args = append $args "--no-policy" -}}{{- end -}}

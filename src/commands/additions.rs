@@ -41,7 +41,7 @@ pub(super) async fn release_fields(
 ) -> Result<(String, String), Problems> {
     let managers: Vec<_> = our_managers(&live).collect();
     let (before, mut changes) = (live.clone(), String::new());
-    let mut redis = None;
+    let mut with = String::new();
     for manager in &managers {
         let how = ApplyOptions {
             manager,
@@ -50,9 +50,7 @@ pub(super) async fn release_fields(
         };
         let applied = hub.apply(&object.bare(), how).await;
         let applied = applied.map_err(|refused| refusal(object, refused))?;
-        if object.name() == CMD_PARAMS {
-            redis = restore_redis(hub, object, &before, &applied, dry_run).await?.or(redis);
-        }
+        with.push_str(&restore_redis(hub, object, &before, &applied, dry_run).await?);
         if dry_run {
             changes.push_str(&changes_of(object, &live, &applied));
         } else {
@@ -66,30 +64,33 @@ pub(super) async fn release_fields(
     } else if managers.is_empty() {
         String::new()
     } else {
-        let with = redis.map_or(String::new(), |redis| format!(", with redis.server {redis}"));
         format!("{object} restored{with}{}\n", dry_run_note(dry_run))
     };
     Ok((result, changes))
 }
 
-/// Restores the Redis that Argo CD used before our principal, and returns it; returns `None` if the default is right.
-async fn restore_redis(
+/// Restores the Redis that Argo CD used before our principal, if `after` has none and the default is wrong. Returns the addition to the
+/// line about the object.
+pub(super) async fn restore_redis(
     hub: &InstallHub,
     object: &ShippedObject,
     before: &Value,
     after: &Value,
     dry_run: bool,
-) -> Result<Option<String>, Problems> {
+) -> Result<String, Problems> {
+    if object.name() != CMD_PARAMS {
+        return Ok(String::new());
+    }
     let path = object.path();
     let params = hub.get(&path, PARAMS).await?.unwrap_or_default();
     let Some(redis) = lost_redis(before, after, &params) else {
-        return Ok(None);
+        return Ok(String::new());
     };
     if !dry_run {
         hub.patch(&path, object.name(), &json!({"data": {"redis.server": redis}}))
             .await?;
     }
-    Ok(Some(redis.to_owned()))
+    Ok(format!(", with redis.server {redis}"))
 }
 
 fn refusal(object: &ShippedObject, refused: ApplyFailure) -> Problems {

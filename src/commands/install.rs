@@ -7,7 +7,7 @@ mod policy;
 mod principal;
 mod settings;
 
-use super::additions::{find_additions, release_fields};
+use super::additions::{find_additions, release_fields, restore_redis};
 use super::{Exit, show};
 use crate::cli::HubInstallArgs;
 use crate::diff::{DiffStyle, object_text};
@@ -414,7 +414,12 @@ async fn apply_object(
     if object.kind() == "CustomResourceDefinition" {
         until_established(hub, object).await?;
     }
-    Ok(result_line(object, before, &applied, ""))
+    // The ConfigMap stays for the other features when the principal's proxy goes.
+    let note = match before {
+        Some(before) => restore_redis(hub, object, before, &applied, how.dry_run).await?,
+        None => String::new(),
+    };
+    Ok(result_line(object, before, &applied, &note))
 }
 
 /// Returns the line about an object that was applied, as kubectl prints it.

@@ -3,7 +3,7 @@
 use super::controller::ControllerPod;
 use super::rights::Permission;
 use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster};
-use crate::install::{LIVE, component_of};
+use crate::install::{LIVE, PRINCIPALS, component_of};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
 use primitives::resource::Resource;
@@ -129,6 +129,8 @@ pub(crate) struct HubState {
     pub(crate) management: Lookup<Value>,
     /// The ConfigMap with the settings of argocd-agent's own manifests.
     pub(crate) agent_params: Lookup<Value>,
+    /// The ConfigMap with the settings of Argo CD's processes.
+    pub(crate) cmd_params: Lookup<Value>,
     /// The GitOpsClusters whose agents have another version than the principal, by namespace and name.
     pub(crate) other_versions: Lookup<BTreeSet<String>>,
     /// The managed clusters that have the add-on, with its availability.
@@ -236,15 +238,34 @@ impl HubState {
     /// Returns false if nothing of the plugin is on the hub, and the controller delivers without it, such as by the pull model.
     pub(super) fn expects_plugin(&self) -> bool {
         let is_used = self.applications.found().is_some_and(|list| !list.is_empty());
-        let is_there = matches!(self.plugin, Lookup::Found(_)) || self.sidecar().is_some();
+        let is_there = self.has_plugin_config() || self.sidecar().is_some();
         let delivers_without = ControllerPod::from_state(self).is_some_and(|pod| pod.delivers_without_plugin());
         is_used || is_there || !delivers_without
+    }
+
+    /// Returns true if the plugin's ConfigMap exists. Helm keeps it when the plugin leaves a release, but not the policy about sources.
+    fn has_plugin_config(&self) -> bool {
+        let Some(config) = self.plugin.found() else {
+            return false;
+        };
+        let is_kept = config["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep";
+        let policies = self.policies.found().filter(|_| is_kept);
+        policies.is_none_or(|all| {
+            all.iter()
+                .any(|policy| name(policy).starts_with("argocd-ocm-cmp-sources."))
+        })
     }
 
     pub(super) fn sidecar(&self) -> Option<&Value> {
         containers(self.repo_server()?)
             .iter()
             .find(|container| container["name"] == PLUGIN)
+    }
+
+    /// Returns the Deployments of argocd-agent's principal.
+    pub(super) fn principals(&self) -> impl Iterator<Item = &Value> {
+        let deployments = self.deployments.found().into_iter().flatten();
+        deployments.filter(|deployment| PRINCIPALS.contains(&name(deployment)))
     }
 
     /// Returns the Deployment of Argo CD's repo-server, under any name.

@@ -9,7 +9,7 @@ use crate::diagnosis::DiagnosedCluster;
 use crate::doctor;
 use crate::doctor::{CONTROLLER, HubNode, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
 use crate::install::{
-    AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, PARAMS, REPO_SERVER, SERVER, component_of,
+    AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, CMD_PARAMS, LIVE, PARAMS, REPO_SERVER, SERVER, component_of,
     live_authority, required_config_maps,
 };
 use generate::{confine, health_rules};
@@ -85,6 +85,7 @@ impl Hub {
             state.health_rules = self.get(&config_maps, health_rules::custom::CONFIG_MAP).await?;
             state.settings = self.get(&config_maps, CONTROLLER).await?;
             state.agent_params = self.get(&config_maps, PARAMS).await?;
+            state.cmd_params = self.get(&config_maps, CMD_PARAMS).await?;
             let projects = PROJECTS.path(&in_argocd);
             let keep = |project: Value| read::project(&project);
             state.projects = self.list_reduced(&projects, ListParams::default(), keep).await?;

@@ -26,7 +26,10 @@ pub enum Principal {
     /// The principal of deploy/deploy_principal.yaml.
     Ours,
     /// Another's, which `install` does not write.
-    Theirs,
+    Theirs {
+        /// See [`maps_by_destination`].
+        maps_by_destination: bool,
+    },
 }
 
 /// A setting of the principal: its flag, its environment variable, and its key in the ConfigMap argocd-agent-params of
@@ -100,7 +103,7 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
             "an empty value",
         );
     }
-    if value(&MAPPING) != Some("true") {
+    if !maps_by_destination(principal, params) {
         report(
             &MAPPING,
             "in the mode managed, it finds no cluster by spec.destination.name",
@@ -108,6 +111,12 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
         );
     }
     wrong
+}
+
+/// Returns true if the agents of a principal are those that the destinations of Applications name. Only such a principal needs the limits of
+/// deploy/principal_admission.yaml. They would stop others, whose agents may have Applications with any destination in their namespaces.
+pub fn maps_by_destination(principal: &Value, params: Option<&Value>) -> bool {
+    effective(principal, params, &MAPPING) == Some("true")
 }
 
 /// Returns Argo CD's Redis if Argo CD has another one than the principal, which is to stand before it. `cmd_params` and `params` are
@@ -121,9 +130,15 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
 /// Returns the Redis that Argo CD lost when our principal was put before it, if the release of our fields has left none. `before` and
 /// `after` are the ConfigMap [`CMD_PARAMS`], and `params` is [`PARAMS`].
 pub fn lost_redis<'v>(before: &Value, after: &Value, params: &'v Value) -> Option<&'v str> {
-    let had_proxy = before["data"]["redis.server"].as_str().is_some_and(is_redis_proxy);
+    let had_proxy = proxied_redis(before).is_some();
     let has_none = after["data"]["redis.server"].is_null();
     principals_redis(params).filter(|redis| had_proxy && has_none && *redis != REDIS)
+}
+
+/// Returns Argo CD's Redis if it is the proxy of our principal. `cmd_params` is the ConfigMap [`CMD_PARAMS`].
+pub fn proxied_redis(cmd_params: &Value) -> Option<&str> {
+    let redis = cmd_params["data"]["redis.server"].as_str();
+    redis.filter(|redis| is_redis_proxy(redis))
 }
 
 fn principals_redis(params: &Value) -> Option<&str> {

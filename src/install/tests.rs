@@ -270,6 +270,23 @@ fn remaining(value: &Json, path: &mut String, paths: &mut String) {
 }
 
 #[test]
+fn principal_of_another_is_limited_only_if_it_maps_by_destination() {
+    let theirs = |maps_by_destination| Principal::Theirs { maps_by_destination };
+    for (principal, is_limited) in [(Principal::Ours, true), (theirs(true), true), (theirs(false), false)] {
+        let all = objects(&InstallOptions {
+            principal,
+            ..InstallOptions::everything("argocd")
+        });
+        let policies = all
+            .iter()
+            .filter(|object| object.name().starts_with("argocd-ocm-cmp-principal-"));
+        assert_eq!(policies.count(), if is_limited { 4 } else { 0 }, "{principal:?}");
+        let is_installed = all.iter().any(|object| object.name() == PRINCIPALS[0]);
+        assert_eq!(is_installed, principal == Principal::Ours, "{principal:?}");
+    }
+}
+
+#[test]
 fn each_admission_policy_matches_the_account_and_is_bound() {
     let all = objects(&InstallOptions::everything("gitops"));
     let (policies, bindings): (Vec<_>, Vec<_>) = all

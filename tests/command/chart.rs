@@ -176,22 +176,24 @@ fn additions_to_argo_cd_are_rendered_only_on_request() {
 /// The Job removes the fields of features that the release no longer has.
 #[test]
 fn release_without_additions_has_the_jobs_too() {
-    let words = [
-        "template",
-        "ours",
-        "chart",
-        "--set",
-        "additionsJob.enabled=true,features={controller}",
-    ];
-    let objects = objects(&stdout_of(&words));
-    let jobs = objects.iter().filter(|object| object["kind"] == "Job");
-    let commands = jobs.map(|job| job["spec"]["template"]["spec"]["containers"][0]["command"].to_string());
-    let commands: Vec<String> = commands.collect();
-    assert_eq!(commands.len(), 2);
-    assert!(
-        commands[0].contains(r#""--additions-only","--namespace","default","--features","controller""#),
-        "{commands:?}"
-    );
+    for (values, features) in [
+        ("features={controller}", "controller"),
+        // Its principal has other names, or is yet to come: the program would take it for ours.
+        (
+            "features={argocd-agent},principal.enabled=false",
+            "controller,gitopscluster",
+        ),
+    ] {
+        let values = format!("additionsJob.enabled=true,{values}");
+        let objects = objects(&stdout_of(&["template", "ours", "chart", "--set", &values]));
+        let jobs: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "Job").collect();
+        assert_eq!(jobs.len(), 2);
+        let hooks = &jobs[0]["metadata"]["annotations"]["helm.sh/hook"];
+        assert_eq!(hooks, "post-install,post-upgrade,post-rollback");
+        let command = jobs[0]["spec"]["template"]["spec"]["containers"][0]["command"].to_string();
+        let expected = format!(r#""--additions-only","--namespace","default","--features","{features}","#);
+        assert!(command.contains(&expected), "{command}");
+    }
 }
 
 #[test]

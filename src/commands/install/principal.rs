@@ -2,8 +2,8 @@
 
 use super::InstallHub;
 use crate::install::{
-    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, is_ours, named, objects, unknown_redis,
-    wrong_settings,
+    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, is_ours, maps_by_destination, named, objects,
+    unknown_redis, wrong_settings,
 };
 use manifest::problem::Problems;
 use serde_json::Value;
@@ -30,31 +30,35 @@ pub(super) async fn decided(
     let config_maps = format!("/api/v1/namespaces/{}/configmaps", options.namespace);
     let read = async |name| hub.get(&config_maps, name).await.map_err(Problems::one);
     let params = read(PARAMS).await?;
-    let mut principal = Principal::Ours;
+    let (mut is_theirs, mut is_mapped) = (false, false);
     for name in PRINCIPALS {
         let live = named(workloads, name);
         let Some(live) = live.filter(|live| !is_ours(ours, live)) else {
             continue;
         };
-        principal = Principal::Theirs;
+        is_theirs = true;
+        is_mapped |= maps_by_destination(live, params.as_ref());
         let write = "writing to a String never fails";
         writeln!(lines, "deployment.apps/{name} kept: it is the principal of this hub").expect(write);
         for wrong in wrong_settings(live, params.as_ref()) {
             writeln!(lines, "Deployment {}/{name}: {wrong}", options.namespace).expect(write);
         }
     }
-    if principal == Principal::Theirs {
-        return Ok((principal, lines));
+    let theirs = Principal::Theirs {
+        maps_by_destination: is_mapped,
+    };
+    if is_theirs {
+        return Ok((theirs, lines));
     }
     if let Some(resource) = &options.argo_cd.resource {
         let line = format!(
             "ArgoCD {}/{resource}: the principal is left to its operator: enable it in spec.argoCDAgent.principal\n",
             options.namespace
         );
-        return Ok((Principal::Theirs, line));
+        return Ok((theirs, line));
     }
     match unknown_redis(read(CMD_PARAMS).await?.as_ref(), params.as_ref()) {
-        None => Ok((principal, lines)),
+        None => Ok((Principal::Ours, lines)),
         Some(redis) => Err(Problems::one(format!(
             "ConfigMap {}/{CMD_PARAMS}: redis.server is {redis}, which the principal does not know and would replace: set \
              principal.redis.server.address to {redis} in ConfigMap {PARAMS}, and pass --force-conflicts",

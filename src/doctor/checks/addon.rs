@@ -3,7 +3,7 @@
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, name};
 use crate::doctor::message::{Finding, check, list_names};
-use crate::install::{PRINCIPALS, WrongSetting, wrong_settings};
+use crate::install::{WrongSetting, wrong_settings};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 use manifest::text::count;
@@ -39,9 +39,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 /// Returns the wrong settings of the principal.
 fn wrong_principals(hub_state: &HubState) -> Vec<Finding> {
     // Another check reports that Deployments cannot be read.
-    let deployments = hub_state.deployments.found().into_iter().flatten();
-    let principals = deployments.filter(|deployment| PRINCIPALS.contains(&name(deployment)));
-    let findings = principals.flat_map(|principal| {
+    let findings = hub_state.principals().flat_map(|principal| {
         let wrong = wrong_settings(principal, hub_state.agent_params.found());
         wrong.into_iter().map(move |WrongSetting { problem, remediation }| {
             let principal = name(principal);

@@ -3,7 +3,7 @@
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, items, name};
 use crate::doctor::message::{Finding, Message, check, list_names};
-use crate::install::admission_policies;
+use crate::install::{admission_policies, maps_by_destination};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -33,6 +33,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let has_controller = hub_state.controller().is_some();
     let pod = ControllerPod::from_state(hub_state);
     let has_agents = pod.is_some_and(|pod| pod.is_enabled(AGENTS));
+    let params = hub_state.agent_params.found();
+    let needs_limits = has_agents && hub_state.principals().any(|live| maps_by_destination(live, params));
     let is_installed = has_controller || hub_state.plugin.found().is_some();
     let (policies, bindings) = match (&hub_state.policies, &hub_state.bindings) {
         (Lookup::Found(policies), Lookup::Found(bindings)) => (policies, bindings),
@@ -49,7 +51,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         ("controller", "deploy/admission_policy.yaml", has_controller),
         ("controller", "deploy/holds.yaml", false),
         ("agent-admission", "deploy/agent_admission.yaml", false),
-        ("argocd-agent", "deploy/principal_admission.yaml", has_agents),
+        ("argocd-agent", "deploy/principal_admission.yaml", needs_limits),
         ("live", "deploy/live_admission.yaml", hub_state.has_live()),
     ];
     let mut findings = Vec::new();

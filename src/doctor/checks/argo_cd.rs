@@ -2,7 +2,7 @@
 
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers};
 use crate::doctor::message::{Finding, check, list_names};
-use crate::install::arguments;
+use crate::install::{CMD_PARAMS, arguments, proxied_redis};
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
@@ -33,6 +33,10 @@ check! {
     error NOT_MOUNTED "argo-cd-mount-missing":
         "Deployment {deployment} mounts ConfigMap {config_map}, which does not exist, so its next Pod does not start",
         "install again, or if the feature was removed from a Helm release, run argocd-ocm-cmp install --additions-only with its other features";
+    error NO_REDIS "argo-cd-redis-missing":
+        "Argo CD's Redis is {redis}, but no principal of argocd-agent is ready, so Argo CD has no Redis",
+        "create a GitOpsCluster that requests agents, or see the Pod of Deployment {namespace}/argocd-agent-principal with `kubectl describe`; \
+         without argocd-agent, set redis.server in ConfigMap argocd-cmd-params-cm to Argo CD's Redis, and restart Argo CD";
     ok NOT_NEEDED "argo-cd-repo-server-not-needed":
         "namespace {namespace} has Argo CD without a repo-server, which only the plugin needs";
     ok OK "argo-cd":
@@ -81,6 +85,16 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         ])
     });
     let mut findings: Vec<_> = missing.collect();
+    findings.extend(
+        hub_state
+            .cmd_params
+            .refusal(&format!("ConfigMap {namespace}/{CMD_PARAMS}")),
+    );
+    let redis = hub_state.cmd_params.found().and_then(proxied_redis);
+    let is_ready = |principal: &Value| principal["status"]["readyReplicas"].as_u64() > Some(0);
+    if let Some(redis) = redis.filter(|_| !hub_state.principals().any(is_ready)) {
+        findings.push(NO_REDIS.finding(&[("redis", &redis), ("namespace", namespace)]));
+    }
     let image = image(repo_server);
     findings.push(match version(repo_server, image) {
         None => NO_VERSION.finding(&[("image", &image)]),

@@ -433,6 +433,21 @@ fn finds_problems_of_argo_cd() {
         ("argo-cd-mount-missing", |hub| {
             hub.missing_mounts = vec![("argocd-server".to_owned(), "argocd-ocm-cmp-ui".to_owned())];
         }),
+        ("argo-cd-redis-missing", |hub| {
+            let redis = json!({"data": {"redis.server": "argocd-agent-redis-proxy:6379"}});
+            hub.cmd_params = Lookup::Found(redis);
+            value_of(&mut hub.deployments).push(principal());
+        }),
+        ("", |hub| {
+            let redis = json!({"data": {"redis.server": "argocd-agent-redis-proxy:6379"}});
+            hub.cmd_params = Lookup::Found(redis);
+            let mut ready = principal();
+            ready["status"] = json!({"readyReplicas": 1});
+            value_of(&mut hub.deployments).push(ready);
+        }),
+        ("", |hub| {
+            hub.cmd_params = Lookup::Found(json!({"data": {"redis.server": "argocd-redis-ha-haproxy:6379"}}));
+        }),
         // As an operator installs it.
         ("", |hub| {
             let server = &mut value_of(&mut hub.deployments)[0]["metadata"];
@@ -465,6 +480,16 @@ fn remove_plugin(hub: &mut HubState) {
     containers(hub, "argocd-repo-server").remove(1);
 }
 
+/// Helm keeps the ConfigMap.
+fn remove_plugin_from_release(hub: &mut HubState) {
+    let mut kept = value_of(&mut hub.plugin).clone();
+    kept["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    remove_plugin(hub);
+    hub.plugin = Lookup::Found(kept);
+    enable_controllers(hub, "application-status,pull");
+    grant(hub);
+}
+
 #[test]
 fn hub_without_the_plugin_needs_none_for_the_pull_model() {
     check(&[
@@ -479,7 +504,14 @@ fn hub_without_the_plugin_needs_none_for_the_pull_model() {
             value_of(&mut hub.deployments).remove(0);
             grant(hub);
         }),
+        ("", |hub| {
+            remove_plugin_from_release(hub);
+            remove_named(&mut hub.policies, "sources");
+            remove_named(&mut hub.bindings, "sources");
+        }),
     ]);
+    let not_added = problems_after(remove_plugin_from_release);
+    assert!(not_added.contains(&"plugin-sidecar-missing"), "{not_added:?}");
     let nothing = problems_after(remove_plugin);
     assert!(nothing.contains(&"plugin-sidecar-missing"), "{nothing:?}");
 }
@@ -933,14 +965,26 @@ fn enable_agents(hub: &mut HubState, addons: &[(&str, bool)]) {
     hub.addons = Lookup::Found(addons.collect());
 }
 
+/// Returns the Deployment of our principal.
+fn principal() -> Value {
+    let shipped = shipped("deploy/deploy_principal.yaml");
+    let principal = shipped.into_iter().find(|value| value["kind"] == "Deployment");
+    principal.expect("the principal")
+}
+
 /// Enables argocd-agent, with our principal.
 fn add_principal(hub: &mut HubState) -> &mut Value {
     enable_agents(hub, &[("eu1", true)]);
-    let shipped = shipped("deploy/deploy_principal.yaml");
-    let principal = shipped.into_iter().find(|value| value["kind"] == "Deployment");
     let deployments = value_of(&mut hub.deployments);
-    deployments.push(principal.expect("the principal"));
+    deployments.push(principal());
     deployments.last_mut().expect("the principal")
+}
+
+fn remove_limits_of_principal(hub: &mut HubState) {
+    for name in ["principal-applications", "principal-projects"] {
+        remove_named(&mut hub.policies, name);
+        remove_named(&mut hub.bindings, name);
+    }
 }
 
 #[test]
@@ -968,6 +1012,21 @@ fn finds_problems_of_argocd_agent() {
         }),
         ("argocd-agent-principal-setting argocd-agent-principal-setting", |hub| {
             add_principal(hub)["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["principal"]);
+        }),
+        ("admission-missing", |hub| {
+            add_principal(hub);
+            remove_limits_of_principal(hub);
+        }),
+        // Its limits are for a principal that maps by destination.
+        ("argocd-agent-principal-setting", |hub| {
+            let args = &mut add_principal(hub)["spec"]["template"]["spec"]["containers"][0]["args"];
+            let args = args.as_array_mut().expect("a list");
+            args.retain(|argument| argument != "--destination-based-mapping");
+            remove_limits_of_principal(hub);
+        }),
+        ("", |hub| {
+            enable_agents(hub, &[("eu1", true)]);
+            remove_limits_of_principal(hub);
         }),
     ]);
 }

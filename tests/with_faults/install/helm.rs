@@ -4,7 +4,7 @@ use super::{Installation, installation, shipped};
 use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::cli::Cli;
 use clap::Parser as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use testbed::{ObjectRef, Part, Parts};
@@ -118,6 +118,11 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
         lines,
         "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
     );
+    // What an administrator has narrowed stays.
+    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
+    let destinations = json!([{"namespace": "cluster1", "server": "https://kubernetes.default.svc"}]);
+    let narrowed = json!({"spec": {"destinations": destinations}});
+    installation.hub.patch(&project, &narrowed).await?;
     // Helm has created the same objects as `install` would.
     let all = ["install", "--features=plugin,project,policy,pull,ui"];
     let installed = installation.all()?;
@@ -127,6 +132,10 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
         "argocd",
         &[&["upgrade", "ours", chart, "--set-json", constraints], &features[..]].concat(),
     )?;
+    assert_eq!(
+        installation.hub.read(&project).await?["spec"]["destinations"],
+        destinations
+    );
     let error = installation.run_err(&all)?;
     assert!(
         error.contains(".maxSkew is managed by \"helm\" with another value: change it with helm, or"),

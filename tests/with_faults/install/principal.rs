@@ -55,6 +55,12 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
         "{again}"
     );
     assert!(!again.contains("created") && !again.contains("configured"), "{again}");
+    // Another feature keeps the ConfigMap.
+    installation.run_ok(&["install", "--features=live"])?;
+    let lines = installation.run_ok(&["install", "--additions-only", "--features=live"])?;
+    let restored = "configmap/argocd-cmd-params-cm configured, with redis.server argocd-redis-ha-haproxy:6379\n";
+    assert!(lines.contains(restored), "{lines}");
+    installation.run_ok(&force)?;
     let lines = installation.run_ok(&["uninstall"])?;
     let restored = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
     assert!(lines.contains(restored), "{lines}");
@@ -150,6 +156,11 @@ async fn principal_of_another_stays_and_its_settings_are_checked() -> Result<()>
     }
     let redis = &hub.read(&params()).await?["data"]["redis.server"];
     assert!(redis.is_null(), "Argo CD's settings stay");
+    let limits = installation
+        .all()?
+        .into_iter()
+        .any(|(name, _)| name.contains("argocd-ocm-cmp-principal-"));
+    assert!(!limits, "its agents may have Applications with any destination");
 
     installation.run_ok(&["uninstall"])?;
     installation.until(&before).await?;

@@ -215,13 +215,14 @@ fn misspelled_name(name: &str) -> Option<String> {
 
 /// The annotations of the program, without their prefix, that are not settings of a delivered object: it writes them itself, or reads
 /// them from objects of the hub.
-const OF_PROGRAM: [&str; 26] = [
+const OF_PROGRAM: [&str; 27] = [
     "action",
     "action-of",
     "agent-certificates",
     "agent-image",
     "agent-namespace",
     "application",
+    "application-uid",
     "argocd",
     "certificates",
     "content-hash",
