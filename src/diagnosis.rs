@@ -83,7 +83,7 @@ impl SyncOperation {
 }
 
 impl DiagnosedApplication {
-    /// Returns true if it is OutOfSync only because of others than these managed clusters.
+    /// Returns true if it is OutOfSync only because of other managed clusters.
     pub(crate) fn is_synced_on(&self, clusters: &[String]) -> bool {
         let is_synced = |unsynced: &BTreeSet<String>| clusters.iter().all(|name| !unsynced.contains(name));
         self.sync == "OutOfSync" && !clusters.is_empty() && self.unsynced.as_ref().is_some_and(is_synced)

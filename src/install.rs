@@ -38,8 +38,8 @@ pub use ownership::{
 };
 pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
 pub use principal::{
-    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, lost_redis, maps_by_destination,
-    proxied_redis, unknown_redis, wrong_settings,
+    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, find_redis_proxy, lost_redis,
+    maps_by_destination, unknown_redis, wrong_settings,
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,

@@ -41,7 +41,7 @@ pub(super) async fn release_fields(
 ) -> Result<(String, String), Problems> {
     let managers: Vec<_> = our_managers(&live).collect();
     let (before, mut changes) = (live.clone(), String::new());
-    let mut with = String::new();
+    let mut note = String::new();
     for manager in &managers {
         let how = ApplyOptions {
             manager,
@@ -50,7 +50,7 @@ pub(super) async fn release_fields(
         };
         let applied = hub.apply(&object.bare(), how).await;
         let applied = applied.map_err(|refused| refusal(object, refused))?;
-        with.push_str(&restore_redis(hub, object, &before, &applied, dry_run).await?);
+        note.push_str(&restore_redis(hub, object, Some(&before), &applied, dry_run).await?);
         if dry_run {
             changes.push_str(&changes_of(object, &live, &applied));
         } else {
@@ -64,7 +64,7 @@ pub(super) async fn release_fields(
     } else if managers.is_empty() {
         String::new()
     } else {
-        format!("{object} restored{with}{}\n", dry_run_note(dry_run))
+        format!("{object} restored{note}{}\n", dry_run_note(dry_run))
     };
     Ok((result, changes))
 }
@@ -74,13 +74,13 @@ pub(super) async fn release_fields(
 pub(super) async fn restore_redis(
     hub: &InstallHub,
     object: &ShippedObject,
-    before: &Value,
+    before: Option<&Value>,
     after: &Value,
     dry_run: bool,
 ) -> Result<String, Problems> {
-    if object.name() != CMD_PARAMS {
+    let Some(before) = before.filter(|_| object.name() == CMD_PARAMS) else {
         return Ok(String::new());
-    }
+    };
     let path = object.path();
     let params = hub.get(&path, PARAMS).await?.unwrap_or_default();
     let Some(redis) = lost_redis(before, after, &params) else {

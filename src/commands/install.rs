@@ -257,7 +257,8 @@ async fn rehearse(
     for (object, live) in live_objects {
         match hub.apply(object, how(object)).await {
             Ok(applied) => {
-                let line = result_line(object, live.as_ref(), &applied, " (dry run)");
+                let note = restore_redis(hub, object, live.as_ref(), &applied, true).await? + " (dry run)";
+                let line = result_line(object, live.as_ref(), &applied, &note);
                 rehearsal.lines.push_str(&line);
                 if let Some(live) = live.as_ref().filter(|_| object.is_addition()) {
                     rehearsal.changes.push_str(&changes_of(object, live, &applied));
@@ -415,10 +416,7 @@ async fn apply_object(
         until_established(hub, object).await?;
     }
     // The ConfigMap stays for the other features when the principal's proxy goes.
-    let note = match before {
-        Some(before) => restore_redis(hub, object, before, &applied, how.dry_run).await?,
-        None => String::new(),
-    };
+    let note = restore_redis(hub, object, before, &applied, false).await?;
     Ok(result_line(object, before, &applied, &note))
 }
 

@@ -113,7 +113,7 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
     wrong
 }
 
-/// Returns true if the agents of a principal are those that the destinations of Applications name. Only such a principal needs the limits of
+/// Returns true if a principal assigns Applications to agents by `spec.destination.name`. Only such a principal needs the limits of
 /// deploy/principal_admission.yaml. They would stop others, whose agents may have Applications with any destination in their namespaces.
 pub fn maps_by_destination(principal: &Value, params: Option<&Value>) -> bool {
     effective(principal, params, &MAPPING) == Some("true")
@@ -130,13 +130,13 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
 /// Returns the Redis that Argo CD lost when our principal was put before it, if the release of our fields has left none. `before` and
 /// `after` are the ConfigMap [`CMD_PARAMS`], and `params` is [`PARAMS`].
 pub fn lost_redis<'v>(before: &Value, after: &Value, params: &'v Value) -> Option<&'v str> {
-    let had_proxy = proxied_redis(before).is_some();
+    let had_proxy = find_redis_proxy(before).is_some();
     let has_none = after["data"]["redis.server"].is_null();
     principals_redis(params).filter(|redis| had_proxy && has_none && *redis != REDIS)
 }
 
-/// Returns Argo CD's Redis if it is the proxy of our principal. `cmd_params` is the ConfigMap [`CMD_PARAMS`].
-pub fn proxied_redis(cmd_params: &Value) -> Option<&str> {
+/// Returns Argo CD's setting `redis.server` if it names the proxy of our principal. `cmd_params` is the ConfigMap [`CMD_PARAMS`].
+pub fn find_redis_proxy(cmd_params: &Value) -> Option<&str> {
     let redis = cmd_params["data"]["redis.server"].as_str();
     redis.filter(|redis| is_redis_proxy(redis))
 }

@@ -299,15 +299,21 @@ fn each_admission_policy_matches_the_account_and_is_bound() {
         let is_of_plugin = policy.name() == "argocd-ocm-cmp-sources.gitops";
         let others = ["argocd-ocm-cmp-clusters.gitops", "argocd-ocm-cmp-holds.gitops"];
         if !is_of_plugin && !others.contains(&policy.name()) {
-            let (condition, account) = match policy.name() {
-                "argocd-ocm-cmp-live.gitops" => ("is-the-view", "argocd-ocm-cmp-live"),
-                name if name.contains("-principal-") => ("is-the-principal", "argocd-agent-principal"),
-                _ => ("is-the-controller", "argocd-ocm-cmp-controller"),
+            let (condition, accounts) = match policy.name() {
+                "argocd-ocm-cmp-live.gitops" => ("is-the-view", &["argocd-ocm-cmp-live"][..]),
+                name if name.contains("-principal-") => ("is-the-principal", &PRINCIPALS[..]),
+                _ => ("is-the-controller", &["argocd-ocm-cmp-controller"][..]),
             };
-            assert_eq!(
-                at(policy, &format!("spec.matchConditions.{condition}.expression")),
-                format!("request.userInfo.username == 'system:serviceaccount:gitops:{account}'").as_str()
-            );
+            let accounts = accounts
+                .iter()
+                .map(|account| format!("'system:serviceaccount:gitops:{account}'"));
+            let accounts: Vec<_> = accounts.collect();
+            let expected = match &accounts[..] {
+                [account] => format!("request.userInfo.username == {account}"),
+                all => format!("request.userInfo.username in [{}]", all.join(", ")),
+            };
+            let expression = at(policy, &format!("spec.matchConditions.{condition}.expression"));
+            assert_eq!(expression, expected.as_str());
         }
         let failure_policy = if is_of_plugin { "Ignore" } else { "Fail" };
         assert_eq!(at(policy, "spec.failurePolicy"), failure_policy);

@@ -178,7 +178,7 @@ fn additions_to_argo_cd_are_rendered_only_on_request() {
 fn release_without_additions_has_the_jobs_too() {
     for (values, features) in [
         ("features={controller}", "controller"),
-        // Its principal has other names, or is yet to come: the program would take it for ours.
+        // The hub's own principal may have another name or not exist yet: the program would add fields for ours.
         (
             "features={argocd-agent},principal.enabled=false",
             "controller,gitopscluster",

@@ -53,8 +53,9 @@ async fn declare(hub: &Hub, clusters: &[Cluster]) -> Result<()> {
         if let Some(replicas) = cluster.replicas {
             labels["replicas"] = json!(replicas);
         }
-        objects.push(ObjectRef::managed_cluster(&cluster.name).with(json!({"metadata": {"labels": labels}})));
+        // Before the ManagedCluster, for which OCM would create it.
         objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster.name}}));
+        objects.push(ObjectRef::managed_cluster(&cluster.name).with(json!({"metadata": {"labels": labels}})));
         let secret = shipped_object("examples/cluster_secret.yaml")?.to_string();
         let mut secret: Value = serde_json::from_str(&secret.replace("cluster1", &cluster.name))?;
         let all = secret["metadata"]["labels"].as_object_mut().context("labels")?;

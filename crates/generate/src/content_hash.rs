@@ -87,9 +87,11 @@ pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) ->
 
 fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
     let strategy = UpdateStrategy::choose(placed, options.strategy);
-    let is_ignored = strategy == UpdateStrategy::ServerSideApply
-        && ignored_fields::may_ignore_annotation(&placed.object, CONTENT, options);
-    has_health(placed, options) && placed.role != Role::Run && strategy.applies() && !is_ignored
+    let is_ignored = || {
+        strategy == UpdateStrategy::ServerSideApply
+            && ignored_fields::may_ignore_annotation(&placed.object, CONTENT, options)
+    };
+    has_health(placed, options) && placed.role != Role::Run && strategy.applies() && !is_ignored()
 }
 
 /// Returns true if an object has a health besides that it is applied. Of the Services for a named cluster, only load balancers do.

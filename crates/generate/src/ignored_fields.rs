@@ -88,7 +88,7 @@ impl FieldPath {
                 let unescaped = |key: &str| key.replace("~1", "/").replace("~0", "~");
                 pointer.split('/').skip(1).map(unescaped).eq(keys.iter().copied())
             }
-            // With its parentheses, the text may be too long or too deep.
+            // The rewritten expression may exceed the limits of the parser.
             Self::Expression(text) => jq::parse(text).map_or(true, |expression| expression.may_select(keys)),
         }
     }

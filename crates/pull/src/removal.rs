@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 /// Returns the writes that remove works of an Application: their deletion after the cluster's Application has the same finalizers. Works
 /// of managed clusters on hold stay: the API server would refuse the writes.
 ///
-/// A finalizer keeps a deleted Application until its works are gone. So a work whose Application is gone loses its finalizers, also if
-/// another Application has the same name by now.
+/// A finalizer keeps a deleted Application until its works are gone. So the Application in a work whose Application is gone loses its
+/// finalizers, even if another Application has the same name by now.
 pub(super) fn removed<'w>(
     works: impl IntoIterator<Item = &'w PullWorkRef<'w>>,
     application: Option<&Application>,
@@ -29,16 +29,14 @@ pub(super) fn removed<'w>(
     let leaving = works
         .into_iter()
         .filter(|work| !work.pull_work.deleting && !is_on_hold(work));
-    let finalizers = |work: &PullWorkRef<'_>| -> Vec<&str> {
-        let is_its_own = |application: &&Application| {
-            let uid = work.pull_work.application_uid.as_ref();
-            uid.is_none_or(|uid| *uid == application.uid)
-        };
-        let own = application.filter(is_its_own).into_iter();
-        let finalizers = own.flat_map(|application| &application.argocd_finalizers);
-        finalizers.map(|finalizer| &**finalizer).collect()
-    };
-    leaving.filter_map(|work| removal(work, &finalizers(work))).collect()
+    let writes = leaving.filter_map(|work| {
+        let uid = work.pull_work.application_uid.as_deref();
+        let own = application.filter(|application| uid.is_none_or(|uid| *uid == *application.uid));
+        let finalizers = own.into_iter().flat_map(|application| &application.argocd_finalizers);
+        let finalizers: Vec<_> = finalizers.map(|finalizer| &**finalizer).collect();
+        removal(work, &finalizers)
+    });
+    writes.collect()
 }
 
 /// Returns the next write that removes a work; `None` while its agent has to apply the last one.

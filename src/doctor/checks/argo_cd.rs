@@ -2,7 +2,7 @@
 
 use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers};
 use crate::doctor::message::{Finding, check, list_names};
-use crate::install::{CMD_PARAMS, arguments, proxied_redis};
+use crate::install::{CMD_PARAMS, arguments, find_redis_proxy};
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
@@ -90,7 +90,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             .cmd_params
             .refusal(&format!("ConfigMap {namespace}/{CMD_PARAMS}")),
     );
-    let redis = hub_state.cmd_params.found().and_then(proxied_redis);
+    let redis = hub_state.cmd_params.found().and_then(find_redis_proxy);
     let is_ready = |principal: &Value| principal["status"]["readyReplicas"].as_u64() > Some(0);
     if let Some(redis) = redis.filter(|_| !hub_state.principals().any(is_ready)) {
         findings.push(NO_REDIS.finding(&[("redis", &redis), ("namespace", namespace)]));

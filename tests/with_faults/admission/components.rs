@@ -77,6 +77,60 @@ async fn principal(hub: &Hub, on_hub: &ObjectRef) -> Result<Account> {
     account(hub, &files, "argocd-agent-principal", &permission, on_hub).await
 }
 
+/// Checks that the principal may report the syncs that Argo CD starts, and none of other content.
+async fn check_operations(hub: &Hub, account: &Account, managed: &ObjectRef) -> Result<()> {
+    let operation = |sync: Value| json!({"operation": {"sync": sync}});
+    let root = ObjectRef::cluster_role("root").with(json!({"rules": []}));
+    account.patch(managed, &operation(json!({"revision": "main"}))).await?;
+    // As automated syncs of Argo CD do.
+    let spec = json!({"source": {"directory": {"recurse": true, "exclude": ""}}});
+    hub.patch(managed, &json!({"spec": spec})).await?;
+    let source = json!({
+        "repoURL": "https://example.com/git", "path": ".", "directory": {"recurse": true, "jsonnet": {}},
+    });
+    let other = json!({"repoURL": "https://example.com/other", "path": "."});
+    let running = |sync: &Value, source: &Value| {
+        let synced = json!({"revision": "abc", "source": source});
+        let started = json!({
+            "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": sync}, "syncResult": synced,
+        });
+        json!({"operation": {"sync": {"revision": "abc"}}, "status": {"operationState": started}})
+    };
+    let automated = json!({"revision": "abc", "source": source});
+    let without = |path: &str, field: &str| {
+        let mut sync = automated.clone();
+        let fields = sync.pointer_mut(path).and_then(Value::as_object_mut);
+        fields.and_then(|fields| fields.remove(field)).expect("the field");
+        running(&sync, &source)
+    };
+    let mut started = running(&automated, &source);
+    started["operation"]["sync"] = automated.clone();
+    account.patch(managed, &started).await?;
+    account
+        .patch(managed, &json!({"operation": null, "status": null}))
+        .await?;
+    for patch in [
+        // Argo CD resumes it.
+        running(&json!({"manifests": [root.to_string()]}), &source),
+        running(&json!({"source": other}), &source),
+        without("/source", "path"),
+        without("/source", "directory"),
+        without("/source/directory", "recurse"),
+        running(&automated, &other),
+        operation(json!({"manifests": [root.to_string()]})),
+        operation(json!({"source": {"repoURL": "https://example.com/other"}})),
+    ] {
+        is_refused(account.patch(managed, &patch).await, "other manifests")?;
+    }
+    // As a progressive sync of an ApplicationSet does: the operation names no source, and its result has the first one besides all.
+    let sources = json!([source, other]);
+    let spec = json!({"source": null, "sources": sources});
+    hub.patch(managed, &json!({"spec": spec})).await?;
+    let mut started = running(&json!({}), &source);
+    started["status"]["operationState"]["syncResult"]["sources"] = sources;
+    account.patch(managed, &started).await.map(drop)
+}
+
 #[tokio::test]
 async fn principal_may_write_status_and_revision_of_applications_for_a_cluster() -> Result<()> {
     let stage = stage("admission-principal").await?;
@@ -117,37 +171,8 @@ async fn principal_may_write_status_and_revision_of_applications_for_a_cluster()
             &json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
         )
         .await?;
-    account.patch(managed, &operation(json!({"revision": "main"}))).await?;
-    // As automated syncs of Argo CD do.
-    let source = json!({"repoURL": "https://example.com/git", "path": ".", "directory": {"jsonnet": {}}});
-    let other = json!({"repoURL": "https://example.com/other", "path": "."});
-    let running = |sync: &Value, source: &Value| {
-        let synced = json!({"revision": "abc", "source": source});
-        let started = json!({
-            "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": sync}, "syncResult": synced,
-        });
-        json!({"operation": {"sync": {"revision": "abc"}}, "status": {"operationState": started}})
-    };
-    let automated = json!({"revision": "abc", "source": source});
-    let mut started = running(&automated, &source);
-    started["operation"]["sync"] = automated.clone();
-    account.patch(managed, &started).await?;
-    account
-        .patch(managed, &json!({"operation": null, "status": null}))
-        .await?;
+    check_operations(hub, &account, managed).await?;
     for (patch, why) in [
-        // Argo CD resumes it.
-        (
-            running(&json!({"manifests": [root.to_string()]}), &source),
-            "other manifests",
-        ),
-        (running(&json!({"source": other}), &source), "other manifests"),
-        (running(&automated, &other), "other manifests"),
-        (operation(json!({"manifests": [root.to_string()]})), "other manifests"),
-        (
-            operation(json!({"source": {"repoURL": "https://example.com/other"}})),
-            "other manifests",
-        ),
         (json!({"spec": {"project": "other"}}), "nothing of an Application but"),
         (
             json!({"spec": {"destination": {"name": "in-cluster"}}}),

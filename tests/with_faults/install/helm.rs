@@ -99,7 +99,7 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let installation = installation().await?;
     let chart = shipped("chart");
     let chart = chart.to_str().context("a plain path")?;
-    let features = ["--set", "features={plugin,project,policy,pull,ui}"];
+    let features = ["--set", "features={plugin,project,policy,argocd-rbac,pull,ui}"];
     let output = helm(
         &installation,
         "argocd",
@@ -123,8 +123,12 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let destinations = json!([{"namespace": "cluster1", "server": "https://kubernetes.default.svc"}]);
     let narrowed = json!({"spec": {"destinations": destinations}});
     installation.hub.patch(&project, &narrowed).await?;
+    let role = ObjectRef::cluster_role("argocd-ocm-cmp");
+    let rules =
+        json!([{"apiGroups": ["work.open-cluster-management.io"], "resources": ["manifestworks"], "verbs": ["get"]}]);
+    installation.hub.patch(&role, &json!({"rules": rules})).await?;
     // Helm has created the same objects as `install` would.
-    let all = ["install", "--features=plugin,project,policy,pull,ui"];
+    let all = ["install", "--features=plugin,project,policy,argocd-rbac,pull,ui"];
     let installed = installation.all()?;
     let constraints = r#"controller.topologySpreadConstraints=[{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]"#;
     helm(
@@ -136,6 +140,7 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
         installation.hub.read(&project).await?["spec"]["destinations"],
         destinations
     );
+    assert_eq!(installation.hub.read(&role).await?["rules"], rules);
     let error = installation.run_err(&all)?;
     assert!(
         error.contains(".maxSkew is managed by \"helm\" with another value: change it with helm, or"),

@@ -16,8 +16,8 @@
 use manifest::json;
 use std::fmt::{self, Display, Formatter};
 
-/// The maximum length in bytes. It bounds regular expressions, too, which Go runs in the product of their length and that of the text: see
-/// [`has_count`].
+/// The maximum length in bytes. It also bounds regular expressions: Go runs them in time proportional to their length times that of the
+/// text. See [`has_count`].
 const LENGTH_MAX: usize = 1000;
 
 /// The maximum depth of parentheses in a condition.
@@ -103,8 +103,8 @@ pub(super) fn parse(text: &str) -> Result<PathExpression, String> {
     parser.expression().filter(|_| parser.rest.is_empty()).ok_or_else(|| {
         format!(
             "{text:?} is not a supported jq path expression, from {:?} on: write keys, indexes, [], ?, one .., commas only at the end, and \
-             select with paths without [], constants, parentheses, comparisons, and, or, // and {}, whose pattern for test has no count \
-             such as {{2}}",
+             select with paths without [], constants, parentheses, comparisons, and, or, // and {}, and no count such as {{2}} in the \
+             pattern of test",
             parser.rest,
             FUNCTIONS.map(|(name, _)| name).join(", ")
         )

@@ -36,8 +36,8 @@ pub struct Cluster {
     /// The reachability.
     pub availability: Availability,
     /// The time since which Placements may select the cluster: OCM taints a cluster that has not joined, is silent or is unhealthy,
-    /// and removes the taints after its return. `None` while the cluster does not report a readable time since which it is available,
-    /// or has a taint.
+    /// and removes the taints after its return. `None` while the cluster is not available, reports a time that cannot be read, or has
+    /// a taint.
     pub selectable_since: Option<Timestamp>,
     /// True if an administrator of the hub has accepted the cluster, also if they denied it later. Until then, the object may be
     /// anyone's with a token to join: its name and labels mean nothing.
