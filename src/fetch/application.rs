@@ -222,7 +222,7 @@ fn unsynced_clusters(resources: Option<&[ListedResource]>) -> Option<BTreeSet<St
     let resources = resources.filter(|resources| !resources.is_empty())?;
     let unsynced = resources
         .iter()
-        .filter(|resource| resource.group == GROUP && resource.status != "Synced" && !resource.hook);
+        .filter(|resource| resource.group == GROUP && resource.is_unsynced());
     unsynced
         .map(|work| (work.kind == KIND).then(|| work.namespace.clone()))
         .collect()

@@ -155,7 +155,7 @@ impl<'n> Applications<'n> {
         let position = self.all.len();
         let mut unsynced = Vec::new();
         for work in listed.works(self.argocd) {
-            if work.kind == KIND && work.status != "Synced" && !work.hook {
+            if work.kind == KIND && work.is_unsynced() {
                 unsynced.push((work.namespace.clone(), work.name.clone()));
             }
             self.by_work.insert(work.key(), position);

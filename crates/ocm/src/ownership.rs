@@ -50,6 +50,11 @@ impl ListedResource {
         (self.kind.clone(), self.namespace.clone(), self.name.clone())
     }
 
+    /// Returns true if a sync would write or prune it. Hooks are not compared.
+    pub fn is_unsynced(&self) -> bool {
+        self.status != "Synced" && !self.hook
+    }
+
     /// Returns true if it is a work of the Application, whose works have these names. A work that Argo CD would prune may only have the
     /// tracking mark, which the agent of a cluster may write. After a failed comparison these are all works; then the names decide.
     pub fn is_work(&self, names: &[WorkName]) -> bool {

@@ -30,14 +30,11 @@ pub(super) async fn decided(
     let config_maps = format!("/api/v1/namespaces/{}/configmaps", options.namespace);
     let read = async |name| hub.get(&config_maps, name).await.map_err(Problems::one);
     let params = read(PARAMS).await?;
-    let (mut is_theirs, mut is_mapped) = (false, false);
-    for name in PRINCIPALS {
-        let live = named(workloads, name);
-        let Some(live) = live.filter(|live| !is_ours(ours, live)) else {
-            continue;
-        };
-        is_theirs = true;
-        is_mapped |= maps_by_destination(live, params.as_ref());
+    let present = PRINCIPALS
+        .into_iter()
+        .filter_map(|name| Some((name, named(workloads, name)?)));
+    let others: Vec<_> = present.filter(|(_, live)| !is_ours(ours, live)).collect();
+    for (name, live) in &others {
         let write = "writing to a String never fails";
         writeln!(lines, "deployment.apps/{name} kept: it is the principal of this hub").expect(write);
         for wrong in wrong_settings(live, params.as_ref()) {
@@ -45,9 +42,11 @@ pub(super) async fn decided(
         }
     }
     let theirs = Principal::Theirs {
-        maps_by_destination: is_mapped,
+        maps_by_destination: others
+            .iter()
+            .any(|(_, live)| maps_by_destination(live, params.as_ref())),
     };
-    if is_theirs {
+    if !others.is_empty() {
         return Ok((theirs, lines));
     }
     if let Some(resource) = &options.argo_cd.resource {

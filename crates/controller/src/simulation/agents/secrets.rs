@@ -249,16 +249,19 @@ fn unreachable_cluster_keeps_its_secret() {
     }
 }
 
-#[test]
-fn cluster_that_returned_before_a_restart_keeps_its_secret_until_ocm_has_decided() {
-    let mut hub = Hub::with_all_agents();
-    hub.select(&["eu1"]);
-    let returned = hub.now - SignedDuration::from_mins(1);
-    let condition =
-        json!({"type": "ManagedClusterConditionAvailable", "status": "True", "lastTransitionTime": returned});
-    let status = json!({"status": {"conditions": [condition]}});
-    hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &status);
-    hub.forget_all();
+impl Hub {
+    /// Lets a cluster report that it has been available for this long.
+    fn report_available(&mut self, cluster: &str, duration: SignedDuration) {
+        let since = self.now - duration;
+        let condition =
+            json!({"type": "ManagedClusterConditionAvailable", "status": "True", "lastTransitionTime": since});
+        let status = json!({"status": {"conditions": [condition]}});
+        self.edit(Kind::Clusters, &ObjectRef::new("", cluster), &status);
+    }
+}
+
+/// Checks that a deselected eu2 keeps its Secret, although the selection is settled, until OCM has had the time to decide.
+fn keeps_until_ocm_has_decided(hub: &mut Hub) {
     hub.tick();
     assert!(hub.cache.is_settled(&some()));
     hub.reconcile_all_at_once();
@@ -268,26 +271,22 @@ fn cluster_that_returned_before_a_restart_keeps_its_secret_until_ocm_has_decided
 }
 
 #[test]
+fn cluster_that_returned_before_a_restart_keeps_its_secret_until_ocm_has_decided() {
+    let mut hub = Hub::with_all_agents();
+    hub.select(&["eu1"]);
+    hub.report_available("eu2", SignedDuration::from_mins(1));
+    hub.forget_all();
+    keeps_until_ocm_has_decided(&mut hub);
+}
+
+#[test]
 fn cluster_that_returned_while_the_watch_was_lost_keeps_its_secret_until_ocm_has_decided() {
     let mut hub = Hub::with_all_agents();
-    let available_since = |hub: &mut Hub, since: Timestamp| {
-        let condition =
-            json!({"type": "ManagedClusterConditionAvailable", "status": "True", "lastTransitionTime": since});
-        let status = json!({"status": {"conditions": [condition]}});
-        hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &status);
-    };
-    let before = hub.now - SignedDuration::from_hours(1);
-    available_since(&mut hub, before);
+    hub.report_available("eu2", SignedDuration::from_hours(1));
     hub.settle();
-    let returned = hub.now - SignedDuration::from_mins(1);
-    available_since(&mut hub, returned);
+    hub.report_available("eu2", SignedDuration::from_mins(1));
     hub.select(&["eu1"]);
-    hub.tick();
-    assert!(hub.cache.is_settled(&some()));
-    hub.reconcile_all_at_once();
-    assert_eq!(hub.agents(), ["eu1", "eu2"]);
-    hub.settle();
-    assert_eq!(hub.agents(), ["eu1"]);
+    keeps_until_ocm_has_decided(&mut hub);
 }
 
 /// Otherwise ApplicationSets that select clusters by argocd-pull-integration's label miss new clusters.
