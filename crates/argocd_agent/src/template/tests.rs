@@ -167,6 +167,7 @@ fn autonomous_agents_have_fewer_rights_and_bring_the_default_project() {
     - "argocd-agent-agent" {"name":"ARGOCD_AGENT_DESTINATION_BASED_MAPPING","value":"true"}
     - "argocd-agent-agent" {"name":"ARGOCD_AGENT_CREATE_NAMESPACE","value":"true"}
     - "argocd-agent-agent" {"name":"ARGOCD_AGENT_ALLOWED_NAMESPACES","value":"*"}
+    - "argocd-agent-agent" {"name":"ARGOCD_AGENT_SOURCE_UID_MISMATCH_POLICY","value":"upsert"}
     + "argocd-agent-addon:work-agent-appprojects" {"apiGroups":["argoproj.io"],"resources":["appprojects"],"verbs":["get","list","watch","create","update","patch","delete"]}
     + "argocd-agent-agent" {"name":"ARGOCD_AGENT_MODE","value":"autonomous"}
     "#);
