@@ -109,6 +109,11 @@ async fn check_operations(hub: &Hub, account: &Account, managed: &ObjectRef) -> 
     account
         .patch(managed, &json!({"operation": null, "status": null}))
         .await?;
+    // Argo CD leaves out a helm without values.
+    let spec = json!({"source": {"helm": {"valueFiles": []}}});
+    hub.patch(managed, &json!({"spec": spec})).await?;
+    account.patch(managed, &running(&automated, &source)).await?;
+    account.patch(managed, &json!({"status": null})).await?;
     for patch in [
         // Argo CD resumes it.
         running(&json!({"manifests": [root.to_string()]}), &source),
@@ -127,8 +132,18 @@ async fn check_operations(hub: &Hub, account: &Account, managed: &ObjectRef) -> 
     let spec = json!({"source": null, "sources": sources});
     hub.patch(managed, &json!({"spec": spec})).await?;
     let mut started = running(&json!({}), &source);
-    started["status"]["operationState"]["syncResult"]["sources"] = sources;
-    account.patch(managed, &started).await.map(drop)
+    started["status"]["operationState"]["syncResult"]["sources"] = sources.clone();
+    account.patch(managed, &started).await?;
+    // An unused source must not become that of a later operation.
+    let unused = operation(json!({"revision": null, "sources": sources, "source": other}));
+    account.patch(managed, &unused).await?;
+    for later in [
+        operation(json!({"sources": null, "source": other})),
+        running(&json!({"source": other}), &other),
+    ] {
+        is_refused(account.patch(managed, &later).await, "other manifests")?;
+    }
+    Ok(())
 }
 
 #[tokio::test]
