@@ -75,6 +75,8 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     helm(&installation, "argocd", &upgraded)?;
     let script = ObjectRef::config_map("argocd", "argocd-ocm-cmp-ui");
     hub.read(&script).await.context("argocd-server still mounts it")?;
+    helm(&installation, "argocd", &["rollback", "ours", "1", "--no-hooks"])?;
+    helm(&installation, "argocd", &upgraded)?;
     hub.delete(&script).await?;
     let findings = installation.run(&["doctor", "argo-cd"])?;
     let findings = String::from_utf8_lossy(&findings.stdout);
