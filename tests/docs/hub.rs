@@ -123,7 +123,7 @@ async fn hub_commands_behave_as_documented() -> Result<()> {
         "metadata": {"labels": {"app.kubernetes.io/part-of": "argocd"}},
         "data": {"help.chatText": "ask us"},
     }));
-    hub.kubectl_with_input(&["apply", "-f", "-"], &config_map.to_string())?;
+    hub.kubectl_with_input("apply -f -", &config_map.to_string())?;
     let server = Parts::ensure()?
         .argocd_manifests()
         .join("base/server/argocd-server-deployment.yaml");

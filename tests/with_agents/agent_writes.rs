@@ -336,11 +336,7 @@ async fn write_hostile_cluster(agent: &Account, owners: &Value) -> Result<Value>
 pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     let Stage { hub, cluster2, .. } = stage;
     let (agent, owners) = (cluster2.hub_account().await?, owners(hub).await?);
-    hub.kubectl(&[
-        "delete",
-        "validatingadmissionpolicybinding",
-        "argocd-ocm-cmp-clusters.argocd",
-    ])?;
+    hub.kubectl("delete validatingadmissionpolicybinding argocd-ocm-cmp-clusters.argocd")?;
     wait::eventually("the admission policy has no effect", wait::DEADLINE, async || {
         create_as(hub, &PRIVILEGED[0], &work_named("probe", "argocd")).ok()
     })

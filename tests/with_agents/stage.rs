@@ -88,7 +88,7 @@ impl Stage {
         let text = include_str!("../../deploy/deploy_argocd_agent.yaml");
         let objects = self
             .hub
-            .kubectl_with_input(&["create", "--dry-run=client", "-o", "json", "-f", "-"], text)?;
+            .kubectl_with_input("create --dry-run=client -o json -f -", text)?;
         let objects: Vec<Value> = serde_json::Deserializer::from_str(&objects)
             .into_iter()
             .collect::<Result<_, _>>()?;
@@ -163,7 +163,7 @@ pub(crate) async fn assign_users(cluster: &ManagedCluster) -> Result<()> {
     let container = json!({"name": "it", "image": "example.com/it:v1", "securityContext": {"runAsUser": 999}});
     let pod = ObjectRef::namespaced("v1", "Pod", "default", "it").with(json!({"spec": {"containers": [container]}}));
     wait::eventually("Pods must not name their user", wait::DEADLINE, async || {
-        let created = cluster.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
+        let created = cluster.kubectl_with_input("create --dry-run=server -f -", &pod.to_string());
         created
             .is_err_and(|error| error.to_string().contains(USERS_ARE_ASSIGNED))
             .then_some(())

@@ -117,7 +117,7 @@ impl Shop {
             pull: false,
         })
         .await?;
-        hub.run(program(), &["install", "--features", "argocd-rbac"])?;
+        hub.run(program(), "install --features argocd-rbac")?;
         for (name, data) in [
             (
                 "argocd-cm",
@@ -344,7 +344,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
         .await?;
     admin.run_next("run-now", Some("report")).await?;
     let job = wait::eventually("the Job exists", wait::DEADLINE, async || {
-        let jobs = cluster.kubectl(&["get", "jobs", "-n", "shop", "-o", "json"]).ok()?;
+        let jobs = cluster.kubectl("get jobs -n shop -o json").ok()?;
         let jobs: Value = serde_json::from_str(&jobs).ok()?;
         jobs["items"].get(0).cloned()
     })
@@ -376,7 +376,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
             .then_some(())
     })
     .await?;
-    hub.run(program(), &["release", "cluster1"])?;
+    hub.run(program(), "release cluster1")?;
 
     update_strategy_undoes_changes(&shop).await
 }
@@ -385,7 +385,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
 async fn update_strategy_undoes_changes(shop: &Shop) -> Result<()> {
     let cluster = shop.cluster()?;
     let legacy = ObjectRef::deployment("shop", "legacy");
-    cluster.kubectl(&["rollout", "restart", "deployment/legacy", "-n", "shop"])?;
+    cluster.kubectl("rollout restart deployment/legacy -n shop")?;
     shop.settle("4").await?;
     cluster
         .wait_for(&legacy, |deployment| restarted_at(deployment).is_none())

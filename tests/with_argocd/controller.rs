@@ -38,7 +38,7 @@ impl Controller {
         hub: &Hub,
         files: &[&str],
         settings: &[(&str, &str)],
-        more: &[&[&str]],
+        more: &[&str],
     ) -> Result<Self> {
         apply(hub, &["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"])?;
         apply(hub, files)?;
@@ -48,9 +48,9 @@ impl Controller {
                 .await?;
         }
         // Otherwise it might be denied only because the API server has not processed its permissions yet.
-        let permissions: [&[&str]; 2] = [
-            &["patch", "applications.argoproj.io", "--all-namespaces"],
-            &["create", "leases", "--namespace=argocd"],
+        let permissions: [&str; 2] = [
+            "patch applications.argoproj.io --all-namespaces",
+            "create leases --namespace=argocd",
         ];
         hub.wait_for_permissions("argocd", ACCOUNT, &[&permissions, more].concat())
             .await?;

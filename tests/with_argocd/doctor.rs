@@ -234,7 +234,7 @@ async fn break_clusters_and_works(hub: &Hub) -> Result<()> {
 
     // A work that OCM's webhook would reject.
     let large = work("cluster1", "large", &"<".repeat(90_000));
-    hub.kubectl(&["delete", "validatingwebhookconfigurations", "--all"])?;
+    hub.kubectl("delete validatingwebhookconfigurations --all")?;
     wait::eventually("the webhook is not called", wait::DEADLINE, async || {
         hub.create(&large).await.ok()
     })
@@ -274,13 +274,7 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         "rules": [{"apiGroups": ["", "apps"], "resources": ["configmaps", "deployments", "statefulsets"], "verbs": ["get", "list"]}],
     }));
     hub.create(&role).await?;
-    let binding = [
-        "clusterrolebinding",
-        "few",
-        "--clusterrole=few",
-        "--serviceaccount=default:few",
-    ];
-    hub.kubectl(&[&["create"], &binding[..]].concat())?;
+    hub.kubectl("create clusterrolebinding few --clusterrole=few --serviceaccount=default:few")?;
     let (printed, text) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let (printed, text) = printed(&kubeconfig, &[]).ok()?;
         (!text.contains("cannot get resource \\\"configmaps")).then_some((printed, text))

@@ -365,7 +365,7 @@ async fn watched_object_reports_its_health_without_polling() -> Result<()> {
         .hub
         .wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)
         .await?;
-    cluster.kubectl(&["label", "nodes", "--all", "disk=fast"])?;
+    cluster.kubectl("label nodes --all disk=fast")?;
     stage.hub.wait_for(&object_ref, is_healthy).await?;
     Ok(())
 }

@@ -301,16 +301,8 @@ async fn hub_accepts_the_rules_of_every_kind() -> Result<()> {
         "workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}]},
         "manifestConfigs": configs,
     }}));
-    let create = [
-        "create",
-        "--validate=strict",
-        "--dry-run=server",
-        "-o",
-        "json",
-        "-f",
-        "-",
-    ];
-    let created: Value = serde_json::from_str(&stage.hub.kubectl_with_input(&create, &work.to_string())?)?;
+    let create = "create --validate=strict --dry-run=server -o json -f -";
+    let created: Value = serde_json::from_str(&stage.hub.kubectl_with_input(create, &work.to_string())?)?;
     let stored = created["spec"]["manifestConfigs"]
         .as_array()
         .context("manifestConfigs")?;
@@ -328,8 +320,8 @@ fn works(objects: &[Value]) -> Result<Vec<Value>> {
     for (at, object) in objects.iter().enumerate() {
         std::fs::write(folder.path().join(format!("{at}.json")), object.to_string())?;
     }
-    let options = ["--cluster=cluster1", "--name=shop", "--namespace=shop", "--output=json"];
-    let (code, lines, errors) = run(folder.path(), None, &[&["generate"], &options[..]].concat())?;
+    let words = "generate --cluster=cluster1 --name=shop --namespace=shop --output=json";
+    let (code, lines, errors) = run(folder.path(), None, words)?;
     ensure!(code == Some(0), "{errors}");
     lines.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }

@@ -192,18 +192,7 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
     // The Application shows its works, also without the policy.
     let (code, text, _) = status::printed(hub.kubeconfig_path(), &[name])?;
     assert!(code == Some(0) && text.contains("Healthy"), "{text}");
-    let words = [
-        "diff",
-        ".",
-        "--name",
-        name,
-        "--namespace",
-        PROJECT,
-        "--cluster",
-        "cluster1",
-        "--executor",
-        "team-a/deployer",
-    ];
+    let words = format!("diff . --name={name} --namespace={PROJECT} --cluster=cluster1 --executor=team-a/deployer");
     let printed = run(&git.path().join(name), Some(hub.kubeconfig_path()), &words)?;
     assert_eq!(printed, (Some(0), String::new(), String::new()));
 

@@ -21,7 +21,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::application::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
 use testbed::{
-    ArgoCd, Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, Shared, wait,
+    ArgoCd, Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, Shared,
 };
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
@@ -95,13 +95,9 @@ async fn set_up() -> Result<Stage> {
 
 /// Starts the controller as shipped for the pull model and cluster Secrets, with these additional settings.
 async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> {
-    let permissions: [&[&str]; 2] = [
-        &[
-            "create",
-            "manifestworks.work.open-cluster-management.io",
-            "--all-namespaces",
-        ],
-        &["create", "secrets", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "create manifestworks.work.open-cluster-management.io --all-namespaces",
+        "create secrets --namespace=argocd",
     ];
     let files = [
         "deploy/report_crd.yaml",
@@ -136,17 +132,10 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
     apply(&cluster, &["deploy/pull_cluster_rbac.yaml"])?;
     permit_all_namespaces(&cluster).await?;
     // Roles are aggregated with a delay, and each failure would double the agent's backoff.
-    let agent = "--as=system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa";
-    let question = [
-        "auth",
-        "can-i",
-        "create",
-        "applications.argoproj.io",
-        "-n=argocd",
-        agent,
-    ];
-    let may = async || cluster.kubectl(&question).ok();
-    wait::eventually("the agent may create Applications", wait::DEADLINE, may).await?;
+    let may = ["create applications.argoproj.io -n=argocd"];
+    cluster
+        .wait_for_permissions("open-cluster-management-agent", "klusterlet-work-sa", &may)
+        .await?;
     let selected = json!({"metadata": {"labels": {"pull": "true"}}});
     hub.patch(&ObjectRef::managed_cluster(name), &selected).await?;
     Ok(cluster)

@@ -197,7 +197,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
 
     let lamp = ObjectRef::namespaced("sources.example.com/v1", "Lamp", name, "shop");
     let live = stage.cluster1.read(&lamp).await?;
-    let version: Value = serde_json::from_str(&stage.hub.kubectl(&["version", "--output", "json"])?)?;
+    let version: Value = serde_json::from_str(&stage.hub.kubectl("version --output json")?)?;
     let part = |name: &str| version["serverVersion"][name].as_str().context("a version");
     // Argo CD 3.2 passes only the first two numbers of the hub's version, 3.6 all three.
     let kubernetes = if testbed::argocd_version() == "3.2" {

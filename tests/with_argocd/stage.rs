@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testbed::{ArgoCd, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
+use testbed::{
+    ArgoCd, Arguments, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin,
+};
 use tokio::sync::OnceCell;
 
 use crate::controller::Controller;
@@ -122,9 +124,9 @@ pub(crate) fn program() -> PathBuf {
 pub(crate) type Outcome = (Option<i32>, String, String);
 
 /// Runs the program in a folder, with the permissions of a kubeconfig.
-pub(crate) fn run(folder: &Path, kubeconfig: Option<&Path>, words: &[&str]) -> Result<Outcome> {
+pub(crate) fn run(folder: &Path, kubeconfig: Option<&Path>, words: &(impl Arguments + ?Sized)) -> Result<Outcome> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    command.args(words).current_dir(folder).env_clear();
+    command.args(words.words()).current_dir(folder).env_clear();
     if let Some(kubeconfig) = kubeconfig {
         command.arg("--kubeconfig").arg(kubeconfig);
     }

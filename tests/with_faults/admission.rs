@@ -29,9 +29,9 @@ async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
         hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
     }
     hub.wait_for_crds().await?;
-    let permissions: [&[&str]; 2] = [
-        &["patch", "applications.argoproj.io", "--all-namespaces"],
-        &["create", "leases", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "patch applications.argoproj.io --all-namespaces",
+        "create leases --namespace=argocd",
     ];
     hub.wait_for_permissions("argocd", ACCOUNT, &permissions).await?;
     let account = hub.account("argocd", ACCOUNT).await?;
@@ -165,8 +165,7 @@ async fn status_controller_may_write_only_conditions_and_refreshes() -> Result<(
     let other = hub.account("admission-other", ACCOUNT).await?;
     other.patch(&shop, &json!({"spec": {"project": "default"}})).await?;
     hub.patch(&shop, &json!({"metadata": {"finalizers": null}})).await?;
-    hub.kubectl(&["delete", "clusterrolebinding", "admission-other"])
-        .map(drop)
+    hub.kubectl("delete clusterrolebinding admission-other").map(drop)
 }
 
 #[tokio::test]
@@ -448,13 +447,8 @@ async fn pull_model_grants_no_access_to_secrets() -> Result<()> {
         let may = hub.kubectl(&["auth", "can-i", verb, "secrets", "-n", "argocd", &who]);
         assert!(may.is_err(), "the account may {verb} Secrets");
     }
-    hub.kubectl(&[
-        "auth",
-        "can-i",
-        "create",
-        "manifestworks.work.open-cluster-management.io",
-        "-A",
-        &who,
-    ])
+    hub.kubectl(&format!(
+        "auth can-i create manifestworks.work.open-cluster-management.io -A {who}"
+    ))
     .map(drop)
 }

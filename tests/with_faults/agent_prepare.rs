@@ -53,7 +53,7 @@ subjects:
 - {{kind: ServiceAccount, name: agent, namespace: {name}}}
 "#
     );
-    hub.kubectl_with_input(&["apply", "-f", "-"], &permissions)?;
+    hub.kubectl_with_input("apply -f -", &permissions)?;
     let namespace = format!("--namespace={name}");
     hub.wait_for_permissions(name, "agent", &[&["create", "secrets", &namespace]])
         .await?;

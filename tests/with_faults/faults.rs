@@ -363,9 +363,7 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
     };
     let taken_away = taken_away.await;
     // Also after a failure: other tests need the CRD.
-    stage
-        .hub
-        .kubectl_with_input(&["create", "-f", "-"], &without_history(&crd)?)?;
+    stage.hub.kubectl_with_input("create -f -", &without_history(&crd)?)?;
     stage.hub.wait_for_crds().await?;
     let (_proxy, _controller) = taken_away?;
 

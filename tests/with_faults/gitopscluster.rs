@@ -68,9 +68,9 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let account = "argocd-ocm-cmp-controller";
     // Tests before this one on the same hub have used the account too.
     let earlier = hub.requests_by(account)?.len();
-    let permissions: [&[&str]; 2] = [
-        &["list", "secrets", "--namespace=argocd"],
-        &["list", "gitopsclusters", "--namespace=default"],
+    let permissions: [&str; 2] = [
+        "list secrets --namespace=argocd",
+        "list gitopsclusters --namespace=default",
     ];
     hub.wait_for_permissions("argocd", account, &permissions).await?;
     let port = testbed::ports::free()?;

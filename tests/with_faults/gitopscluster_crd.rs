@@ -86,9 +86,7 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
     stage.hub.kubectl(&patch)?;
     let read = stage.hub.read(&named("v1alpha1", "acm")).await?;
     assert_eq!(json!({"status": read["status"]}).to_string(), status);
-    let shown = stage
-        .hub
-        .kubectl(&["-n", "argocd", "get", "goc", "acm", "--output=wide"])?;
+    let shown = stage.hub.kubectl("-n argocd get goc acm --output=wide")?;
     let lines: Vec<Vec<_>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
     let head = [
         "NAME",
@@ -106,7 +104,7 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
     assert_eq!(lines[0], head);
     assert_eq!(lines[1][..6], ["acm", "False", "5", "4", "3", "1"]);
     assert_eq!(lines[1][7..], ["2", "all", "hub.example.com", "wait"]);
-    stage.hub.kubectl(&["-n", "argocd", "delete", "goc", "--all"])?;
+    stage.hub.kubectl("-n argocd delete goc --all")?;
     Ok(())
 }
 

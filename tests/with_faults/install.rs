@@ -226,7 +226,7 @@ fn all(hub: &Hub) -> Result<Vec<(String, Value)>> {
 
 /// Lists the objects of all kinds, except those that change by themselves.
 fn listed(hub: &Hub) -> Result<String> {
-    let kinds = hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
+    let kinds = hub.kubectl("api-resources --verbs=list -o name")?;
     let excluded = ["events", "componentstatuses", "apiservices", "endpoints"];
     let kinds: Vec<_> = kinds
         .lines()

@@ -145,7 +145,7 @@ async fn requests_have_their_own_flow_schema_and_leases_another() -> Result<()> 
         flow("argocd-ocm-cmp-controller-leases", "leader-election"),
     ];
     let served = async || {
-        let metrics = stage.hub.kubectl(&["get", "--raw", "/metrics"]).ok()?;
+        let metrics = stage.hub.kubectl("get --raw /metrics").ok()?;
         let has = |flow: &String| metrics.lines().any(|line| line.starts_with(flow));
         flows.iter().all(has).then_some(())
     };

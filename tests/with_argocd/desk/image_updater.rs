@@ -159,9 +159,9 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
 
     desk.hub
         .apply_file(&manifests, &["--server-side", "--namespace=argocd"])?;
-    let permissions: [&[&str]; 2] = [
-        &["patch", "applications.argoproj.io", "--namespace=argocd"],
-        &["list", "secrets", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "patch applications.argoproj.io --namespace=argocd",
+        "list secrets --namespace=argocd",
     ];
     desk.hub.wait_for_permissions("argocd", ACCOUNT, &permissions).await?;
     desk.hub.wait_for_crds().await?;

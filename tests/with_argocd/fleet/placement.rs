@@ -368,9 +368,12 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
 }
 
 /// Runs `rollout`.
-fn rollout(fleet: &Fleet, words: &[&str]) -> Result<Outcome> {
-    let words = [&["rollout"], words].concat();
-    run(Path::new("/"), Some(fleet.hub.kubeconfig_path()), &words)
+fn rollout(fleet: &Fleet, words: &str) -> Result<Outcome> {
+    run(
+        Path::new("/"),
+        Some(fleet.hub.kubeconfig_path()),
+        &format!("rollout {words}"),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -400,7 +403,7 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
             .commit(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
             .await?;
         let stopped = async || {
-            let (code, stdout, _) = rollout(&fleet, &["status", name]).ok()?;
+            let (code, stdout, _) = rollout(&fleet, "status stopped").ok()?;
             (code == Some(1) && stdout.contains(": stopped at cluster1, 0 of 3 clusters updated\n")).then_some(stdout)
         };
         wait::eventually("the rollout stops", wait::DEADLINE, stopped).await
@@ -424,19 +427,19 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
 
     let heals = |value: Value| json!({"spec": {"syncPolicy": {"automated": {"selfHeal": value}}}});
     fleet.hub.patch(&placed.app.application(), &heals(json!(true))).await?;
-    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
+    let (code, _, stderr) = rollout(&fleet, "undo stopped")?;
     ensure!(
         code == Some(1) && stderr.contains("argocd app set stopped --self-heal=false"),
         "{stderr}"
     );
     fleet.hub.patch(&placed.app.application(), &heals(Value::Null)).await?;
-    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
+    let (code, _, stderr) = rollout(&fleet, "undo stopped")?;
     ensure!(
         code == Some(1) && stderr.contains("agents of managed clusters may change works"),
         "{stderr}"
     );
     apply_shipped(&fleet.hub, &["deploy/agent_admission.yaml"])?;
-    let (code, stdout, stderr) = rollout(&fleet, &["undo", name])?;
+    let (code, stdout, stderr) = rollout(&fleet, "undo stopped")?;
     ensure!(
         code == Some(0)
             && stdout.contains("\n+++ earlier: ")
@@ -454,19 +457,19 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
     let is_other = |app: &Value| app["status"]["sync"]["status"] == "OutOfSync";
     placed.set_becomes(is_other).await?;
     let complete = async || {
-        let (code, stdout, stderr) = rollout(&fleet, &["status", name]).ok()?;
+        let (code, stdout, stderr) = rollout(&fleet, "status stopped").ok()?;
         // Git has another version.
         (code == Some(1) && stdout.contains(": complete, ") && stderr.contains("it is OutOfSync")).then_some(())
     };
     wait::eventually("the rollout is complete", wait::DEADLINE, complete).await?;
-    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
+    let (code, _, stderr) = rollout(&fleet, "undo stopped")?;
     ensure!(
         code == Some(1) && stderr.contains("no managed cluster has an earlier content"),
         "{stderr}"
     );
 
     push("3").await?;
-    let (code, stdout, stderr) = rollout(&fleet, &["resume", name])?;
+    let (code, stdout, stderr) = rollout(&fleet, "resume stopped")?;
     ensure!(
         code == Some(0) && stdout.contains("rollout-max-failures=1"),
         "{stdout}{stderr}"

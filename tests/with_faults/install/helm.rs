@@ -45,9 +45,9 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     let file = folder.path().join("jobs.yaml");
     fs::write(&file, jobs)?;
     hub.apply_file(&file, &["-n", "argocd"])?;
-    let permissions: [&[&str]; 2] = [
-        &["patch", "configmaps/argocd-cm", "--namespace=argocd"],
-        &["patch", "deployments.apps/argocd-server", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "patch configmaps/argocd-cm --namespace=argocd",
+        "patch deployments.apps/argocd-server --namespace=argocd",
     ];
     hub.wait_for_permissions("argocd", JOBS, &permissions).await?;
     let kubeconfig = hub.service_account_kubeconfig("argocd", JOBS)?;

@@ -369,9 +369,9 @@ async fn create(installation: &Installation, start: StartingPoint) -> Result<()>
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     if start == StartingPoint::Core {
-        hub.kubectl_with_input(&["apply", "-f", "-"], &list)?;
+        hub.kubectl_with_input("apply -f -", &list)?;
     } else {
-        hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], &list)?;
+        hub.kubectl_with_input("apply --server-side -f -", &list)?;
     }
     Ok(())
 }
