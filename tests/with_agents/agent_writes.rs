@@ -467,8 +467,7 @@ pub(crate) async fn check_detaching(stage: &Stage) -> Result<()> {
     hub.wait_for(&work, is_applied).await?;
     let delivered = ObjectRef::config_map("default", "leaving");
     ensure!(cluster2.get(&delivered).await?.is_some(), "the work is applied");
-    hub.delete(&own_cluster()).await?;
-    hub.wait_gone(&own_cluster()).await?;
+    hub.delete_and_wait(&own_cluster()).await?;
     hub.wait_gone(&work).await?;
     cluster2.wait_gone(&delivered).await
 }

@@ -314,8 +314,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
     let ran_by = "operator ran action restart on resource work.open-cluster-management.io/ManifestWork/shop";
     ensure!(events.to_string().contains(ran_by), "{events:#}");
     for action in shop.actions()? {
-        hub.delete(&ObjectRef::of(&action)).await?;
-        hub.wait_gone(&ObjectRef::of(&action)).await?;
+        hub.delete_and_wait(&ObjectRef::of(&action)).await?;
     }
     let after = cluster.read(&web).await?;
     ensure!(

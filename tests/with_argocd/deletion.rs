@@ -256,8 +256,7 @@ async fn restored_hub_adopts_the_objects_of_lost_works() -> Result<()> {
     // The hub loses the work without the agent.
     cluster.stop_agent();
     hub.patch(&work, &json!({"metadata": {"finalizers": null}})).await?;
-    hub.delete(&work).await?;
-    hub.wait_gone(&work).await?;
+    hub.delete_and_wait(&work).await?;
     cluster.start_agent().await?;
     let evicted = "jsonpath={.items[*].status.evictionStartTime}";
     let eviction = async || {

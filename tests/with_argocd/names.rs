@@ -307,8 +307,7 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
                 .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "red")
                 .await?;
             assert_eq!(desired_state(stage, target).await?, before[at], "{target} by {plugin}");
-            hub.delete(&app).await?;
-            hub.wait_gone(&app).await?;
+            hub.delete_and_wait(&app).await?;
             cluster1.wait_gone(&config_map).await?;
             assert_eq!(
                 desired_state(stage, target).await?,

@@ -359,8 +359,7 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     }
     let (cleaned_up, _) = first.first_key_value().context("a Job")?;
     for gone in [app.job(cleaned_up), app.config_map("usual")] {
-        cluster1.delete(&gone).await?;
-        cluster1.wait_gone(&gone).await?;
+        cluster1.delete_and_wait(&gone).await?;
     }
     for work in &works {
         let touched = json!({"metadata": {"labels": {"touched": "yes"}}});

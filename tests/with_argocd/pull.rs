@@ -291,8 +291,7 @@ impl<'s> PulledApplication<'s> {
     /// Deletes the Application, and waits until it and all its objects are deleted.
     async fn end(self) -> Result<()> {
         let hub = &self.stage.hub;
-        hub.delete(&self.application()).await?;
-        hub.wait_gone(&self.application()).await
+        hub.delete_and_wait(&self.application()).await
     }
 }
 

@@ -27,8 +27,7 @@ async fn start(
 
 async fn end(stage: &Stage, name: &str) -> Result<()> {
     let application = ObjectRef::application(name);
-    stage.hub.delete(&application).await?;
-    stage.hub.wait_gone(&application).await
+    stage.hub.delete_and_wait(&application).await
 }
 
 /// Returns the `ConfigMap`s in a namespace of `cluster1` with this name prefix.

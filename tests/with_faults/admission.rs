@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use testbed::{Account, Hub, ObjectRef, wait};
 
 const ACCOUNT: &str = "argocd-ocm-cmp-controller";
+/// The option of kubectl with which it acts as this account.
+const AS_ACCOUNT: &str = "--as=system:serviceaccount:argocd:argocd-ocm-cmp-controller";
 const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
 const HUB_NAMESPACE: &str = "apps.open-cluster-management.io/hub-application-namespace";
 const HUB_NAME: &str = "apps.open-cluster-management.io/hub-application-name";
@@ -318,14 +320,7 @@ async fn pull_account(hub: &Hub) -> Result<Account> {
     let binding = "argocd-ocm-cmp-argocd-agent";
     hub.kubectl(&["delete", "clusterrolebinding", binding, "--ignore-not-found"])?;
     let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
-    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
-    let create = [
-        "auth",
-        "can-i",
-        "create",
-        "addontemplates.addon.open-cluster-management.io",
-        &who,
-    ];
+    let create = format!("auth can-i create addontemplates.addon.open-cluster-management.io {AS_ACCOUNT}");
     let is_denied = async || hub.kubectl(&create).is_err().then_some(());
     wait::eventually("the account installs no agents", wait::DEADLINE, is_denied).await?;
     Ok(account)
@@ -439,16 +434,14 @@ async fn pull_model_grants_no_access_to_secrets() -> Result<()> {
         hub.kubectl(&["delete", "role", role, "-n", "argocd", "--ignore-not-found"])?;
     }
     account(hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"]).await?;
-    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
-    let secrets = hub.kubectl(&["get", "secrets", "-n", "argocd", &who]);
+    let secrets = hub.kubectl(&format!("get secrets -n argocd {AS_ACCOUNT}"));
     let refused = secrets.err().context("the account can read Secrets")?.to_string();
     assert!(refused.contains("cannot list resource \"secrets\""), "{refused}");
     for verb in ["get", "watch", "create", "update", "patch", "delete"] {
-        let may = hub.kubectl(&["auth", "can-i", verb, "secrets", "-n", "argocd", &who]);
+        let may = hub.kubectl(&format!("auth can-i {verb} secrets -n argocd {AS_ACCOUNT}"));
         assert!(may.is_err(), "the account may {verb} Secrets");
     }
-    hub.kubectl(&format!(
-        "auth can-i create manifestworks.work.open-cluster-management.io -A {who}"
-    ))
-    .map(drop)
+    let works = "manifestworks.work.open-cluster-management.io";
+    hub.kubectl(&format!("auth can-i create {works} -A {AS_ACCOUNT}"))
+        .map(drop)
 }

@@ -74,15 +74,8 @@ fn accepted_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Resu
 }
 
 fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
-    let arguments = [
-        "apply",
-        "--server-side",
-        "--dry-run=server",
-        "--force-conflicts",
-        "--filename",
-        "-",
-    ];
-    let result = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
+    let arguments = "apply --server-side --dry-run=server --force-conflicts --filename -";
+    let result = stage.hub.kubectl_with_input(arguments, &manifest.to_string());
     result.map(drop).with_context(|| format!("{manifest}"))
 }
 

@@ -97,8 +97,7 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let going = ObjectRef::managed_cluster("goc-going");
     hub.delete(&going).await?;
     hub.wait_gone(&secret("goc-going")).await?;
-    hub.delete(&goc("goc")).await?;
-    hub.wait_gone(&goc("goc")).await?;
+    hub.delete_and_wait(&goc("goc")).await?;
     assert!(hub.get(&secret("goc-rights")).await?.is_none());
     running.terminate().await?;
     let log = std::fs::read_to_string(log)?;

@@ -71,37 +71,14 @@ async fn accepts_objects_of_either_peer_in_both_versions() -> Result<()> {
     }
     let empty = stage.hub.read(&named("v1beta1", "pull-empty")).await?;
     assert_eq!(empty["spec"]["argoCDAgentAddon"]["mode"], "managed");
-    let status = json!({"status": status()}).to_string();
-    let patch = [
-        "-n",
-        "argocd",
-        "patch",
-        "goc",
-        "acm",
-        "--subresource=status",
-        "--type=merge",
-        "--patch",
-        &status,
-    ];
-    stage.hub.kubectl(&patch)?;
+    let status = json!({"status": status()});
+    stage.hub.patch_status(&named("v1beta1", "acm"), &status).await?;
     let read = stage.hub.read(&named("v1alpha1", "acm")).await?;
-    assert_eq!(json!({"status": read["status"]}).to_string(), status);
+    assert_eq!(read["status"], status["status"]);
     let shown = stage.hub.kubectl("-n argocd get goc acm --output=wide")?;
     let lines: Vec<Vec<_>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
-    let head = [
-        "NAME",
-        "READY",
-        "CLUSTERS",
-        "REGISTERED",
-        "INSTALLED",
-        "CONNECTED",
-        "AGE",
-        "DEGRADED",
-        "PLACEMENT",
-        "SERVER",
-        "MESSAGE",
-    ];
-    assert_eq!(lines[0], head);
+    let head = "NAME READY CLUSTERS REGISTERED INSTALLED CONNECTED AGE DEGRADED PLACEMENT SERVER MESSAGE";
+    assert_eq!(lines[0].join(" "), head);
     assert_eq!(lines[1][..6], ["acm", "False", "5", "4", "3", "1"]);
     assert_eq!(lines[1][7..], ["2", "all", "hub.example.com", "wait"]);
     stage.hub.kubectl("-n argocd delete goc --all")?;

@@ -73,22 +73,10 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
         .await?;
     hub.patch(&work, &json!({"metadata": {"labels": {"a": "b"}}})).await?;
     let patch = r#"{"spec":{"deleteOption":{"propagationPolicy":"Orphan"}}}"#;
-    let patch = [
-        "patch",
-        "manifestwork",
-        "kept",
-        "--namespace=warehouse",
-        "--type=merge",
-        "--patch",
-        patch,
-    ];
-    hub.kubectl(&[&patch[..], &["--dry-run=server"]].concat())?;
-    let emergency = [
-        "--as=someone",
-        "--as-group=system:masters",
-        "--as-group=argocd-ocm-cmp:break-glass",
-    ];
-    hub.kubectl(&[&patch[..], &emergency].concat())?;
+    let patch = format!("patch manifestwork kept --namespace=warehouse --type=merge --patch {patch}");
+    hub.kubectl(&format!("{patch} --dry-run=server"))?;
+    let emergency = "--as=someone --as-group=system:masters --as-group=argocd-ocm-cmp:break-glass";
+    hub.kubectl(&format!("{patch} {emergency}"))?;
 
     let uninstall = run(hub, "uninstall").expect_err("it would end the hold").to_string();
     assert!(

@@ -100,8 +100,7 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
         .await?;
 
     // Other Applications may need the AppProject and the Namespace.
-    hub.delete(&app).await?;
-    hub.wait_gone(&app).await?;
+    hub.delete_and_wait(&app).await?;
     cluster.wait_gone(&guestbook).await?;
     for stays in [namespace, tenants] {
         let now = cluster.read(&stays).await?;

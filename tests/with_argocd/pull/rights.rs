@@ -115,8 +115,7 @@ async fn use_set_permissions(hub: &Hub, cluster: &str) -> Result<()> {
     hub.patch(&object, &json!({"spec": set["spec"]})).await?;
     let version = |report: &Value| report["metadata"]["resourceVersion"].clone();
     hub.wait_for(&report, |now| version(now) != version(&before)).await?;
-    hub.delete(&object).await?;
-    hub.wait_gone(&object).await
+    hub.delete_and_wait(&object).await
 }
 
 #[tokio::test]

@@ -43,8 +43,7 @@ async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
         assert_eq!(now[0]["metadata"]["uid"], works[0]["metadata"]["uid"]);
         assert!(now[0]["metadata"]["deletionTimestamp"].is_null());
 
-        hub.delete(&application).await?;
-        hub.wait_gone(&application).await?;
+        hub.delete_and_wait(&application).await?;
         cluster.wait_gone(&guestbook).await?;
     }
     Ok(())

@@ -186,8 +186,7 @@ async fn read_only_objects_stay_without_their_work(installation: &PeerInstallati
     assert_eq!(installation.uids().await?, before);
 
     // The deletion of the work deletes no object on the cluster.
-    hub.delete(work).await?;
-    hub.wait_gone(work).await?;
+    hub.delete_and_wait(work).await?;
     for (object, uid) in [
         (&installation.application, &before[2]),
         (&installation.guestbook, &before[3]),

@@ -113,6 +113,5 @@ async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
         hub.delete(object).await?;
     }
     let namespace = ObjectRef::namespace(NAMESPACE);
-    hub.delete(&namespace).await?;
-    hub.wait_gone(&namespace).await
+    hub.delete_and_wait(&namespace).await
 }

@@ -7,16 +7,17 @@ use clap::Parser as _;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
-use testbed::{ObjectRef, Part, Parts};
+use testbed::{Arguments, ObjectRef, Part, Parts};
 
 /// Runs Helm in a namespace of the hub, and returns its output.
-pub(super) fn helm(installation: &Installation, namespace: &str, words: &[&str]) -> Result<String> {
+pub(super) fn helm(installation: &Installation, namespace: &str, words: &(impl Arguments + ?Sized)) -> Result<String> {
+    let words = words.words();
     let home = tempfile::tempdir()?;
     let parts = Parts::ensure()?;
     let mut command = Command::new(parts.program(Part::Helm));
     command.env_clear().env("HOME", home.path());
     command.arg("--kubeconfig").arg(installation.hub.kubeconfig_path());
-    let output = command.args(["--namespace", namespace]).args(words).output()?;
+    let output = command.args(["--namespace", namespace]).args(&words).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{words:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)
@@ -35,12 +36,15 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     );
     let (hub, chart) = (&installation.hub, shipped("chart"));
     let chart = chart.to_str().context("a plain path")?;
-    let values = ["--set", "additionsJob.enabled=true,features={plugin,ui}"];
+    let values = "--set additionsJob.enabled=true,features={plugin,ui}";
     // There is nothing that runs Jobs: the test runs their commands.
-    let words = ["install", "ours", chart, "--no-hooks"];
-    helm(&installation, "argocd", &[&words[..], &values].concat())?;
-    let words = ["template", "ours", chart, "--show-only", "templates/additions_job.yaml"];
-    let jobs = helm(&installation, "argocd", &[&words[..], &values].concat())?;
+    helm(
+        &installation,
+        "argocd",
+        &format!("install ours {chart} --no-hooks {values}"),
+    )?;
+    let words = format!("template ours {chart} --show-only templates/additions_job.yaml {values}");
+    let jobs = helm(&installation, "argocd", &words)?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("jobs.yaml");
     fs::write(&file, jobs)?;
@@ -100,11 +104,8 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let chart = shipped("chart");
     let chart = chart.to_str().context("a plain path")?;
     let features = ["--set", "features={plugin,project,policy,argocd-rbac,pull,ui}"];
-    let output = helm(
-        &installation,
-        "argocd",
-        &[&["install", "ours", chart], &features[..]].concat(),
-    )?;
+    let install = [&["install", "ours", chart], &features[..]].concat();
+    let output = helm(&installation, "argocd", &install)?;
     let (_, notes) = output.split_once("\nNOTES:\n").context("notes")?;
     insta::assert_snapshot!("chart-notes", notes.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     let (_, command) = notes.split_once("  argocd-ocm-cmp install ").context("a command")?;
@@ -131,11 +132,8 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let all = ["install", "--features=plugin,project,policy,argocd-rbac,pull,ui"];
     let installed = installation.all()?;
     let constraints = r#"controller.topologySpreadConstraints=[{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]"#;
-    helm(
-        &installation,
-        "argocd",
-        &[&["upgrade", "ours", chart, "--set-json", constraints], &features[..]].concat(),
-    )?;
+    let upgrade = [&["upgrade", "ours", chart, "--set-json", constraints], &features[..]].concat();
+    helm(&installation, "argocd", &upgrade)?;
     assert_eq!(
         installation.hub.read(&project).await?["spec"]["destinations"],
         destinations

@@ -219,8 +219,7 @@ async fn check(start: StartingPoint) -> Result<()> {
             .with_context(|| format!("{start:?}: after uninstall"))?;
     }
     let namespace = ObjectRef::namespace(NAMESPACE);
-    hub.delete(&namespace).await?;
-    hub.wait_gone(&namespace).await
+    hub.delete_and_wait(&namespace).await
 }
 
 /// Installs a feature, and checks what is there.

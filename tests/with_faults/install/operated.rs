@@ -120,10 +120,8 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
         );
     }
 
-    hub.delete(&argocd()).await?;
-    hub.wait_gone(&argocd()).await?;
+    hub.delete_and_wait(&argocd()).await?;
     operator.terminate().await?;
     let namespace = ObjectRef::namespace(NAMESPACE);
-    hub.delete(&namespace).await?;
-    hub.wait_gone(&namespace).await
+    hub.delete_and_wait(&namespace).await
 }

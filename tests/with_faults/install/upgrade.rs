@@ -104,16 +104,7 @@ fn installed(installation: &Installation) -> Result<Vec<Value>> {
         let kind = group.map_or(words[0].to_owned(), |(group, version)| {
             format!("{}.{version}.{group}", words[0])
         });
-        let get = [
-            "get",
-            &kind,
-            words[1],
-            "-n",
-            namespace,
-            "-o",
-            "json",
-            "--show-managed-fields",
-        ];
+        let get = format!("get {kind} {} -n {namespace} -o json --show-managed-fields", words[1]);
         all.push(serde_json::from_str(&installation.hub.kubectl(&get)?)?);
     }
     Ok(all)

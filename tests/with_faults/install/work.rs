@@ -75,8 +75,7 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
         assert_eq!(version(was), version(&object), "{}", name(was));
     }
     for object in made.iter().map(ObjectRef::of).filter(|object| *object != pulled) {
-        hub.delete(&object).await?;
-        hub.wait_gone(&object).await?;
+        hub.delete_and_wait(&object).await?;
     }
     assert!(hub.get(&shop).await?.is_none());
     installation.run_ok(&["uninstall"])?;

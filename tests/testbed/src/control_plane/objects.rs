@@ -138,6 +138,12 @@ impl ControlPlane {
         }
     }
 
+    /// Deletes an object, and waits until it does not exist.
+    pub async fn delete_and_wait(&self, object: &ObjectRef) -> Result<()> {
+        self.delete(object).await?;
+        self.wait_gone(object).await
+    }
+
     /// Returns an object, if it exists.
     pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
         let api = wait::api(&self.client().await?, object).await?;
