@@ -1,7 +1,8 @@
 //! Tests of the actions on works in deploy/argocd_cm.yaml: with the real argocd-server and a real agent, and for unusual works with
 //! Argo CD's own command alone.
 
-use crate::stage::{objects_of_yaml, program, shipped};
+use crate::documents::documents;
+use crate::stage::{program, shipped};
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -421,7 +422,7 @@ fn run_offline(work: &Value, action: &str, object: Option<&str>) -> Result<Value
         let yaml = text
             .strip_prefix("Following resource was created:\n")
             .context("no work")?;
-        Ok(Ok(objects_of_yaml(yaml)?.pop().context("no work")?))
+        Ok(Ok(documents(yaml)?.pop().context("no work")?))
     };
     run().unwrap_or_else(|error| panic!("{action}: {error:#}"))
 }

@@ -25,6 +25,8 @@ mod diagnosis;
 mod diff;
 mod directory_source;
 mod doctor;
+#[path = "../common/documents.rs"]
+mod documents;
 mod drift;
 mod executor;
 mod feedback;

@@ -1,7 +1,6 @@
 //! The shared environment: one hub with Argo CD and the plugin, one managed cluster, and the shipped Application.
 
 use anyhow::{Context, Result, ensure};
-use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use testbed::{
 use tokio::sync::OnceCell;
 
 use crate::controller::Controller;
+use crate::documents::documents;
 use crate::policy::POLICY;
 
 /// The plugin as a second sidecar with a policy, for Applications that name it.
@@ -142,18 +142,7 @@ pub(crate) fn shipped(path: &str) -> PathBuf {
 
 /// Returns the objects of a shipped file.
 pub(crate) fn shipped_objects(file: &str) -> Result<Vec<Value>> {
-    objects_of_yaml(&fs::read_to_string(shipped(file))?)
-}
-
-/// Returns the objects of a YAML text.
-pub(crate) fn objects_of_yaml(text: &str) -> Result<Vec<Value>> {
-    let mut objects = Vec::new();
-    for document in yaml::documents(text) {
-        let mut object = String::new();
-        json::write(&document?.value, &mut object)?;
-        objects.push(serde_json::from_str(&object)?);
-    }
-    Ok(objects)
+    documents(&fs::read_to_string(shipped(file))?)
 }
 
 /// Returns the only object of a shipped file.

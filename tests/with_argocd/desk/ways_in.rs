@@ -2,9 +2,10 @@
 //! repositories, the source hydrator, several sources, variables that tools write, and monorepos.
 
 use super::{colour, desk};
+use crate::documents::documents;
 use crate::mistakes::comparison_error;
 use crate::policy::PROJECT;
-use crate::stage::{PLUGIN_WITH_POLICY, application, apply, objects_of_yaml, shipped_object};
+use crate::stage::{PLUGIN_WITH_POLICY, application, apply, shipped_object};
 use anyhow::{Context, Result, ensure};
 use primitives::hash::hex;
 use serde_json::{Value, json};
@@ -203,7 +204,7 @@ async fn hydrated_works_are_delivered_as_the_plugin_made_them() -> Result<()> {
         .args(["show", "hydrated/hydrated:works/manifest.yaml"])
         .current_dir(git.path())
         .output()?;
-    let committed = objects_of_yaml(&String::from_utf8(show.stdout)?)?;
+    let committed = documents(&String::from_utf8(show.stdout)?)?;
     let committed = committed.first().context("a work")?;
     let work = ObjectRef::manifest_work("cluster1", name);
     let work = desk.hub.wait_for(&work, is_applied).await?;
