@@ -6,7 +6,7 @@ use crate::stage::{self, Stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use testbed::{Account, Hub, ObjectRef, is_applied, is_true, wait};
+use testbed::{Account, Arguments, Hub, ObjectRef, is_applied, is_true, wait};
 use testing::merge;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/agent_admission.yaml");
@@ -175,15 +175,9 @@ fn check_other_identities(hub: &Hub, of_cluster: &str, of_works: &str) -> Result
                 "nothing of a ManagedClusterAddOn",
             ),
         ] {
-            for verb in [&["delete"][..], &["annotate"]] {
-                let what = [verb, &["--dry-run=server", "--namespace=cluster2", kind, name]].concat();
-                let what = if verb == ["annotate"] {
-                    [&what[..], &["a=b"]].concat()
-                } else {
-                    what
-                };
-                let written = hub.kubectl(&[&what[..], &user].concat()).map(drop);
-                is_refused(&json!(what), written, allowed)?;
+            for what in [format!("delete {kind} {name}"), format!("annotate {kind} {name} a=b")] {
+                let words = [&what.words()[..], &["--dry-run=server", "--namespace=cluster2"], &user].concat();
+                is_refused(&json!(what), hub.kubectl(&words).map(drop), allowed)?;
             }
         }
     }

@@ -237,11 +237,7 @@ async fn start_argocd(cluster: &ManagedCluster) -> Result<()> {
 
 /// Starts the controller as installed, for the pull model.
 async fn start_controller(hub: &Hub) -> Result<Process> {
-    let permission: &[&str] = &[
-        "create",
-        "manifestworks.work.open-cluster-management.io",
-        "--all-namespaces",
-    ];
+    let permission = "create manifestworks.work.open-cluster-management.io --all-namespaces";
     hub.wait_for_permissions("argocd", ACCOUNT, &[permission]).await?;
     let command = process::controller(
         PROGRAM,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
-use testbed::{Hub, ManagedCluster, ObjectRef, wait};
+use testbed::{Arguments, Hub, ManagedCluster, ObjectRef, wait};
 
 /// The address of the principal.
 pub(crate) const ADDRESS: &str = "192.0.2.7";
@@ -136,17 +136,18 @@ pub(crate) fn placement_named(name: &str, spec: &Value) -> Value {
 }
 
 /// Runs our program against the hub, and returns its output.
-pub(crate) fn run(hub: &Hub, arguments: &[&str]) -> Result<String> {
+pub(crate) fn run(hub: &Hub, arguments: &(impl Arguments + ?Sized)) -> Result<String> {
+    let words = arguments.words();
     let mut command = process::command(
         env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
         env!("CARGO_TARGET_TMPDIR").as_ref(),
     );
-    command.args(arguments).arg("--kubeconfig").arg(hub.kubeconfig_path());
+    command.args(&words).arg("--kubeconfig").arg(hub.kubeconfig_path());
     let done = command.output()?;
     let text = String::from_utf8(done.stdout)?;
     ensure!(
         done.status.success(),
-        "{arguments:?}: {text}{}",
+        "{words:?}: {text}{}",
         String::from_utf8_lossy(&done.stderr)
     );
     Ok(text)
