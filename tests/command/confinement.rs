@@ -311,15 +311,7 @@ fn lack_of_own_memory_is_an_error_of_one_line() {
     fs::write(folder.path().join("objects.yaml"), objects.join("---\n")).expect("a file");
     let generate = |memory: &str| {
         let mut command = program(folder.path());
-        command.args([
-            "generate",
-            "--name",
-            "shop",
-            "--cluster",
-            "cluster1",
-            "--memory",
-            memory,
-        ]);
+        command.args(["generate", "--name=shop", "--cluster=cluster1", "--memory", memory]);
         command
             .env("ARGOCD_APP_NAME", "shop")
             .env("ARGOCD_APP_NAMESPACE", "shop");

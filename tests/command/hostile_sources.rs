@@ -134,12 +134,7 @@ impl HostileEnvironment {
         write("Chart.yaml", CHART.to_owned());
         write("schema.json", format!("{{\"const\": \"{CANARY}\"}}"));
         let home = scratch.path().join("home");
-        for file in [
-            ".git-credentials",
-            ".netrc",
-            ".config/helm/repositories.yaml",
-            ".ssh/id_rsa",
-        ] {
+        for file in ".git-credentials .netrc .config/helm/repositories.yaml .ssh/id_rsa".split(' ') {
             let file = home.join(file);
             fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
             fs::write(file, format!("leak: {CANARY}\n")).expect("a file");
@@ -384,15 +379,8 @@ fn chart_cases() -> Vec<Case> {
     use tar::EntryType::{Char, Link, Regular, Symlink};
     const SUB: &str = "apiVersion: v2\nname: db\nversion: 0.1.0\n";
     let mut cases = Vec::new();
-    for place in [
-        "app",
-        "app/files/deep",
-        "app/templates",
-        "app/charts/db",
-        "app/charts/db/templates",
-        "app/charts",
-        "app/crds",
-    ] {
+    for place in "app app/files/deep app/templates app/charts/db app/charts/db/templates app/charts app/crds".split(' ')
+    {
         for target in [
             "{outside}/secret.yaml",
             "/proc/{pid}/environ",

@@ -189,13 +189,7 @@ fn work(more: &[Value]) -> Value {
         fs::write(folder.path().join(format!("{index}.json")), object.to_string()).expect("a file");
     }
     let output = Command::new(program())
-        .args([
-            "generate",
-            "--cluster=cluster1",
-            "--name=shop",
-            "--namespace=shop",
-            "--work-size=0",
-        ])
+        .args("generate --cluster=cluster1 --name=shop --namespace=shop --work-size=0".split(' '))
         .args(["--output=json", "--manifest-limit=0"])
         .arg(folder.path())
         .env_clear()

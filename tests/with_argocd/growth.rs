@@ -129,14 +129,8 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     assert_eq!(works_before, BTreeSet::from([name.to_owned()]));
     let mut before = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
     let keys: Vec<String> = before.keys().cloned().collect();
-    for object in [
-        "ConfigMap settings",
-        "PersistentVolumeClaim data",
-        "Pod database-0",
-        "Pod database-1",
-        "Service database",
-        "StatefulSet database",
-    ] {
+    let all = "ConfigMap settings, PersistentVolumeClaim data, Pod database-0, Pod database-1, Service database, StatefulSet database";
+    for object in all.split(", ") {
         assert!(before.contains_key(object), "{object} is not among {keys:?}");
     }
     let namespace = ObjectRef::namespace(name);

@@ -147,17 +147,10 @@ async fn live_objects(stage: &Stage) -> Result<()> {
 /// The agent may not start a terminal until the administrator of the cluster permits it, as docs/argocd-agent.md describes.
 async fn terminal(stage: &Stage) -> Result<()> {
     let cluster = &stage.managed.cluster;
-    let question = [
-        "auth",
-        "can-i",
-        "create",
-        "pods",
-        "--subresource=exec",
-        "--namespace=guestbook",
-        "--as=system:serviceaccount:argocd:argocd-agent-agent",
-    ];
+    let question = "auth can-i create pods --subresource=exec --namespace=guestbook \
+                    --as=system:serviceaccount:argocd:argocd-agent-agent";
     ensure!(
-        cluster.kubectl(&question).is_err(),
+        cluster.kubectl(question).is_err(),
         "the agent may start a terminal by default"
     );
     cluster
@@ -166,7 +159,7 @@ async fn terminal(stage: &Stage) -> Result<()> {
             "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}],
         })))
         .await?;
-    let permitted = async || cluster.kubectl(&question).ok();
+    let permitted = async || cluster.kubectl(question).ok();
     wait::eventually("the agent may start a terminal", wait::DEADLINE, permitted).await?;
     stage.log_step("the agent may start a terminal");
     Ok(())

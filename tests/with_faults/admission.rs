@@ -368,11 +368,7 @@ async fn works_may_only_contain_applications() -> Result<()> {
 async fn pull_model_grants_no_access_to_secrets() -> Result<()> {
     let stage = stage("admission-only-pull").await?;
     let hub = &stage.hub;
-    for role in [
-        "argocd-ocm-cmp-cluster-secrets",
-        "argocd-ocm-cmp-gitopscluster",
-        "argocd-ocm-cmp-argocd-agent",
-    ] {
+    for role in "argocd-ocm-cmp-cluster-secrets argocd-ocm-cmp-gitopscluster argocd-ocm-cmp-argocd-agent".split(' ') {
         hub.kubectl(&["delete", "role", role, "-n", "argocd", "--ignore-not-found"])?;
     }
     account(hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"]).await?;

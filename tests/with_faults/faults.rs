@@ -180,13 +180,7 @@ async fn watches_ending_every_second_cause_no_relist() -> Result<()> {
     let requests = proxy.requests();
     // Watches that were open at the start end at once.
     let most = usize::try_from(started.elapsed().as_secs())? + 2;
-    for kind in [
-        "applications",
-        "manifestworks",
-        "manifestworkreplicasets",
-        "managedclusters",
-        "configmaps",
-    ] {
+    for kind in "applications manifestworks manifestworkreplicasets managedclusters configmaps".split(' ') {
         assert!(watches(&requests[mark..], kind) <= most, "{kind}");
     }
     assert_eq!(lists(&requests[mark..]), [""; 0]);

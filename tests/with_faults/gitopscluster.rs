@@ -58,11 +58,8 @@ pub(crate) async fn until(stage: &Stage, name: &str, kind: &str, status: &str, w
 async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let stage = hub(&["goc-rights", "goc-going"]).await?;
     let hub = &stage.hub;
-    for file in [
-        "deploy/deploy_controller.yaml",
-        "deploy/admission_policy.yaml",
-        "deploy/deploy_gitopscluster.yaml",
-    ] {
+    for file in "deploy/deploy_controller.yaml deploy/admission_policy.yaml deploy/deploy_gitopscluster.yaml".split(' ')
+    {
         hub.kubectl(&["apply", "-f", &format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))])?;
     }
     let account = "argocd-ocm-cmp-controller";

@@ -290,11 +290,7 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     installation.check_unwritten(before)?;
     let lines = installation.run_ok(&["install", ALL])?;
     let (tried, changes) = divided(&tried);
-    for name in [
-        "configmap/argocd-cm",
-        "deployment.apps/argocd-repo-server",
-        "deployment.apps/argocd-server",
-    ] {
+    for name in "configmap/argocd-cm deployment.apps/argocd-repo-server deployment.apps/argocd-server".split(' ') {
         let header = format!("--- live: {name}\n+++ changed: {name}\n@@ ");
         assert!(changes.contains(&header), "{name}: {changes}");
     }

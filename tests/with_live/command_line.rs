@@ -181,18 +181,8 @@ async fn prints_and_follows_logs() -> Result<()> {
         .lines()
         .find_map(|line| line.strip_prefix("pod/"))
         .context("a Pod")?;
-    let follow = [
-        "logs",
-        "deployment/web",
-        "--cluster=cluster1",
-        "-f",
-        "--tail=0",
-        "-c",
-        "web",
-        "--pod",
-        pod,
-    ];
-    let mut command = program(kubeconfig, &follow);
+    let follow = format!("logs deployment/web --cluster=cluster1 -f --tail=0 -c web --pod {pod}");
+    let mut command = program(kubeconfig, &follow.split(' ').collect::<Vec<_>>());
     let mut followed = command.stdout(Stdio::piped()).spawn()?;
     let (sender, lines) = std::sync::mpsc::channel();
     let out = BufReader::new(followed.stdout.take().context("an output")?);
