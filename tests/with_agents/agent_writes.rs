@@ -127,7 +127,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
     agent
         .patch(&own_work(), &json!({"metadata": {"finalizers": []}}))
         .await?;
-    hub.wait_for(&own_work(), |work| work["metadata"]["finalizers"] == json!([CLEANUP]))
+    hub.wait_for_value(&own_work(), "/metadata/finalizers", json!([CLEANUP]))
         .await?;
 
     // A write of the status changes nothing else, whatever it contains.

@@ -320,22 +320,16 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
     // Suspended, until it is resumed.
     let report = ObjectRef::namespaced("batch/v1", "CronJob", "shop", "report");
     admin.run_next("suspend", Some("CronJob/shop/report")).await?;
-    cluster
-        .wait_for(&report, |cron_job| cron_job["spec"]["suspend"] == true)
-        .await?;
+    cluster.wait_for_value(&report, "/spec/suspend", true).await?;
     admin.run_next("resume", Some("shop/report")).await?;
-    cluster
-        .wait_for(&report, |cron_job| cron_job["spec"]["suspend"] == false)
-        .await?;
+    cluster.wait_for_value(&report, "/spec/suspend", false).await?;
     shop.settle("2").await?;
     let resumed = |cron_job: &Value| cron_job["spec"]["suspend"] == false;
     cluster.holds_for(&report, Duration::from_secs(10), resumed).await?;
 
     // A paused Deployment, and a Job of a CronJob.
     admin.run_next("pause", Some("web")).await?;
-    cluster
-        .wait_for(&web, |deployment| deployment["spec"]["paused"] == true)
-        .await?;
+    cluster.wait_for_value(&web, "/spec/paused", true).await?;
     admin.run_next("run-now", Some("report")).await?;
     let job = wait::eventually("the Job exists", wait::DEADLINE, async || {
         let jobs = cluster.kubectl("get jobs -n shop -o json").ok()?;

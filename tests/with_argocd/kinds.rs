@@ -115,8 +115,11 @@ async fn apply_again(stage: &Stage, app: &App<'_>) -> Result<()> {
     let by_hand = json!({"data": {"colour": "by-hand"}});
     stage.cluster1.patch(&last, &by_hand).await?;
     app.reconcile().await?;
-    let is_repaired = |config_map: &Value| config_map["data"]["colour"] == "green";
-    stage.cluster1.wait_for(&last, is_repaired).await.map(drop)
+    stage
+        .cluster1
+        .wait_for_value(&last, "/data/colour", "green")
+        .await
+        .map(drop)
 }
 
 #[tokio::test]
@@ -178,9 +181,7 @@ spec:
     let is_aggregated = |role: &Value| role["rules"].to_string().contains("configmaps");
     cluster1.wait_for(&webhooks, |_| true).await?;
     cluster1.wait_for(&rbac(name), is_aggregated).await?;
-    cluster1
-        .wait_for(&scaled, |scaled| scaled["spec"]["replicas"] == 2)
-        .await?;
+    cluster1.wait_for_value(&scaled, "/spec/replicas", 2).await?;
     cluster1
         .wait_for(&ObjectRef::config_map(name, "z-last"), |_| true)
         .await?;
@@ -260,7 +261,7 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
     let application = ObjectRef::application(name);
     stage
         .hub
-        .wait_for(&application, |app| app["status"]["operationState"]["phase"] == "Failed")
+        .wait_for_value(&application, "/status/operationState/phase", "Failed")
         .await?;
     let live = cluster1.read(&config_map).await?;
     assert_eq!(live["data"]["colour"], "green");

@@ -49,9 +49,7 @@ async fn empty_folder_is_an_error_and_deletes_nothing() -> Result<()> {
         (is_synced(&app) && comparison_error(&app).is_none()).then_some(())
     })
     .await?;
-    cluster1
-        .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "blue")
-        .await?;
+    cluster1.wait_for_value(&config_map, "/data/colour", "blue").await?;
     hub.delete(&app).await
 }
 

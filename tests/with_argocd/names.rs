@@ -79,9 +79,7 @@ async fn wait_for_change_and_delete(
     uids_before: &BTreeMap<String, String>,
 ) -> Result<()> {
     let settings = ObjectRef::config_map(namespace, name);
-    cluster1
-        .wait_for(&settings, |settings| settings["data"]["colour"] == "blue")
-        .await?;
+    cluster1.wait_for_value(&settings, "/data/colour", "blue").await?;
     assert_eq!(&uids(cluster1, namespace, name).await?, uids_before);
     hub.delete(app).await?;
     cluster1.wait_gone(&settings).await
@@ -303,9 +301,7 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
             hub.wait_for(&app, is_healthy).await?;
             // The Application delivers with its own work, and the other work is unchanged.
             let config_map = ObjectRef::config_map(PROJECT, &object);
-            cluster1
-                .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "red")
-                .await?;
+            cluster1.wait_for_value(&config_map, "/data/colour", "red").await?;
             assert_eq!(desired_state(stage, target).await?, before[at], "{target} by {plugin}");
             hub.delete_and_wait(&app).await?;
             cluster1.wait_gone(&config_map).await?;

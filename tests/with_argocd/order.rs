@@ -251,9 +251,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     hub.patch(&app.application(), &terminated).await?;
     app.wait_for_sync(&correction, "Succeeded").await?;
     cluster1
-        .wait_for(&app.config_map("last"), |config_map| {
-            config_map["data"]["colour"] == "green"
-        })
+        .wait_for_value(&app.config_map("last"), "/data/colour", "green")
         .await?;
     hub.delete(&app.application()).await
 }
@@ -345,8 +343,12 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     // Another commit, and a sync without a change.
     let commit = app.push(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
-    let green = |config_map: &Value| config_map["data"]["colour"] == "green";
-    cluster1.wait_for(&app.config_map("usual"), green).await?;
+    let is_green = async || {
+        cluster1
+            .wait_for_value(&app.config_map("usual"), "/data/colour", "green")
+            .await
+    };
+    is_green().await?;
     sync_again(&app).await?;
     assert_eq!(app.jobs().await?, first);
 
@@ -365,7 +367,7 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
         let touched = json!({"metadata": {"labels": {"touched": "yes"}}});
         hub.patch(&ObjectRef::of(work), &touched).await?;
     }
-    cluster1.wait_for(&app.config_map("usual"), green).await?;
+    is_green().await?;
     sync_again(&app).await?;
     hub.wait_for(&app.application(), is_healthy).await?;
     let mut remaining_jobs = first.clone();

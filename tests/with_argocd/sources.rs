@@ -243,10 +243,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     // An upgrade: install hooks do not run again, because their content is the same.
     let commit = git.commit(&[("chart/values-eu.yaml", "colour: blue\nwatts: 2\n")])?;
     delivered(&stage.hub, name, &commit).await?;
-    stage
-        .cluster1
-        .wait_for(&lamp, |lamp| lamp["spec"]["colour"] == "blue")
-        .await?;
+    stage.cluster1.wait_for_value(&lamp, "/spec/colour", "blue").await?;
     let again = jobs().await?;
     assert_eq!(again.len(), 1);
     assert_eq!(again[0]["metadata"]["uid"], ran[0]["metadata"]["uid"]);

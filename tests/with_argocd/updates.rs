@@ -131,9 +131,7 @@ async fn follow(stage: &Stage, app: &App<'_>, mut cases: Vec<Case>) -> Result<()
     let cluster1 = &stage.cluster1;
     app.applied().await?;
     let claim = ObjectRef::namespaced("v1", "PersistentVolumeClaim", NAMESPACE, "data");
-    cluster1
-        .wait_for(&claim, |claim| claim["status"]["phase"] == "Bound")
-        .await?;
+    cluster1.wait_for_value(&claim, "/status/phase", "Bound").await?;
     let job = ObjectRef::namespaced("batch/v1", "Job", NAMESPACE, "once");
     cluster1.wait_for(&job, |job| is_true(job, "Complete")).await?;
     let is_scaled = |scaled: &Value| scaled["spec"]["replicas"] == 2 && scaled["status"]["availableReplicas"] == 2;

@@ -96,9 +96,7 @@ async fn delivers(stage: &Stage, value: &str) -> Result<()> {
     .await?;
     let config = ObjectRef::config_map("guestbook", "config");
     let cluster = &stage.managed.cluster;
-    cluster
-        .wait_for(&config, |config| config["data"]["value"] == value)
-        .await?;
+    cluster.wait_for_value(&config, "/data/value", value).await?;
     Ok(())
 }
 
@@ -230,9 +228,7 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
     hub.patch(&application, &change).await?;
     hub.wait_for(&application, is_healthy).await?;
     cluster
-        .wait_for(&application, |application| {
-            application["metadata"]["annotations"]["example.com/adopted"] == "true"
-        })
+        .wait_for_value(&application, "/metadata/annotations/example.com~1adopted", "true")
         .await?;
     assert_eq!(uids().await?, before);
     stage.log_step("the hub's Application adopts that of the cluster");

@@ -87,10 +87,8 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     until(&stage, "goc", "Ready", "True", "").await?;
     let label = json!({"metadata": {"labels": {"change": "1"}}});
     hub.patch(&ObjectRef::managed_cluster("goc-rights"), &label).await?;
-    hub.wait_for(&secret("goc-rights"), |secret| {
-        secret["metadata"]["labels"]["change"] == "1"
-    })
-    .await?;
+    hub.wait_for_value(&secret("goc-rights"), "/metadata/labels/change", "1")
+        .await?;
     let going = ObjectRef::managed_cluster("goc-going");
     hub.delete(&going).await?;
     hub.wait_gone(&secret("goc-going")).await?;

@@ -521,9 +521,7 @@ async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let placed = PlacedApplication { fleet: &fleet, app };
     let settings = placed.config_map();
     let at = async |cluster: &ManagedCluster, version: &str| {
-        cluster
-            .wait_for(&settings, |settings| settings["data"]["version"] == version)
-            .await
+        cluster.wait_for_value(&settings, "/data/version", version).await
     };
     let before = at(&fleet.cluster1, "1").await?;
     placed.is("Healthy").await?;
@@ -597,9 +595,7 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         open(cluster, name).await?;
     }
     for cluster in fleet.clusters() {
-        cluster
-            .wait_for(&settings, |settings| settings["data"]["version"] == "2")
-            .await?;
+        cluster.wait_for_value(&settings, "/data/version", "2").await?;
     }
     placed.wait_for_delivery(&commit).await?;
     placed.app.end().await

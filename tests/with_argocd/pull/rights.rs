@@ -33,8 +33,7 @@ async fn use_cluster_permissions(hub: &Hub, name: &str) -> Result<()> {
     hub.wait_for(&secret, |_| true).await?;
     let label = json!({"metadata": {"labels": {"env": "prod"}}});
     hub.patch(&ObjectRef::managed_cluster(name), &label).await?;
-    hub.wait_for(&secret, |secret| secret["metadata"]["labels"]["env"] == "prod")
-        .await?;
+    hub.wait_for_value(&secret, "/metadata/labels/env", "prod").await?;
     hub.delete(&ObjectRef::managed_cluster(name)).await?;
     hub.wait_gone(&secret).await?;
     // The controller does not read a cluster again whose deletion it saw. It reads a missing cluster that still has a Secret.

@@ -179,6 +179,15 @@ impl ControlPlane {
             .with_context(|| self.name.clone())
     }
 
+    /// Waits until the object has this value at a JSON pointer, and returns it.
+    pub async fn wait_for_value(&self, object: &ObjectRef, pointer: &str, value: impl Into<Value>) -> Result<Value> {
+        let value = value.into();
+        let waited = self
+            .wait_for(object, |live| live.pointer(pointer) == Some(&value))
+            .await;
+        waited.with_context(|| format!("{pointer} is not {value}"))
+    }
+
     /// Checks for `duration` that the condition always holds for the object; see [`wait::holds_for`].
     pub async fn holds_for(
         &self,
