@@ -38,7 +38,6 @@ mod health_rules;
 mod holds;
 mod isolation;
 mod kinds;
-mod mistakes;
 mod names;
 mod order;
 mod parameters;

@@ -1,7 +1,6 @@
 //! Tests that a platform's policy applies to every Application of a project, regardless of the settings of the Application and its folder.
 
 use crate::delivery::works_of;
-use crate::mistakes::comparison_error;
 use crate::stage::{PLUGIN_WITH_POLICY, Stage, application, shipped_object, stage};
 use anyhow::{Context, Result};
 use ocm::names::WorkName;
@@ -75,6 +74,15 @@ pub(crate) async fn desired_works(stage: &Stage, application: &str) -> Result<Ve
         .iter()
         .map(|work| (work["metadata"]["uid"].clone(), work["metadata"]["generation"].clone()))
         .collect())
+}
+
+/// Returns the message of the error that Argo CD shows when it cannot render the source.
+pub(crate) fn comparison_error(application: &Value) -> Option<String> {
+    let conditions = application["status"]["conditions"].as_array()?;
+    let error = conditions
+        .iter()
+        .find(|condition| condition["type"] == "ComparisonError")?;
+    error["message"].as_str().map(str::to_owned)
 }
 
 /// Refreshes the Application, and returns Argo CD's errors without its own prefix.

@@ -2,7 +2,7 @@
 
 use super::of_argocd;
 use crate::app::App;
-use crate::mistakes::comparison_error;
+use crate::policy::comparison_error;
 use crate::stage::stage;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -3,8 +3,7 @@
 
 use super::{colour, desk};
 use crate::documents::documents;
-use crate::mistakes::comparison_error;
-use crate::policy::PROJECT;
+use crate::policy::{PROJECT, comparison_error};
 use crate::stage::{PLUGIN_WITH_POLICY, application, apply, shipped_object};
 use anyhow::{Context, Result, ensure};
 use primitives::hash::hex;
