@@ -268,6 +268,7 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
 
 /// Sets it to not ready, with a reason, and then to ready: Argo CD waits for it.
 async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
+    let hub = &stage.hub;
     let kettle = object_ref("feedback.example.com/v1", "Kettle", "tea");
     let ready = |status: &str, reason: &str| {
         let ready = json!({"type": "Ready", "status": status, "reason": reason, "message": "80 degrees"});
@@ -286,30 +287,27 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
             && condition(&of_kettle, "Progressing")
                 .is_some_and(|progress| progress["status"] == "True" && progress["message"] == message)
     };
-    stage.hub.wait_for(&custom, waits).await?;
-    stage.hub.wait_for(&app, |app| has_health(app, "Progressing")).await?;
+    hub.wait_for(&custom, waits).await?;
+    hub.wait_for(&app, |app| has_health(app, "Progressing")).await?;
 
     write_status(stage, &kettle, &ready("True", "Boiled")).await?;
     let expected = json!({"Ready": "True", "ReadyReason": "Boiled"});
     wait_for_feedback(stage, CUSTOM, "Kettle", "tea", &expected).await?;
     // The paused Deployment and the CronJob are Suspended all the time.
-    stage
-        .hub
-        .wait_for(&app, |app| has_health(app, "Suspended"))
-        .await
-        .map(drop)
+    hub.wait_for(&app, |app| has_health(app, "Suspended")).await.map(drop)
 }
 
 #[tokio::test]
 async fn watched_object_reports_its_health_without_polling() -> Result<()> {
     let stage = stage().await?;
+    let hub = &stage.hub;
     let name = "feedback-watch";
     let options = ManagedClusterOptions {
         // Longer than this test: only a watch can report a change.
         status_sync_interval: Duration::from_secs(3600),
         ..ManagedClusterOptions::default()
     };
-    let cluster = stage.hub.add_managed_cluster("watched", options).await?;
+    let cluster = hub.add_managed_cluster("watched", options).await?;
     let git = GitRepository::new()?;
     // No node of the managed cluster accepts its Pods until one has the label.
     let waiting = deployment("web", "", "      nodeSelector: {disk: fast}\n");
@@ -319,21 +317,17 @@ async fn watched_object_reports_its_health_without_polling() -> Result<()> {
         "name": "argocd-ocm-cmp",
         "parameters": [{"name": "clusters", "array": ["watched"]}, {"name": "feedback", "string": "watch"}],
     });
-    stage.hub.create_application(&application).await?;
+    hub.create_application(&application).await?;
     let object_ref = ObjectRef::application(name);
-    stage
-        .hub
-        .wait_for(&object_ref, |app| is_synced(app) && has_health(app, "Progressing"))
+    hub.wait_for(&object_ref, |app| is_synced(app) && has_health(app, "Progressing"))
         .await?;
     let is_waiting = |work: &Value| {
         values(work, "Deployment", "web")
             .is_some_and(|values| values["DesiredReplicas"] == 2 && values["Replicas"] == 2)
     };
-    stage
-        .hub
-        .wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)
+    hub.wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)
         .await?;
     cluster.kubectl("label nodes --all disk=fast")?;
-    stage.hub.wait_for(&object_ref, is_healthy).await?;
+    hub.wait_for(&object_ref, is_healthy).await?;
     Ok(())
 }

@@ -209,6 +209,7 @@ spec:
 #[tokio::test]
 async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_sync() -> Result<()> {
     let stage = stage().await?;
+    let hub = &stage.hub;
     let cluster1 = &stage.cluster1;
     let (name, group) = ("custom-hook", "hooks.example.com");
     permit_agent(cluster1, group, &[group]).await?;
@@ -243,7 +244,7 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
             .to_string()
             .contains("waiting for its status")
     };
-    stage.hub.wait_for(&work, waits).await?;
+    hub.wait_for(&work, waits).await?;
     let config_map = ObjectRef::config_map(name, "a");
     assert!(cluster1.get(&config_map).await?.is_none(), "the sync has not waited");
     report(cluster1, &first, "True").await?;
@@ -254,18 +255,16 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
         ("custom-hook/hook.json", &hook(2)),
         ("custom-hook/settings.yaml", &settings("blue")),
     ])?;
-    stage.hub.refresh_application(name, "hard").await?;
+    hub.refresh_application(name, "hard").await?;
     let second = check_of_size(cluster1, group, 2).await?;
     assert_ne!(first.name, second.name);
     report(cluster1, &second, "False").await?;
     let application = ObjectRef::application(name);
-    stage
-        .hub
-        .wait_for_value(&application, "/status/operationState/phase", "Failed")
+    hub.wait_for_value(&application, "/status/operationState/phase", "Failed")
         .await?;
     let live = cluster1.read(&config_map).await?;
     assert_eq!(live["data"]["colour"], "green");
-    stage.hub.delete(&application).await
+    hub.delete(&application).await
 }
 
 /// Returns the hook of this size, once it exists.

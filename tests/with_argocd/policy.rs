@@ -54,16 +54,15 @@ pub(crate) fn binding(namespace: &str, account: &str) -> Value {
 
 /// Delivers a ConfigMap that the policy permits, and returns the work as the agent has applied it.
 async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Value> {
+    let hub = &stage.hub;
     make_project(stage).await?;
     git.commit(&[(&format!("{name}/config.yaml"), &GOOD.replace("NAME", name))])?;
-    stage.hub.create_application(&in_project(name, git)?).await?;
-    stage.hub.wait_for(&ObjectRef::application(name), is_synced).await?;
+    hub.create_application(&in_project(name, git)?).await?;
+    hub.wait_for(&ObjectRef::application(name), is_synced).await?;
     let config_map = ObjectRef::config_map("team-a", name);
     stage.cluster1.wait_for(&config_map, |_| true).await?;
     let work = name.parse::<WorkName>()?.under_policy().to_string();
-    stage
-        .hub
-        .wait_for(&ObjectRef::manifest_work("cluster1", &work), is_applied)
+    hub.wait_for(&ObjectRef::manifest_work("cluster1", &work), is_applied)
         .await
 }
 

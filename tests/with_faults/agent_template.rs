@@ -81,6 +81,7 @@ fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
 
 /// Checks that all objects on the hub, read back, need no further write.
 fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
+    let hub = &stage.hub;
     let template = agent::template(&goc(), expected, &ours(), "argocd");
     let entries = [
         Entry {
@@ -117,9 +118,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         ),
     ];
     for object in &objects {
-        stage
-            .hub
-            .apply_yaml(&object.to_string())
+        hub.apply_yaml(&object.to_string())
             .with_context(|| format!("{object}"))?;
         let live = get_live(stage, object)?;
         let difference = agent::difference(object, &live);
@@ -130,7 +129,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         }
     }
     // The name identifies the template, which is never changed. OCM's CRDs add defaults to its list of configurations.
-    stage.hub.apply_yaml(&template.to_string())?;
+    hub.apply_yaml(&template.to_string())?;
     let manifests = "/spec/agentSpec/workload/manifests";
     let live = get_live(stage, &template)?;
     ensure!(

@@ -218,6 +218,7 @@ async fn watches_breaking_every_second_resume_where_they_ended() -> Result<()> {
 #[tokio::test]
 async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
     let stage = stage("expired-watches").await?;
+    let hub = &stage.hub;
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
     let [unchanged, deleted] = [
@@ -237,15 +238,10 @@ async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
     let new = stage
         .application("new", WorkHealth::ApplyFailed("it is refused"))
         .await?;
-    stage
-        .hub
-        .delete(&ObjectRef::manifest_work(&stage.cluster, "going"))
-        .await?;
+    hub.delete(&ObjectRef::manifest_work(&stage.cluster, "going")).await?;
     stage.wait_for_condition(&unchanged, DEGRADED, "it is broken").await?;
     stage.wait_for_condition(&new, APPLY_ERROR, "it is refused").await?;
-    stage
-        .hub
-        .wait_for(&deleted, |application| messages(application, INFO).is_empty())
+    hub.wait_for(&deleted, |application| messages(application, INFO).is_empty())
         .await?;
     let requests = proxy.requests();
     let of_works = |request: &&RecordedRequest| request.is_initial_list() && request.resource == "manifestworks";

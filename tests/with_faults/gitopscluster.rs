@@ -12,17 +12,16 @@ use testing::read_condition;
 /// Returns a hub with the kind, without cluster Secrets, and with these managed clusters.
 pub(crate) async fn hub(clusters: &[&str]) -> Result<Stage> {
     let stage = stage(clusters[0]).await?;
+    let hub = &stage.hub;
     for cluster in &clusters[1..] {
-        stage.hub.declare_managed_cluster(cluster).await?;
+        hub.declare_managed_cluster(cluster).await?;
     }
     install(&stage).await?;
     let secrets = "argocd.argoproj.io/secret-type=cluster";
-    stage
-        .hub
-        .kubectl(&["-n", "argocd", "delete", "secrets", "-l", secrets])?;
+    hub.kubectl(&["-n", "argocd", "delete", "secrets", "-l", secrets])?;
     let placements =
         "placements.cluster.open-cluster-management.io,placementdecisions.cluster.open-cluster-management.io";
-    stage.hub.kubectl(&["-n", "argocd", "delete", "--all", placements])?;
+    hub.kubectl(&["-n", "argocd", "delete", "--all", placements])?;
     Ok(stage)
 }
 

@@ -49,13 +49,10 @@ fn condition(kind: &str, status: &str, message: &str) -> Value {
 
 /// Creates a GitOpsCluster, and its status as the controller does.
 async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Result<()> {
-    stage.hub.create(&object("v1alpha1", name, spec)).await?;
+    let hub = &stage.hub;
+    hub.create(&object("v1alpha1", name, spec)).await?;
     let status = json!({"status": status});
-    stage
-        .hub
-        .patch_status(&named("v1alpha1", name), &status)
-        .await
-        .map(drop)
+    hub.patch_status(&named("v1alpha1", name), &status).await.map(drop)
 }
 
 /// Creates a PlacementDecision as the controller writes it for OCM, for a GitOpsCluster.
