@@ -2,7 +2,6 @@
 
 use crate::program::{folder, program_with, transcript};
 use std::fs;
-use std::path::Path;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
 

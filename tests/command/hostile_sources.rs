@@ -500,7 +500,7 @@ fn rows(table: &str) -> Vec<(&str, String)> {
 }
 
 /// The fields of a kustomization that name a file or a folder: what they are, and a kustomization with a placeholder for the name.
-const FILES: &str = r#"
+const FILES: &str = r"
 resources | resources: ['@']
 resources in capitals | RESOURCES: ['@']
 bases | bases: ['@']
@@ -522,7 +522,7 @@ configMapGenerator env | configMapGenerator: [{name: a, env: '@'}]
 secretGenerator files | secretGenerator: [{name: a, files: ['leak=@']}]
 secretGenerator envs | secretGenerator: [{name: a, envs: ['@']}]
 a generator in the text | generators:\n- |\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n  metadata: {name: a}\n  files: ['leak=@']
-"#;
+";
 
 /// The names that lead out of the repository, or to an address.
 const NAMES: [&str; 17] = [

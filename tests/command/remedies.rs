@@ -7,6 +7,8 @@ const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\
 const CHART: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
 const KUSTOMIZATION: &str = "resources: [config.yaml]\ncommonAnnotations: {team: shop}\n";
 
+type Files<'f> = &'f [(&'f str, &'f str)];
+
 /// Returns a CRD that is larger than a work because of its descriptions, one of which is that of a field named `description`.
 fn large_crd() -> String {
     let long = "word ".repeat(130_000);
@@ -46,7 +48,7 @@ fn remedies_in_messages_work() {
     let kustomization = [("kustomization.yaml", KUSTOMIZATION), ("config.yaml", CONFIG)];
     let chart = [("Chart.yaml", CHART), ("templates/config.yaml", CONFIG)];
     // A source with arguments that is refused, with the remedy in the message, and the arguments that follow it.
-    let cases: [(&[(&str, &str)], &str, &str, &str); 16] = [
+    let cases: [(Files<'_>, &str, &str, &str); 16] = [
         (&crd, "", "set strip-crd-descriptions", "--strip-crd-descriptions"),
         (&large, "", "exclude its file", "--exclude=large.yaml"),
         (

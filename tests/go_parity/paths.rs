@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 /// The pieces of expressions, each list between bars.
 const PIECES: [&str; 4] = [
-    r##".spec¦.spec¦.a¦.b¦.list¦.metadata¦.name¦."b"¦["a"]¦[]¦[]¦[0]¦[-1]¦?¦?¦.¦..¦ | ¦ | ¦|¦, ¦select("##,
-    r##"select((.a.b)? == ¦(.b.a)?¦select(.b == ¦select(.a == 1)¦select(.a | ¦(¦)¦)¦)¦ == ¦ != ¦ < ¦ >= ¦ and ¦ or "##,
-    r##" // ¦test("x")¦test("X"; "i")¦has("a")¦startswith("x")¦contains("x")¦length¦type¦not¦tostring¦"x"¦"\u0078\(1)""##,
-    r##"1¦-1.5¦null¦true¦[]¦{}¦ = ¦#¦env"##,
+    r#".spec¦.spec¦.a¦.b¦.list¦.metadata¦.name¦."b"¦["a"]¦[]¦[]¦[0]¦[-1]¦?¦?¦.¦..¦ | ¦ | ¦|¦, ¦select("#,
+    "select((.a.b)? == ¦(.b.a)?¦select(.b == ¦select(.a == 1)¦select(.a | ¦(¦)¦)¦)¦ == ¦ != ¦ < ¦ >= ¦ and ¦ or ",
+    r#" // ¦test("x")¦test("X"; "i")¦has("a")¦startswith("x")¦contains("x")¦length¦type¦not¦tostring¦"x"¦"\u0078\(1)""#,
+    "1¦-1.5¦null¦true¦[]¦{}¦ = ¦#¦env",
 ];
 
 #[test]

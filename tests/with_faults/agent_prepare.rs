@@ -54,9 +54,8 @@ subjects:
 "#
     );
     hub.kubectl_with_input("apply -f -", &permissions)?;
-    let namespace = format!("--namespace={name}");
-    hub.wait_for_permissions(name, "agent", &[&["create", "secrets", &namespace]])
-        .await?;
+    let permission = format!("create secrets --namespace={name}");
+    hub.wait_for_permissions(name, "agent", &[&permission]).await?;
     hub.service_account_kubeconfig(name, "agent")
 }
 

@@ -51,9 +51,9 @@ async fn kubeconfig(stage: &Stage) -> Result<&'static Path> {
             .hub
             .apply(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-cluster-proxy").with(json!({"data": {"ca.crt": authority}})))
             .await?;
-        let forwards: [&[&str]; 2] = [
-            &["create", "pods", "--subresource=portforward", "--namespace=open-cluster-management-addon"],
-            &["get", "managedclusteraddons.addon.open-cluster-management.io", "--all-namespaces"],
+        let forwards = [
+            "create pods --subresource=portforward --namespace=open-cluster-management-addon",
+            "get managedclusteraddons.addon.open-cluster-management.io --all-namespaces",
         ];
         stage.hub.wait_for_permissions("argocd", USER, &forwards).await?;
         let user = format!("--user=cluster:hub:system:serviceaccount:argocd:{USER}");

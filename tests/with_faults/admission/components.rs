@@ -9,7 +9,7 @@ use testbed::{Account, Hub, ObjectRef, wait};
 
 /// Applies shipped files, and returns a ServiceAccount in Argo CD's namespace once it has a permission and a policy denies that it
 /// annotates this object.
-async fn account(hub: &Hub, files: &[&str], name: &str, permission: &[&str], refused: &ObjectRef) -> Result<Account> {
+async fn account(hub: &Hub, files: &[&str], name: &str, permission: &str, refused: &ObjectRef) -> Result<Account> {
     for file in files {
         let file = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
         hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
@@ -36,8 +36,8 @@ async fn view_may_only_fill_its_secret_and_config_map() -> Result<()> {
     let secret = ObjectRef::namespaced("v1", "Secret", "argocd", "argocd-ocm-cmp-live");
     let config = ObjectRef::namespaced("v1", "ConfigMap", "argocd", "argocd-ocm-cmp-live");
     let repository = json!({"metadata": {"labels": {SECRET_TYPE: "repository"}}});
-    let permission = ["patch", "secrets/argocd-ocm-cmp-live", "--namespace=argocd"];
-    let account = account(hub, &files, "argocd-ocm-cmp-live", &permission, &secret).await?;
+    let permission = "patch secrets/argocd-ocm-cmp-live --namespace=argocd";
+    let account = account(hub, &files, "argocd-ocm-cmp-live", permission, &secret).await?;
     let annotated = json!({"metadata": {"annotations": {"a": "b"}}});
     is_refused(account.patch(&secret, &repository).await, "only the data")?;
     for object in [&secret, &config] {
@@ -73,8 +73,8 @@ fn bound_for(namespace: &str, name: &str, destination: &Value) -> Value {
 /// Returns the principal's account, which may not annotate this Application.
 async fn principal(hub: &Hub, on_hub: &ObjectRef) -> Result<Account> {
     let files = ["deploy/deploy_principal.yaml", "deploy/principal_admission.yaml"];
-    let permission = ["patch", "applications.argoproj.io", "--all-namespaces"];
-    account(hub, &files, "argocd-agent-principal", &permission, on_hub).await
+    let permission = "patch applications.argoproj.io --all-namespaces";
+    account(hub, &files, "argocd-agent-principal", permission, on_hub).await
 }
 
 /// Checks that the principal may report the syncs that Argo CD starts, and none of other content.
