@@ -43,7 +43,7 @@ async fn desk() -> Result<Borrowed<Desk>> {
 
 async fn set_up() -> Result<Desk> {
     let hub = Hub::start_complete().await?;
-    apply_shipped(&hub, &["proj.yaml", "cm_plugin.yaml"])?;
+    apply_shipped(&hub, "proj.yaml cm_plugin.yaml")?;
     let mut argocd = argocd(&hub, "plugin-of-the-desk").await?;
     let with_policy = with_policy(&argocd.plugins[0], PLUGIN_WITH_POLICY, POLICY)?;
     argocd.plugins.push(with_policy);

@@ -66,15 +66,11 @@ async fn wait_for_findings(hub: &Hub, findings: &[&str]) -> Result<String> {
 
 /// Creates a hub with the plugin and the controller.
 async fn installed() -> Result<(Hub, Controller)> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
+    let hub = hub_with("proj.yaml cm_plugin.yaml deploy/policy_cm.yaml").await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
     apply(
         &hub,
-        &[
-            "deploy/plugin_sources.yaml",
-            "deploy/holds.yaml",
-            "deploy/agent_admission.yaml",
-        ],
+        "deploy/plugin_sources.yaml deploy/holds.yaml deploy/agent_admission.yaml",
     )?;
     let policy = ["--server-side", "--field-manager=argocd-ocm-cmp-policy"];
     hub.apply_file(&shipped("deploy/deploy_policy.yaml"), &policy)?;
@@ -138,7 +134,7 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
 
     hub.delete(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
     wait_for_findings(hub, &["argo-cd-mount-missing", "plugin-config-missing"]).await?;
-    apply(hub, &["cm_plugin.yaml"])?;
+    apply(hub, "cm_plugin.yaml")?;
 
     // Argo CD's error about an Application without its plugin.
     hub.create(&shipped_object("app.yaml")?).await?;
@@ -168,7 +164,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     wait_for_findings(hub, &["admission-not-enforced"]).await?;
     hub.delete(&binding).await?;
     wait_for_findings(hub, &["admission-missing"]).await?;
-    apply(hub, &["deploy/admission_policy.yaml"])?;
+    apply(hub, "deploy/admission_policy.yaml")?;
     wait_for_findings(hub, &[]).await?;
 
     let role = ObjectRef::cluster_role("argocd-ocm-cmp-controller");
@@ -180,7 +176,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     let permissions = "ServiceAccount argocd/argocd-ocm-cmp-controller is missing permissions from deploy/deploy_controller.yaml: create \
                   events, get events, patch events";
     assert!(text.contains(permissions), "{text}");
-    apply(hub, &["deploy/deploy_controller.yaml"])?;
+    apply(hub, "deploy/deploy_controller.yaml")?;
     wait_for_findings(hub, &[]).await?;
 
     let describe = |what: &str| {
@@ -190,19 +186,13 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     describe("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
     wait_for_findings(hub, &["controller-crd-missing", "rights-missing"]).await?;
     apply_server_side(hub, "deploy/gitopscluster_crd.yaml")?;
-    apply(hub, &["deploy/deploy_gitopscluster.yaml"])?;
+    apply(hub, "deploy/deploy_gitopscluster.yaml")?;
     wait_for_findings(hub, &[]).await?;
 
     // All controllers, with the permissions that are shipped for them.
-    let files = [
-        "deploy/report_crd.yaml",
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_cluster_secrets.yaml",
-        "deploy/deploy_report.yaml",
-        "deploy/deploy_argocd_agent.yaml",
-        "deploy/principal_admission.yaml",
-    ];
-    apply(hub, &files)?;
+    let files = "deploy/report_crd.yaml deploy/deploy_pull.yaml deploy/deploy_cluster_secrets.yaml \
+                 deploy/deploy_report.yaml deploy/deploy_argocd_agent.yaml deploy/principal_admission.yaml";
+    apply(hub, files)?;
     describe("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
     let expected = DoctorResult {
         code: Some(0),

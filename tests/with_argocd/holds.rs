@@ -20,7 +20,7 @@ pub(crate) async fn declare(hub: &Hub, clusters: &[&str]) -> Result<()> {
     for cluster in clusters {
         hub.declare_managed_cluster(cluster).await?;
     }
-    apply(hub, &["deploy/holds.yaml"])
+    apply(hub, "deploy/holds.yaml")
 }
 
 /// Waits until the Application shows exactly these holds.

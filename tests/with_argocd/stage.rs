@@ -31,7 +31,7 @@ pub(crate) async fn stage() -> Result<&'static Stage> {
 }
 
 async fn set_up() -> Result<Stage> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
+    let hub = hub_with("proj.yaml cm_plugin.yaml").await?;
     let mut argocd = argocd(&hub, "plugin").await?;
     argocd
         .plugins
@@ -50,21 +50,21 @@ async fn set_up() -> Result<Stage> {
 }
 
 /// Creates a hub with these files applied as documented for new users, and deploy/argocd_cm.yaml.
-pub(crate) async fn hub_with(files: &[&str]) -> Result<Hub> {
+pub(crate) async fn hub_with(files: &str) -> Result<Hub> {
     let hub = Hub::start().await?;
     apply_shipped(&hub, files)?;
     Ok(hub)
 }
 
 /// Applies these files as documented for new users, and deploy/argocd_cm.yaml.
-pub(crate) fn apply_shipped(hub: &Hub, files: &[&str]) -> Result<()> {
+pub(crate) fn apply_shipped(hub: &Hub, files: &str) -> Result<()> {
     apply(hub, files)?;
     apply_server_side(hub, "deploy/argocd_cm.yaml")
 }
 
-/// Applies shipped files.
-pub(crate) fn apply(plane: &ControlPlane, files: &[&str]) -> Result<()> {
-    for file in files {
+/// Applies shipped files, named with spaces between them.
+pub(crate) fn apply(plane: &ControlPlane, files: &str) -> Result<()> {
+    for file in files.split_whitespace() {
         plane.apply_file(&shipped(file), &[])?;
     }
     Ok(())

@@ -16,7 +16,7 @@ async fn install(fleet: &Fleet) -> Result<()> {
 }
 
 async fn apply_files(hub: &Hub) -> Result<()> {
-    apply(hub, &["deploy/report_crd.yaml", "deploy/deploy_report.yaml"])?;
+    apply(hub, "deploy/report_crd.yaml deploy/deploy_report.yaml")?;
     hub.wait_for_crds().await?;
     let kind = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     let permission = format!("create {kind} --all-namespaces");

@@ -129,13 +129,8 @@ async fn controllers_use_exactly_their_permissions() -> Result<()> {
         use_set_permissions(hub, cluster)
     );
     secret.and(application).and(set)?;
-    let files = [
-        "deploy/deploy_controller.yaml",
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_cluster_secrets.yaml",
-        "deploy/deploy_report.yaml",
-    ];
-    rights::check_exact_permissions(hub, &files).await?;
+    let files = "deploy/deploy_controller.yaml deploy/deploy_pull.yaml deploy/deploy_cluster_secrets.yaml deploy/deploy_report.yaml";
+    rights::check_exact_permissions(hub, files).await?;
     drop(watching);
     Ok(())
 }

@@ -280,11 +280,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     );
     assert!(plan.iter().skip(1).all(|row| row[4] == "0"), "{plan:#?}");
 
-    let files = [
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_report.yaml",
-        "deploy/deploy_gitopscluster.yaml",
-    ];
+    let files = "deploy/deploy_pull.yaml deploy/deploy_report.yaml deploy/deploy_gitopscluster.yaml";
     let settings = [
         (
             "ARGOCD_OCM_CMP_CONTROLLERS",
@@ -292,7 +288,7 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
         ),
         ("ARGOCD_OCM_CMP_PULL_DIALECT", "acm"),
     ];
-    let _controller = Controller::start_with(&hub, &files, &settings, &[CREATES_WORKS]).await?;
+    let _controller = Controller::start_with(&hub, files, &settings, &[CREATES_WORKS]).await?;
     let is_adopted = |work: &Value| {
         let configs = work["spec"]["manifestConfigs"].as_array();
         let mut configs = configs.into_iter().flatten();
