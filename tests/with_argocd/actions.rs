@@ -119,11 +119,9 @@ impl Shop {
         })
         .await?;
         hub.run(program(), "install --features argocd-rbac")?;
+        let accounts = json!({"accounts.operator": "apiKey", "accounts.admin": "apiKey, login"});
         for (name, data) in [
-            (
-                "argocd-cm",
-                json!({"accounts.operator": "apiKey", "accounts.admin": "apiKey, login"}),
-            ),
+            ("argocd-cm", accounts),
             ("argocd-rbac-cm", json!({"policy.csv": POLICY})),
         ] {
             let config_map = ObjectRef::config_map("argocd", name);
@@ -347,15 +345,13 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
     shop.settle("3").await?;
 
     // What would not last is refused, and a hold refuses everything.
-    let refused = admin.refusal("restart", Some("legacy")).await?;
-    let reason =
+    let undone =
         "Deployment shop/legacy: its update strategy is not ServerSideApply, so the agent would undo the change";
-    ensure!(refused.contains(reason), "{refused}");
-    let refused = admin.refusal("suspend", Some("frozen")).await?;
-    ensure!(
-        refused.contains("CronJob shop/frozen: Git sets spec.suspend: change it there"),
-        "{refused}"
-    );
+    let by_git = "CronJob shop/frozen: Git sets spec.suspend: change it there";
+    for (action, object, reason) in [("restart", "legacy", undone), ("suspend", "frozen", by_git)] {
+        let refused = admin.refusal(action, Some(object)).await?;
+        ensure!(refused.contains(reason), "{refused}");
+    }
     hub.run(program(), &["hold", "cluster1", "--reason", "storage migration"])?;
     wait::eventually("the hold is enforced", wait::DEADLINE, async || {
         let refused = admin.refusal("restart", Some("web")).await.ok()?;
@@ -434,21 +430,10 @@ fn parameter_selects_objects_and_reaches_nothing_else() {
         assert_eq!(created["metadata"]["namespace"], "cluster1");
         assert_eq!(created["spec"]["deleteOption"]["propagationPolicy"], "Orphan");
         assert!(created["metadata"].get("ownerReferences").is_none());
-        assert!(
-            created["metadata"]["annotations"]
-                .get("argocd.argoproj.io/tracking-id")
-                .is_none()
-        );
+        let annotations = &created["metadata"]["annotations"];
+        assert!(annotations.get("argocd.argoproj.io/tracking-id").is_none());
     }
-    for object in [
-        "*",
-        "report",
-        "kube-system/web",
-        "web' || 'a' == 'a",
-        "\"] error(obj) --",
-        "../web",
-        "%s",
-    ] {
+    for object in "*¦report¦kube-system/web¦web' || 'a' == 'a¦\"] error(obj) --¦../web¦%s".split('¦') {
         let error = run_offline(&work, "restart", Some(object)).expect_err(object);
         assert!(error.contains("the work has no such object"), "{object}: {error}");
     }
@@ -480,13 +465,14 @@ fn objects_that_the_work_does_not_deliver_are_refused() {
     for config in work["spec"]["manifestConfigs"].as_array_mut().expect("configs") {
         config["updateStrategy"] = json!({"type": "ReadOnly"});
     }
-    for (action, object) in [
-        ("restart", "web"),
-        ("run-now", "report"),
-        ("suspend", "report"),
-        ("pause", "web"),
-        ("resume", "web"),
+    for line in [
+        "restart web",
+        "run-now report",
+        "suspend report",
+        "pause web",
+        "resume web",
     ] {
+        let (action, object) = line.split_once(' ').expect("two words");
         let error = run_offline(&work, action, Some(object)).expect_err(action);
         assert!(error.contains("its update strategy is ReadOnly"), "{action}: {error}");
     }

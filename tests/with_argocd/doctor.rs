@@ -194,14 +194,12 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
                  deploy/deploy_report.yaml deploy/deploy_argocd_agent.yaml deploy/principal_admission.yaml";
     apply(hub, files)?;
     describe("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
-    let expected = DoctorResult {
-        code: Some(0),
-        found: WITHOUT_PODS
-            .iter()
-            .chain(&["argocd-agent-missing"])
-            .map(ToString::to_string)
-            .collect(),
-    };
+    let found = WITHOUT_PODS
+        .iter()
+        .chain(&["argocd-agent-missing"])
+        .map(ToString::to_string);
+    let (code, found) = (Some(0), found.collect());
+    let expected = DoctorResult { code, found };
     wait::eventually("the account has all permissions", wait::DEADLINE, async || {
         (doctor_result(hub).ok()?.0 == expected).then_some(())
     })
@@ -273,13 +271,7 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
     assert_eq!(printed.code, Some(2), "{text}");
     let is_blind = |id: &&String| ["cannot-read", "rights-not-asked"].contains(&&***id);
     assert!(printed.found.iter().all(|id| is_blind(&id)), "{text}");
-    for thing in [
-        "ManifestWorks",
-        "ManagedClusters",
-        "Applications",
-        "the Nodes",
-        "the Pods in namespace argocd",
-    ] {
+    for thing in "ManifestWorks, ManagedClusters, Applications, the Nodes, the Pods in namespace argocd".split(", ") {
         assert!(text.contains(&format!("cannot read {thing}: ")), "{thing}: {text}");
     }
     let report: Value = serde_json::from_str(&text)?;
