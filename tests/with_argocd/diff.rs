@@ -156,16 +156,11 @@ fn check_diff_of_kubectl_output(stage: &Stage, folder: &Path) -> Result<()> {
 }
 
 async fn check_warning_with_few_permissions(stage: &Stage, folder: &Path) -> Result<()> {
-    let who = account(
-        stage,
-        "diff-reader",
-        &["manifestworks", "manifestworkreplicasets"],
-        &["get", "list"],
-    )?;
+    let kinds = ["manifestworks", "manifestworkreplicasets"];
+    let who = account(stage, "diff-reader", &kinds, &["get", "list"])?;
     let (code, stdout, stderr) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
-        diff(folder, &who, "cluster1")
-            .ok()
-            .filter(|printed| printed.0 != Some(2))
+        let printed = diff(folder, &who, "cluster1").ok();
+        printed.filter(|printed| printed.0 != Some(2))
     })
     .await?;
     assert_eq!((code, stdout.as_str()), (Some(0), ""));

@@ -170,20 +170,10 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
         "the work is being deleted"
     );
     hub.delete(&work).await?;
-    hub.delete(&ObjectRef {
-        name: "empty".to_owned(),
-        ..set
-    })
-    .await?;
+    hub.delete(&ObjectRef::application_set("empty")).await?;
     drop(reporter);
     Ok(())
 }
 
 /// An object that every cluster rejects: its namespace does not exist.
-const REFUSED: &str = "
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-  namespace: nowhere
-";
+const REFUSED: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: nowhere}}";

@@ -115,10 +115,8 @@ async fn takes_over_a_peers_works_in_place_and_leaves_them_to_others() -> Result
         assert!(plan.iter().any(|entry| *entry == row), "{row:?}: {plan:#?}");
     }
     assert_eq!(hub.get(&installation.secret).await?, untouched, "a plan writes nothing");
-    let (_, stop) = lines
-        .first()
-        .and_then(|line| line.split_once("run kubectl "))
-        .context("a command")?;
+    let stop = lines.first().and_then(|line| line.split_once("run kubectl "));
+    let (_, stop) = stop.context("a command")?;
     assert_eq!(lines.len(), 1, "{lines:?}");
     hub.kubectl(stop)?;
     assert_eq!(planned(hub, "")?.1, [""; 0], "nothing is to be stopped");
@@ -245,15 +243,12 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     cluster.wait_for(&application, |app| runs(app, &commit)).await?;
     serves(&cluster, &guestbook, 1).await?;
     let uids = async || {
-        let (on_hub, on_cluster) = ([&work, &secret], [&application, &guestbook]);
-        let mut uids = Vec::new();
-        for object in on_hub {
-            uids.push(uid(hub.get(object).await?)?);
-        }
-        for object in on_cluster {
-            uids.push(uid(cluster.get(object).await?)?);
-        }
-        anyhow::Ok(uids)
+        let on_hub = [uid(hub.get(&work).await?)?, uid(hub.get(&secret).await?)?];
+        anyhow::Ok((
+            on_hub,
+            uid(cluster.get(&application).await?)?,
+            uid(cluster.get(&guestbook).await?)?,
+        ))
     };
     let before = uids().await?;
     for file in ["deploy/gitopscluster_crd.yaml", "deploy/report_crd.yaml"] {
@@ -281,11 +276,9 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     assert!(plan.iter().skip(1).all(|row| row[4] == "0"), "{plan:#?}");
 
     let files = "deploy/deploy_pull.yaml deploy/deploy_report.yaml deploy/deploy_gitopscluster.yaml";
+    let controllers = "pull,gitopscluster,application-set-report";
     let settings = [
-        (
-            "ARGOCD_OCM_CMP_CONTROLLERS",
-            "pull,gitopscluster,application-set-report",
-        ),
+        ("ARGOCD_OCM_CMP_CONTROLLERS", controllers),
         ("ARGOCD_OCM_CMP_PULL_DIALECT", "acm"),
     ];
     let _controller = Controller::start_with(&hub, files, &settings, &[CREATES_WORKS]).await?;

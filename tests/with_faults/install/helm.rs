@@ -23,6 +23,13 @@ pub(super) fn helm(installation: &Installation, namespace: &str, words: &(impl A
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// The lines about Argo CD's own objects.
+const CONFIGURED: &str = "\
+configmap/argocd-cm configured
+deployment.apps/argocd-repo-server configured
+deployment.apps/argocd-server configured
+";
+
 /// The account of the Jobs that add fields to Argo CD's own objects.
 const JOBS: &str = "argocd-ocm-cmp-additions";
 
@@ -38,11 +45,8 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     let chart = chart.to_str().context("a plain path")?;
     let values = "--set additionsJob.enabled=true,features={plugin,ui}";
     // There is nothing that runs Jobs: the test runs their commands.
-    helm(
-        &installation,
-        "argocd",
-        &format!("install ours {chart} --no-hooks {values}"),
-    )?;
+    let install = format!("install ours {chart} --no-hooks {values}");
+    helm(&installation, "argocd", &install)?;
     let words = format!("template ours {chart} --show-only templates/additions_job.yaml {values}");
     let jobs = helm(&installation, "argocd", &words)?;
     let folder = tempfile::tempdir()?;
@@ -66,14 +70,8 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
         ensure!(output.status.success(), "{output:?}");
         Ok(String::from_utf8(output.stdout)?)
     };
-    assert_eq!(
-        run("install").await?,
-        "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
-    );
-    assert_eq!(
-        run("install").await?,
-        "configmap/argocd-cm unchanged\ndeployment.apps/argocd-repo-server unchanged\ndeployment.apps/argocd-server unchanged\n"
-    );
+    assert_eq!(run("install").await?, CONFIGURED);
+    assert_eq!(run("install").await?, CONFIGURED.replace("configured", "unchanged"));
     // The release no longer has the feature `ui`.
     let upgraded = ["upgrade", "ours", chart, "--no-hooks", "--set", "features={plugin}"];
     helm(&installation, "argocd", &upgraded)?;
@@ -115,10 +113,7 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     Cli::try_parse_from([&["argocd-ocm-cmp"], &words[..]].concat())?;
 
     let lines = installation.run_ok(&words)?;
-    assert_eq!(
-        lines,
-        "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
-    );
+    assert_eq!(lines, CONFIGURED);
     // What an administrator has narrowed stays.
     let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
     let destinations = json!([{"namespace": "cluster1", "server": "https://kubernetes.default.svc"}]);
