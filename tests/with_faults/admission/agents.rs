@@ -41,14 +41,14 @@ async fn agent_objects_need_our_label_and_names() -> Result<()> {
         is_refused(account.create(&object).await, "under the names that it uses")?;
     }
 
-    let principal = ObjectRef::deployment("argocd", "argocd-agent-principal").with(json!({"spec": {
-        "selector": {"matchLabels": {"app": "p"}},
-        "template": {
-            "metadata": {"labels": {"app": "p"}},
-            "spec": {"containers": [{"name": "p", "image": "example.com/p:1"}]},
-        },
-    }}));
-    let principal = ObjectRef::of(&hub.create(&principal).await?);
+    let principal = ObjectRef::deployment("argocd", "argocd-agent-principal");
+    // A test before this one on the same hub may have installed it.
+    hub.delete_and_wait(&principal).await?;
+    let labels = json!({"app": "p"});
+    let pod =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "p", "image": "example.com/p:1"}]}});
+    let spec = json!({"selector": {"matchLabels": labels}, "template": pod});
+    hub.create(&principal.with(json!({"spec": spec}))).await?;
     let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "p", "image": "example.com/evil:1"}]}}}});
     let annotated = |key: &str| json!({"spec": {"template": {"metadata": {"annotations": {key: "x"}}}}});
     for patch in [image, json!({"spec": {"replicas": 5}}), annotated("example.com/other")] {
