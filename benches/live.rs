@@ -116,7 +116,7 @@ async fn first_bytes(number: usize, read: impl AsyncFn() -> Result<()>) -> Resul
 async fn idle(stage: &Stage) -> Result<String> {
     let sent = || -> Result<f64> {
         // The hub reviews the token of each request for a cluster.
-        let metrics = stage.hub.kubectl(&["get", "--raw", "/metrics"])?;
+        let metrics = stage.hub.kubectl("get --raw /metrics")?;
         let series = metrics.lines().filter_map(|line| line.rsplit_once(' '));
         let reviews = series
             .filter(|(name, _)| name.starts_with("apiserver_request_total{") && name.contains("\"tokenreviews\""));

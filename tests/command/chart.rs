@@ -105,58 +105,36 @@ const ADDITIONS: &str = "additions=true";
 
 #[test]
 fn chart_renders_the_same_as_install_print() {
-    for (flags, namespace, values) in [
-        ("", "argocd", &[][..]),
-        ("-n gitops", "gitops", &[]),
-        ("--no-policy", "argocd", &["policy.enabled=false"]),
-        (
-            "--policy-configmap theirs",
-            "argocd",
-            &["policy.existingConfigMap=theirs"],
-        ),
-        ("--features plugin -n gitops", "gitops", &["features={plugin}"]),
-        (
-            "--features ui,policy,project",
-            "argocd",
-            &["features={ui,policy,project}"],
-        ),
-        ("--features pull -n gitops", "gitops", &["features={pull}"]),
-        ("--features live", "argocd", &["features={live}"]),
-        ("--features argocd-addon", "argocd", &["features={argocd-addon}"]),
-        ("--features cluster-secrets", "argocd", &["features={cluster-secrets}"]),
-        (
-            "--features gitopscluster,report",
-            "argocd",
-            &["features={gitopscluster,report}"],
-        ),
+    for (flags, values) in [
+        ("", ""),
+        ("-n gitops", ""),
+        ("--no-policy", "policy.enabled=false"),
+        ("--policy-configmap theirs", "policy.existingConfigMap=theirs"),
+        ("--features plugin -n gitops", "features={plugin}"),
+        ("--features ui,policy,project", "features={ui,policy,project}"),
+        ("--features pull -n gitops", "features={pull}"),
+        ("--features live", "features={live}"),
+        ("--features argocd-addon", "features={argocd-addon}"),
+        ("--features cluster-secrets", "features={cluster-secrets}"),
+        ("--features gitopscluster,report", "features={gitopscluster,report}"),
         (
             "--features pull --pull-dialect acm --replicas 3",
-            "argocd",
-            &["features={pull}", "pull.dialect=acm", "controller.replicas=3"],
+            "features={pull} pull.dialect=acm controller.replicas=3",
         ),
         (
             "--features plugin,controller,ui --image-pull-secrets a,b",
-            "argocd",
-            &[
-                "features={plugin,controller,ui}",
-                "imagePullSecrets[0].name=a",
-                "imagePullSecrets[1].name=b",
-            ],
+            "features={plugin,controller,ui} imagePullSecrets[0].name=a imagePullSecrets[1].name=b",
         ),
         (
             "-n openshift-gitops --image example.com/a/b:v2 --argocd-image example.com/argocd:v3 --agent-image example.com/agent:v4 \
              --features plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,live",
-            "openshift-gitops",
-            &[
-                "features={plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,live}",
-                "image.repository=example.com/a/b",
-                "image.tag=v2",
-                "argocdImage=example.com/argocd:v3",
-                "agentImage=example.com/agent:v4",
-            ],
+            "features={plugin,project,policy,applicationset,argocd-rbac,pull,argocd-addon,gitopscluster,argocd-agent,live} \
+             image.repository=example.com/a/b image.tag=v2 argocdImage=example.com/argocd:v3 agentImage=example.com/agent:v4",
         ),
     ] {
-        let values: Vec<_> = values.iter().copied().chain([ADDITIONS]).collect();
+        let values: Vec<_> = values.split_whitespace().chain([ADDITIONS]).collect();
+        let mut words = flags.split_whitespace().skip_while(|word| *word != "-n").skip(1);
+        let namespace = words.next().unwrap_or("argocd");
         assert_same(&rendered("chart", namespace, &values), &installed(flags));
     }
 }
@@ -213,25 +191,11 @@ fn packaged_chart_renders_the_same_without_warnings() {
 #[test]
 fn chart_is_linted_and_refuses_unknown_values() {
     stdout_of(&["lint", "--strict", "chart"]);
-    for value in [
-        "feature={plugin}",
-        "features={push}",
-        "image=x",
-        "image.pullPolicy=Sometimes",
-        "controller.replicas=0",
-        "controller.resources.request.cpu=1",
-        "imagePullSecrets={registry}",
-        "pull.dialect=other",
-        "policy=x",
-        "policy.file=x",
-        "policy.existingConfigMap=A/b",
-        "image.digest=sha256:1",
-        "controller.env={A}",
-        "controller.podLabels.a.b=c",
-        "metrics.serviceMonitor.interval=soon",
-        "networkPolicy.from=x",
-        "additionsJob.deployments={}",
-    ] {
+    let unknown = "feature={plugin} features={push} image=x image.pullPolicy=Sometimes image.digest=sha256:1 policy=x policy.file=x \
+                   policy.existingConfigMap=A/b pull.dialect=other imagePullSecrets={registry} controller.replicas=0 controller.env={A} \
+                   controller.resources.request.cpu=1 controller.podLabels.a.b=c metrics.serviceMonitor.interval=soon \
+                   networkPolicy.from=x additionsJob.deployments={}";
+    for value in unknown.split_whitespace() {
         let output = run(&["template", "ours", "chart", "--set", value]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -243,28 +207,14 @@ fn chart_is_linted_and_refuses_unknown_values() {
 
 #[test]
 fn refuses_values_that_contradict_each_other() {
-    for (values, expected) in [
-        (
-            "policy.text=x,policy.existingConfigMap=y",
-            "policy.text and policy.existingConfigMap exclude each other",
-        ),
-        (
-            "policy.enabled=false,policy.text=x",
-            "policy.enabled=false and a policy contradict each other",
-        ),
-        (
-            "policy.enabled=false,features={plugin,policy}",
-            "policy.enabled=false and a policy contradict each other",
-        ),
-        (
-            "additions=true,additionsJob.enabled=true",
-            "additionsJob.enabled and additions exclude each other",
-        ),
-        (
-            "controller.env[0].name=ARGOCD_OCM_CMP_CONTROLLERS,features={pull}",
-            "controller.env sets ARGOCD_OCM_CMP_CONTROLLERS, which other values set",
-        ),
-    ] {
+    let contradictions = "\
+policy.text=x,policy.existingConfigMap=y: policy.text and policy.existingConfigMap exclude each other
+policy.enabled=false,policy.text=x: policy.enabled=false and a policy contradict each other
+policy.enabled=false,features={plugin,policy}: policy.enabled=false and a policy contradict each other
+additions=true,additionsJob.enabled=true: additionsJob.enabled and additions exclude each other
+controller.env[0].name=ARGOCD_OCM_CMP_CONTROLLERS,features={pull}: controller.env sets ARGOCD_OCM_CMP_CONTROLLERS, which other values set";
+    for line in contradictions.lines() {
+        let (values, expected) = line.split_once(": ").expect("values and an error");
         let output = run(&["template", "ours", "chart", "--set", values]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
@@ -300,12 +250,6 @@ fn values_configure_the_pods() {
         "policy": {"text": "kind: Policy\n"},
     });
     let objects = rendered_with(&values);
-    let find = |name: &str| {
-        let object = objects
-            .iter()
-            .find(|object| object["metadata"]["name"] == name && object["kind"] != "ServiceAccount");
-        object.cloned().unwrap_or_else(|| panic!("{name}"))
-    };
     let deployments: Vec<_> = objects.iter().filter(|object| object["kind"] == "Deployment").collect();
     let [controller, repo_server] = deployments[..] else {
         panic!("{deployments:?}");
@@ -314,13 +258,7 @@ fn values_configure_the_pods() {
     let settings = &values["controller"];
     assert_eq!(pod["containers"][0]["resources"], settings["resources"]);
     assert_eq!(pod["containers"][0]["imagePullPolicy"], "Always");
-    for part in [
-        "nodeSelector",
-        "tolerations",
-        "affinity",
-        "priorityClassName",
-        "topologySpreadConstraints",
-    ] {
+    for part in "nodeSelector tolerations affinity priorityClassName topologySpreadConstraints".split(' ') {
         assert_eq!(pod[part], settings[part], "{part}");
     }
     let container = &pod["containers"][0];
@@ -355,7 +293,9 @@ fn values_configure_the_pods() {
     for pod in [pod, repo_server] {
         assert_eq!(pod["imagePullSecrets"], values["imagePullSecrets"]);
     }
-    assert_eq!(find("argocd-ocm-cmp-policy")["data"]["policy.yaml"], "kind: Policy\n");
+    let is_policy = |object: &&Value| object["metadata"]["name"] == "argocd-ocm-cmp-policy";
+    let policy = objects.iter().find(is_policy).expect("a policy");
+    assert_eq!(policy["data"]["policy.yaml"], "kind: Policy\n");
 }
 
 #[test]
@@ -394,21 +334,11 @@ fn rendered_with(values: &Value) -> Vec<Value> {
 #[test]
 fn objects_have_the_recommended_labels() {
     let features = "features={plugin,policy,project,pull,argocd-addon,cluster-secrets,report,argocd-agent,ui}";
-    let words = [
-        "template",
-        "ours",
-        "chart",
-        "--set",
-        features,
-        "--set",
-        "additionsJob.enabled=true",
-    ];
-    for object in objects(&stdout_of(&words)) {
+    let set = format!("{features},additionsJob.enabled=true");
+    for object in objects(&stdout_of(&["template", "ours", "chart", "--set", &set])) {
         let labels = &object["metadata"]["labels"];
-        for label in LABELS
-            .iter()
-            .chain(&["app.kubernetes.io/name", "app.kubernetes.io/part-of"])
-        {
+        let names = ["app.kubernetes.io/name", "app.kubernetes.io/part-of"];
+        for label in LABELS.iter().chain(&names) {
             assert!(labels[label].is_string(), "{} has no label {label}", name(&object));
         }
         assert_eq!(labels["app.kubernetes.io/instance"], "ours");
@@ -417,16 +347,10 @@ fn objects_have_the_recommended_labels() {
 
 #[test]
 fn argo_cds_own_objects_get_no_labels() {
-    let words = [
-        "template",
-        "ours",
-        "chart",
-        "--set",
-        ADDITIONS,
-        "--show-only",
-        "templates/additions.yaml",
-    ];
-    let additions = objects(&stdout_of(&words));
+    let only = ["--show-only", "templates/additions.yaml"];
+    let additions = objects(&stdout_of(
+        &[&["template", "ours", "chart", "--set", ADDITIONS], &only[..]].concat(),
+    ));
     assert!(!additions.is_empty());
     for object in additions {
         assert!(

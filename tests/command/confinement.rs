@@ -122,6 +122,13 @@ fn tools_are_confined_and_render_under_landlock() {
     check_rendering(&["landlock"]);
 }
 
+/// Checks that a run fails and prints no works, and returns its error.
+fn refused(output: &Output) -> String {
+    let none = output.stdout.is_empty() && output.status.code() == Some(1);
+    assert!(none, "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
 fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{}", transcript(output));
     String::from_utf8(output.stdout.clone()).expect("text")
@@ -209,13 +216,8 @@ fn refuses_to_render_without_walls() {
         output.expect("the program runs")
     };
     let output = without_namespaces("namespaces");
-    assert!(
-        output.stdout.is_empty() && output.status.code() == Some(1),
-        "{}",
-        transcript(&output)
-    );
     assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
+        refused(&output),
         "error: helm and kustomize cannot be confined here, and could reach files and processes of others: run this where the kernel \
          has Landlock or user namespaces (`argocd-ocm-cmp confinement` prints what is missing), or set \
          ARGOCD_OCM_CMP_TOOL_ISOLATION=none to trust all sources as Argo CD does\n"
@@ -289,13 +291,8 @@ fn refuses_a_chart_that_takes_all_memory() {
         let start = Instant::now();
         let output = stage.generate(&tools, isolation).output().expect("the program runs");
         assert!(start.elapsed() < Duration::from_secs(60), "{isolation}");
-        assert!(
-            output.stdout.is_empty() && output.status.code() == Some(1),
-            "{}",
-            transcript(&output)
-        );
         assert_eq!(
-            String::from_utf8_lossy(&output.stderr),
+            refused(&output),
             "error: helm needs more than 1073741824 bytes of memory: make the source simpler, or ask an administrator to raise \
              --tool-memory (ARGOCD_OCM_CMP_TOOL_MEMORY in the sidecar)\n",
             "{isolation}"
@@ -311,28 +308,15 @@ fn lack_of_own_memory_is_an_error_of_one_line() {
     fs::write(folder.path().join("objects.yaml"), objects.join("---\n")).expect("a file");
     let generate = |memory: &str| {
         let mut command = program(folder.path());
-        command.args([
-            "generate",
-            "--name",
-            "shop",
-            "--cluster",
-            "cluster1",
-            "--memory",
-            memory,
-        ]);
+        command.args(["generate", "--name=shop", "--cluster=cluster1", "--memory", memory]);
         command
             .env("ARGOCD_APP_NAME", "shop")
             .env("ARGOCD_APP_NAMESPACE", "shop");
         command.output().expect("the program runs")
     };
     let output = generate("80Mi");
-    assert!(
-        output.stdout.is_empty() && output.status.code() == Some(1),
-        "{}",
-        output.status
-    );
     assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
+        refused(&output),
         "error: the plugin needs more memory than its limit: deliver fewer manifests or overlays with one Application, or ask an \
          administrator to raise --memory (ARGOCD_OCM_CMP_MEMORY in the sidecar)\n"
     );
@@ -381,12 +365,7 @@ fn refuses_output_and_clusters_beyond_the_limits() {
             .env("ARGOCD_ENV_MAX_OUTPUT", "0")
             .env("ARGOCD_ENV_OCM_MAX_OUTPUT", "0");
         let output = command.output().expect("the program runs");
-        assert!(
-            output.stdout.is_empty() && output.status.code() == Some(1),
-            "{}",
-            output.status
-        );
-        String::from_utf8(output.stderr).expect("text")
+        refused(&output)
     };
     let printed = generate(&[]);
     assert!(

@@ -2,7 +2,6 @@
 
 use crate::program::{folder, program_with, transcript};
 use std::fs;
-use std::path::Path;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
@@ -346,55 +345,52 @@ fn reads_works_in_every_printed_format() {
 #[test]
 fn invalid_input_is_a_one_line_error() {
     let folder = shop(&[("web.yaml", WEB)]);
-    let printed = |words: &[&str], env: &[(&str, &Path)]| {
-        let words = ["diff", "shop", "--name=shop"].iter().chain(words).copied();
-        let output = program_with(folder.path(), words).envs(env.iter().copied()).output();
+    let printed = |words: &str| {
+        let words = format!("{words} --name=shop");
+        let output = program_with(folder.path(), words.split(' ')).output();
         transcript(&output.expect("the program runs"))
     };
     let error = |line: &str| format!("exit code: 2\n----- stdout -----\n----- stderr -----\nerror: {line}\n");
-    let one = "--cluster=eu1";
-    assert_eq!(
-        printed(&[one, "--file=none.yaml"], &[]),
-        error("none.yaml: the works cannot be read: no such file or directory")
-    );
-    assert_eq!(
-        printed(&[one, "--file=shop/web.yaml"], &[]),
-        error("shop/web.yaml:1: document 1: Deployment.apps web is not a ManifestWork")
-    );
-    let remediation = "set --kubeconfig or --context, or compare with a file with --file";
-    assert_eq!(
-        printed(&[one, "--kubeconfig=none"], &[]),
-        error(&format!(
-            "no hub to compare with: none: no such file or directory: {remediation}"
-        ))
-    );
     fs::write(folder.path().join("config"), "{apiVersion: v1, kind: Config}").expect("a file");
-    assert_eq!(
-        printed(&[one], &[("KUBECONFIG", &folder.path().join("config"))]),
-        error(&format!(
-            "no hub to compare with: the kubeconfig has no current context: {remediation}"
-        ))
-    );
-    assert_eq!(
-        printed(&[one, "--kubeconfig=config", "--context=hub"], &[]),
-        error(&format!(
-            "no hub to compare with: the kubeconfig has no context hub: {remediation}"
-        ))
-    );
+    for (words, expected) in [
+        (
+            "diff shop --file=none.yaml",
+            "none.yaml: the works cannot be read: no such file or directory",
+        ),
+        (
+            "diff shop --file=shop/web.yaml",
+            "shop/web.yaml:1: document 1: Deployment.apps web is not a ManifestWork",
+        ),
+        (
+            "diff - --file=-",
+            "standard input can be read only once: put the manifests or the works into a file",
+        ),
+    ] {
+        assert_eq!(printed(&format!("{words} --cluster=eu1")), error(expected));
+    }
+    for (words, expected) in [
+        ("diff shop --kubeconfig=none", "none: no such file or directory"),
+        ("KUBECONFIG=config diff shop", "the kubeconfig has no current context"),
+        (
+            "diff shop --kubeconfig=config --context=hub",
+            "the kubeconfig has no context hub",
+        ),
+    ] {
+        let remedy = "set --kubeconfig or --context, or compare with a file with --file";
+        let expected = error(&format!("no hub to compare with: {expected}: {remedy}"));
+        assert_eq!(printed(&format!("{words} --cluster=eu1")), expected);
+    }
     fs::write(folder.path().join("config"), "a: b: c\n- d").expect("a file");
-    let broken = printed(&[one, "--kubeconfig=config"], &[]);
+    let broken = printed("diff shop --cluster=eu1 --kubeconfig=config");
     assert!(
         broken.starts_with("exit code: 2\n") && broken.lines().count() == 4,
         "{broken}"
     );
-    let no_cluster = printed(&["--file=works.yaml"], &[]);
+    let no_cluster = printed("diff shop --file=works.yaml");
     assert!(
-        no_cluster.starts_with(&error("no target cluster").trim_end().to_owned()),
+        no_cluster.starts_with(error("no target cluster").trim_end()),
         "{no_cluster}"
     );
-    let words = ["diff", "-", "--name=shop", one, "--file=-"];
-    let output = program_with(folder.path(), words).output().expect("the program runs");
-    let line = "standard input can be read only once: put the manifests or the works into a file";
-    assert_eq!(transcript(&output), error(line));
-    assert!(printed(&[one, "--file=works.yaml", "--context=hub"], &[]).starts_with("exit code: 2\n"));
+    let contradiction = printed("diff shop --cluster=eu1 --file=works.yaml --context=hub");
+    assert!(contradiction.starts_with("exit code: 2\n"), "{contradiction}");
 }

@@ -10,23 +10,17 @@ use tempfile::TempDir;
 #[test]
 fn refuses_invalid_arguments() {
     assert_refused(&[
-        (&["doctor", "work"], "a similar value exists: 'works'"),
-        (&["doctor", "--namespace", ".."], "not a Kubernetes name"),
-        (&["doctor", "--argocd-namespace=Team"], "not a Kubernetes name"),
-        (
-            &["doctor", "-o", "xml"],
-            "possible values: table, wide, json, yaml, name",
-        ),
-        (&["doctor", "--pre", "works"], "cannot be used with"),
+        ("doctor work", "a similar value exists: 'works'"),
+        ("doctor --namespace ..", "not a Kubernetes name"),
+        ("doctor --argocd-namespace=Team", "not a Kubernetes name"),
+        ("doctor -o xml", "possible values: table, wide, json, yaml, name"),
+        ("doctor --pre works", "cannot be used with"),
     ]);
 }
 
 #[test]
 fn fails_without_a_hub() {
-    assert_needs_a_hub(
-        &["doctor"],
-        &[&[], &["-o", "json"], &["-n", "gitops"], &["works", "ocm"], &["--pre"]],
-    );
+    assert_needs_a_hub("doctor", &["", "-o json", "-n gitops", "works ocm", "--pre"]);
 }
 
 /// On a terminal, a hub that does not answer is not mistaken for a program that hangs.

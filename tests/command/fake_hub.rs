@@ -142,12 +142,8 @@ pub(crate) fn objects() -> Objects {
     objects.insert("/api/v1/namespaces/argocd/configmaps/argocd-cm".to_owned(), config_map);
     for name in ["eu1", "eu2"] {
         let condition = |kind: &str| json!({"type": kind, "status": "True"});
-        let conditions = [
-            "HubAcceptedManagedCluster",
-            "ManagedClusterJoined",
-            "ManagedClusterConditionAvailable",
-        ]
-        .map(condition);
+        let kinds = "HubAcceptedManagedCluster ManagedClusterJoined ManagedClusterConditionAvailable";
+        let conditions: Vec<_> = kinds.split(' ').map(condition).collect();
         objects.insert(
             format!("/apis/cluster.open-cluster-management.io/v1/managedclusters/{name}"),
             json!({"metadata": {"name": name}, "spec": {"hubAcceptsClient": true}, "status": {"conditions": conditions}}),

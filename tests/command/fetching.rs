@@ -135,33 +135,29 @@ fn answer(
         }
         _ => String::new(),
     };
-    if !missing.is_empty() {
-        return write!(
-            stream,
-            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {missing}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        );
-    }
-    if let Some(content) = files.get(path) {
-        if content.starts_with(b"http") {
-            let target = String::from_utf8_lossy(content);
-            return write!(
-                stream,
-                "HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-            );
-        }
+    let mut respond = |head: &str, content: &[u8]| {
         let length = content.len();
         write!(
             stream,
-            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            "HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
         )?;
-        return stream.write_all(content);
+        stream.write_all(content)
+    };
+    if !missing.is_empty() {
+        return respond(&format!("401 Unauthorized\r\nWWW-Authenticate: {missing}"), b"");
+    }
+    if let Some(content) = files.get(path) {
+        if content.starts_with(b"http") {
+            return respond(
+                &format!("302 Found\r\nLocation: {}", String::from_utf8_lossy(content)),
+                b"",
+            );
+        }
+        return respond("200 OK", content);
     }
     let is_of_git = |path: &&str| path.ends_with("/info/refs") || path.ends_with("/git-upload-pack");
     let Some(path) = path.strip_prefix("/git").filter(is_of_git) else {
-        return write!(
-            stream,
-            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        );
+        return respond("404 Not Found", b"");
     };
     let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
     let mut backend = Command::new("git")
@@ -452,13 +448,16 @@ impl Stage {
     }
 }
 
-#[test]
-fn renders_charts_of_allowed_repositories() {
-    let files = [
+fn stage_with_charts() -> Stage {
+    Stage::new(&[
         ("/charts/index.yaml", INDEX.as_bytes().to_vec()),
         ("/charts/db-1.2.0.tgz", package("db")),
-    ];
-    let stage = Stage::new(&files);
+    ])
+}
+
+#[test]
+fn renders_charts_of_allowed_repositories() {
+    let stage = stage_with_charts();
     stage.chart(">=1.0.0", Some("1.2.0"), "{url}/charts");
     stage.refuses(
         "",
@@ -490,11 +489,7 @@ fn renders_charts_of_allowed_repositories() {
 
 #[test]
 fn chart_lock_must_match_the_dependencies() {
-    let files = [
-        ("/charts/index.yaml", INDEX.as_bytes().to_vec()),
-        ("/charts/db-1.2.0.tgz", package("db")),
-    ];
-    let stage = Stage::new(&files);
+    let stage = stage_with_charts();
     stage.chart("1.2.0", Some("1.2.0"), "{url}/charts");
     let lock = fs::read_to_string(stage.scratch.path().join("repository/app/Chart.lock")).expect("a file");
     stage.chart(">=1.0.0", None, "{url}/charts");
@@ -551,24 +546,12 @@ fn renders_charts_elsewhere_in_the_repository() {
     assert_eq!(stage.files(), before, "the user's folder has changed");
 
     for (range, repository, expected) in [
-        (
-            "2.x",
-            "file://../db",
-            "error: Chart.yaml: db: file://../db: can't get a valid version for ",
-        ),
-        (
-            "1.x",
-            "file://../none",
-            "error: Chart.yaml: db: file://../none: there is no such folder",
-        ),
-        (
-            "1.x",
-            "file://../../git",
-            "error: Chart.yaml: db: file://../../git: it is outside the repository",
-        ),
+        ("2.x", "file://../db", "can't get a valid version for "),
+        ("1.x", "file://../none", "there is no such folder"),
+        ("1.x", "file://../../git", "it is outside the repository"),
     ] {
         stage.chart(range, None, repository);
-        stage.refuses("", expected);
+        stage.refuses("", &format!("error: Chart.yaml: db: {repository}: {expected}"));
     }
     // One dependency that fails does not change the error of another.
     let failing = |name: &str| format!("{{name: {name}, version: 2.x, repository: 'file://../db'}}");
@@ -593,6 +576,15 @@ fn renders_charts_elsewhere_in_the_repository() {
     );
 }
 
+/// Each repository of charts with the error of the address that is not allowed, or that cannot be fetched.
+const REFUSED: &str = "\
+absolute: {url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network
+upwards: {url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network
+redirected: {url}/redirected/again.tgz redirects to {url}/elsewhere/db-1.2.0.tgz?signature=a%2Fb%3D: it would be fetched
+moved: {url}/moved/index.yaml redirects to {url}/elsewhere/index.yaml: it would be fetched
+local: {url}/local/db cannot be fetched:
+circle: {url}/circle/index.yaml cannot be fetched: more than 10 redirects";
+
 #[test]
 fn each_address_of_a_chart_is_checked_before_it_is_fetched() {
     let index = |url: &str| INDEX.replace("db-1.2.0.tgz", url).into_bytes();
@@ -613,29 +605,8 @@ fn each_address_of_a_chart_is_checked_before_it_is_fetched() {
         ("/circle/index.yaml", redirect("/circle/index.yaml")),
     ];
     let stage = Stage::new(&files);
-    for (repository, expected) in [
-        (
-            "absolute",
-            "{url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network",
-        ),
-        (
-            "upwards",
-            "{url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network",
-        ),
-        (
-            "redirected",
-            "{url}/redirected/again.tgz redirects to {url}/elsewhere/db-1.2.0.tgz?signature=a%2Fb%3D: it would be fetched",
-        ),
-        (
-            "moved",
-            "{url}/moved/index.yaml redirects to {url}/elsewhere/index.yaml: it would be fetched",
-        ),
-        ("local", "{url}/local/db cannot be fetched: "),
-        (
-            "circle",
-            "{url}/circle/index.yaml cannot be fetched: more than 10 redirects",
-        ),
-    ] {
+    for line in REFUSED.lines() {
+        let (repository, expected) = line.split_once(": ").expect("a repository and an error");
         let (url, allowed) = (format!("{{url}}/{repository}"), format!("{{url}}/{repository}/"));
         stage.chart("1.2.0", Some("1.2.0"), &url);
         stage.refuses(&allowed, &format!("error: Chart.yaml: db: {expected}"));
@@ -648,10 +619,8 @@ fn each_address_of_a_chart_is_checked_before_it_is_fetched() {
         );
     }
     for repository in ["absolute", "upwards", "redirected", "moved"] {
-        let (url, allowed) = (
-            format!("{{url}}/{repository}"),
-            format!("{{url}}/{repository}/,{{url}}/elsewhere/"),
-        );
+        let url = format!("{{url}}/{repository}");
+        let allowed = format!("{url}/,{{url}}/elsewhere/");
         stage.chart("1.2.0", None, &url);
         stage.renders(&allowed, &["of-db"]);
         stage.kustomization("1.2.0", &url);

@@ -134,12 +134,7 @@ impl HostileEnvironment {
         write("Chart.yaml", CHART.to_owned());
         write("schema.json", format!("{{\"const\": \"{CANARY}\"}}"));
         let home = scratch.path().join("home");
-        for file in [
-            ".git-credentials",
-            ".netrc",
-            ".config/helm/repositories.yaml",
-            ".ssh/id_rsa",
-        ] {
+        for file in ".git-credentials .netrc .config/helm/repositories.yaml .ssh/id_rsa".split(' ') {
             let file = home.join(file);
             fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
             fs::write(file, format!("leak: {CANARY}\n")).expect("a file");
@@ -384,15 +379,8 @@ fn chart_cases() -> Vec<Case> {
     use tar::EntryType::{Char, Link, Regular, Symlink};
     const SUB: &str = "apiVersion: v2\nname: db\nversion: 0.1.0\n";
     let mut cases = Vec::new();
-    for place in [
-        "app",
-        "app/files/deep",
-        "app/templates",
-        "app/charts/db",
-        "app/charts/db/templates",
-        "app/charts",
-        "app/crds",
-    ] {
+    for place in "app app/files/deep app/templates app/charts/db app/charts/db/templates app/charts app/crds".split(' ')
+    {
         for target in [
             "{outside}/secret.yaml",
             "/proc/{pid}/environ",
@@ -505,51 +493,36 @@ fn chart_cases() -> Vec<Case> {
     cases
 }
 
-/// The fields of a kustomization that name a file or a folder, with a placeholder for the name.
-const FILES: [(&str, &str); 21] = [
-    ("resources", "resources: ['@']"),
-    ("resources in capitals", "RESOURCES: ['@']"),
-    ("bases", "bases: ['@']"),
-    ("components", "resources: [web.yaml]\ncomponents: ['@']"),
-    ("crds", "resources: [web.yaml]\ncrds: ['@']"),
-    ("configurations", "resources: [web.yaml]\nconfigurations: ['@']"),
-    ("generators", "generators: ['@']"),
-    ("transformers", "resources: [web.yaml]\ntransformers: ['@']"),
-    ("validators", "resources: [web.yaml]\nvalidators: ['@']"),
-    ("patches", "resources: [web.yaml]\npatches: [{path: '@'}]"),
-    (
-        "patchesJson6902",
-        "resources: [web.yaml]\npatchesJson6902: [{path: '@', target: {version: v1, kind: ConfigMap, name: web}}]",
-    ),
-    (
-        "patchesStrategicMerge",
-        "resources: [web.yaml]\npatchesStrategicMerge: ['@']",
-    ),
-    ("replacements", "resources: [web.yaml]\nreplacements: [{path: '@'}]"),
-    ("openapi", "resources: [web.yaml]\nopenapi: {path: '@'}"),
-    (
-        "configMapGenerator files",
-        "configMapGenerator: [{name: a, files: ['@']}]",
-    ),
-    (
-        "configMapGenerator files by key",
-        "configMapGenerator: [{name: a, files: ['leak=@']}]",
-    ),
-    (
-        "configMapGenerator envs",
-        "configMapGenerator: [{name: a, envs: ['@']}]",
-    ),
-    ("configMapGenerator env", "configMapGenerator: [{name: a, env: '@'}]"),
-    (
-        "secretGenerator files",
-        "secretGenerator: [{name: a, files: ['leak=@']}]",
-    ),
-    ("secretGenerator envs", "secretGenerator: [{name: a, envs: ['@']}]"),
-    (
-        "a generator in the text",
-        "generators:\n- |\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n  metadata: {name: a}\n  files: ['leak=@']",
-    ),
-];
+/// Returns the rows of a table: what they are, and a text in which `\n` is a line break.
+fn rows(table: &str) -> Vec<(&str, String)> {
+    let cells = table.lines().filter_map(|line| line.split_once(" | "));
+    cells.map(|(what, text)| (what, text.replace(r"\n", "\n"))).collect()
+}
+
+/// The fields of a kustomization that name a file or a folder: what they are, and a kustomization with a placeholder for the name.
+const FILES: &str = r"
+resources | resources: ['@']
+resources in capitals | RESOURCES: ['@']
+bases | bases: ['@']
+components | resources: [web.yaml]\ncomponents: ['@']
+crds | resources: [web.yaml]\ncrds: ['@']
+configurations | resources: [web.yaml]\nconfigurations: ['@']
+generators | generators: ['@']
+transformers | resources: [web.yaml]\ntransformers: ['@']
+validators | resources: [web.yaml]\nvalidators: ['@']
+patches | resources: [web.yaml]\npatches: [{path: '@'}]
+patchesJson6902 | resources: [web.yaml]\npatchesJson6902: [{path: '@', target: {version: v1, kind: ConfigMap, name: web}}]
+patchesStrategicMerge | resources: [web.yaml]\npatchesStrategicMerge: ['@']
+replacements | resources: [web.yaml]\nreplacements: [{path: '@'}]
+openapi | resources: [web.yaml]\nopenapi: {path: '@'}
+configMapGenerator files | configMapGenerator: [{name: a, files: ['@']}]
+configMapGenerator files by key | configMapGenerator: [{name: a, files: ['leak=@']}]
+configMapGenerator envs | configMapGenerator: [{name: a, envs: ['@']}]
+configMapGenerator env | configMapGenerator: [{name: a, env: '@'}]
+secretGenerator files | secretGenerator: [{name: a, files: ['leak=@']}]
+secretGenerator envs | secretGenerator: [{name: a, envs: ['@']}]
+a generator in the text | generators:\n- |\n  apiVersion: builtin\n  kind: ConfigMapGenerator\n  metadata: {name: a}\n  files: ['leak=@']
+";
 
 /// The names that lead out of the repository, or to an address.
 const NAMES: [&str; 17] = [
@@ -581,7 +554,7 @@ fn kustomization_cases() -> Vec<Case> {
             .link("app/nowhere", "/proc/4194304/cwd")
     };
     let mut cases = Vec::new();
-    for (field, text) in FILES {
+    for (field, text) in rows(FILES) {
         for name in NAMES {
             cases.push(
                 linked(kustomization(format!("{field}: {name}"), &text.replace('@', name)))
@@ -675,119 +648,61 @@ fn kustomization_cases() -> Vec<Case> {
     cases
 }
 
+/// Charts in a kustomization, by fields besides their name.
+const CHARTS: &str = r#"
+a flag for a release name | releaseName: --post-renderer=./run.sh
+a flag for a value file | releaseName: '-f{outside}/secret.yaml'
+a template for a name | nameTemplate: '{{ env "HTTPS_PROXY" }}'
+a value file outside | valuesFile: ../../outside/secret.yaml
+a value file by its absolute path | valuesFile: '{outside}/secret.yaml'
+a value file on the network | valuesFile: '{url}/secret.yaml'
+another value file outside | additionalValuesFiles: [../../outside/secret.yaml]
+another value file on the network | additionalValuesFiles: ['{url}/secret.yaml']
+another value file with a comma | additionalValuesFiles: ['x,{outside}/secret.yaml']
+a version that is a path | version: ../../../outside, repo: '{url}'
+a version that is a flag | version: --values=x, repo: '{url}'
+an API version that is a list | apiVersions: ['a,"']
+an invalid Kubernetes version | kubeVersion: '--debug'
+a namespace that is a flag | namespace: '--debug'
+"#;
+
+/// Kustomizations with charts.
+const FIELDS_WITH_CHARTS: &str = r#"
+a name with .. | helmCharts: [{name: ../../outside}]
+a name with a comma | helmCharts: [{name: 'x,{outside}/secret.yaml,'}]
+a name that is an address | helmCharts: [{name: '{url}/a.tgz', repo: '{url}'}]
+a name that is a flag | helmCharts: [{name: '--debug', repo: '{url}'}]
+a repository | helmCharts: [{name: none, repo: '{url}', version: 1.0.0}]
+a registry | helmCharts: [{name: none, repo: 'oci://{host}/charts'}]
+a file for a repository | helmCharts: [{name: none, repo: 'file://{outside}'}]
+a repository that is a flag | helmCharts: [{name: none, repo: '--debug'}]
+charts outside | helmGlobals: {chartHome: ../../outside}\nhelmCharts: [{name: web}]
+charts outside by their absolute path | helmGlobals: {chartHome: '{outside}'}\nhelmCharts: [{name: web}]
+charts of a process | helmGlobals: {chartHome: '../../../../../../../../../proc/{pid}'}\nhelmCharts: [{name: cwd}]
+Helm's own folder | helmGlobals: {configHome: helm}\nhelmCharts: [{name: web}]
+a chart with a link | helmCharts: [{name: linked}]
+a chart with a schema | helmCharts: [{name: strict}]
+a chart that is a link | helmCharts: [{name: link}]
+the form of kustomize 3: a repository | helmChartInflationGenerator: [{chartName: none, chartRepoUrl: '{url}'}]
+the form of kustomize 3: a release name | helmChartInflationGenerator: [{chartName: web, releaseName: --debug}]
+the form of kustomize 3: values | helmChartInflationGenerator: [{chartName: web, values: '{outside}/secret.yaml'}]
+the form of kustomize 3: charts | helmChartInflationGenerator: [{chartName: web, chartHome: ../../outside}]
+the form of kustomize 3: Helm | helmChartInflationGenerator: [{chartName: web, helmBin: ./run.sh}]
+a generator | generators: ["{apiVersion: builtin, kind: HelmChartInflationGenerator, metadata: {name: a}, name: web, releaseName: --debug}"]
+a generator with a repository | generators: ["{apiVersion: builtin, kind: HelmChartInflationGenerator, metadata: {name: a}, name: none, repo: '{url}'}"]
+"#;
+
 /// Returns cases of charts in kustomizations, which the administrator allows.
 fn cases_of_charts_in_kustomizations() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (what, chart) in [
-        ("a flag for a release name", "releaseName: --post-renderer=./run.sh"),
-        ("a flag for a value file", "releaseName: '-f{outside}/secret.yaml'"),
-        ("a template for a name", "nameTemplate: '{{ env \"HTTPS_PROXY\" }}'"),
-        ("a value file outside", "valuesFile: ../../outside/secret.yaml"),
-        (
-            "a value file by its absolute path",
-            "valuesFile: '{outside}/secret.yaml'",
-        ),
-        ("a value file on the network", "valuesFile: '{url}/secret.yaml'"),
-        (
-            "another value file outside",
-            "additionalValuesFiles: [../../outside/secret.yaml]",
-        ),
-        (
-            "another value file on the network",
-            "additionalValuesFiles: ['{url}/secret.yaml']",
-        ),
-        (
-            "another value file with a comma",
-            "additionalValuesFiles: ['x,{outside}/secret.yaml']",
-        ),
-        ("a version that is a path", "version: ../../../outside, repo: '{url}'"),
-        ("a version that is a flag", "version: --values=x, repo: '{url}'"),
-        ("an API version that is a list", "apiVersions: ['a,\"']"),
-        ("an invalid Kubernetes version", "kubeVersion: '--debug'"),
-        ("a namespace that is a flag", "namespace: '--debug'"),
-    ] {
+    let mut cases: Vec<(String, String)> = Vec::new();
+    for (what, chart) in rows(CHARTS) {
         cases.push((
             format!("helmCharts: {what}"),
             format!("helmCharts: [{{name: web, {chart}}}]"),
         ));
     }
-    for (what, text) in [
-        ("a name with ..", "helmCharts: [{name: ../../outside}]"),
-        (
-            "a name with a comma",
-            "helmCharts: [{name: 'x,{outside}/secret.yaml,'}]",
-        ),
-        (
-            "a name that is an address",
-            "helmCharts: [{name: '{url}/a.tgz', repo: '{url}'}]",
-        ),
-        (
-            "a name that is a flag",
-            "helmCharts: [{name: '--debug', repo: '{url}'}]",
-        ),
-        (
-            "a repository",
-            "helmCharts: [{name: none, repo: '{url}', version: 1.0.0}]",
-        ),
-        ("a registry", "helmCharts: [{name: none, repo: 'oci://{host}/charts'}]"),
-        (
-            "a file for a repository",
-            "helmCharts: [{name: none, repo: 'file://{outside}'}]",
-        ),
-        (
-            "a repository that is a flag",
-            "helmCharts: [{name: none, repo: '--debug'}]",
-        ),
-        (
-            "charts outside",
-            "helmGlobals: {chartHome: ../../outside}\nhelmCharts: [{name: web}]",
-        ),
-        (
-            "charts outside by their absolute path",
-            "helmGlobals: {chartHome: '{outside}'}\nhelmCharts: [{name: web}]",
-        ),
-        (
-            "charts of a process",
-            "helmGlobals: {chartHome: '../../../../../../../../../proc/{pid}'}\nhelmCharts: [{name: cwd}]",
-        ),
-        (
-            "Helm's own folder",
-            "helmGlobals: {configHome: helm}\nhelmCharts: [{name: web}]",
-        ),
-        ("a chart with a link", "helmCharts: [{name: linked}]"),
-        ("a chart with a schema", "helmCharts: [{name: strict}]"),
-        ("a chart that is a link", "helmCharts: [{name: link}]"),
-        (
-            "the form of kustomize 3: a repository",
-            "helmChartInflationGenerator: [{chartName: none, chartRepoUrl: '{url}'}]",
-        ),
-        (
-            "the form of kustomize 3: a release name",
-            "helmChartInflationGenerator: [{chartName: web, releaseName: --debug}]",
-        ),
-        (
-            "the form of kustomize 3: values",
-            "helmChartInflationGenerator: [{chartName: web, values: '{outside}/secret.yaml'}]",
-        ),
-        (
-            "the form of kustomize 3: charts",
-            "helmChartInflationGenerator: [{chartName: web, chartHome: ../../outside}]",
-        ),
-        (
-            "the form of kustomize 3: Helm",
-            "helmChartInflationGenerator: [{chartName: web, helmBin: ./run.sh}]",
-        ),
-        (
-            "a generator",
-            "generators: [\"{apiVersion: builtin, kind: HelmChartInflationGenerator, metadata: {name: a}, name: web, releaseName: --debug}\"]",
-        ),
-        (
-            "a generator with a repository",
-            "generators: [\"{apiVersion: builtin, kind: HelmChartInflationGenerator, metadata: {name: a}, name: none, repo: '{url}'}\"]",
-        ),
-    ] {
-        cases.push((format!("helmCharts: {what}"), text.to_owned()));
-    }
+    let others = rows(FIELDS_WITH_CHARTS).into_iter();
+    cases.extend(others.map(|(what, text)| (format!("helmCharts: {what}"), text)));
     let web = |case: Case| {
         ["web", "linked", "strict"].iter().fold(case, |case, name| {
             case.file(

@@ -157,31 +157,60 @@ fn each_feature_prints_its_files() {
     }
 }
 
+/// Commands that are refused, and their errors.
+const REFUSED: &str = r#"
+$ install --print (exit code 1)
+error: --image is not set, and no release is published yet: build and push an image with cargo xtask release --to oci://REGISTRY, then pass --image REGISTRY/argocd-ocm-cmp:VERSION
+$ install --print --features push (exit code 2)
+error: invalid value 'push' for '--features <NAMES>'
+  [possible values: plugin, project, policy, applicationset, argocd-rbac, controller, agent-admission, pull, argocd-addon, cluster-secrets, report, gitopscluster, argocd-agent, ui, live]
+$ install --print --namespace Argo_CD (exit code 2)
+error: invalid value 'Argo_CD' for '--namespace <NAME>': "Argo_CD" is not a namespace name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit
+$ install --print --replicas 0 (exit code 2)
+error: invalid value '0' for '--replicas <NUMBER>': 0 is not in 1..=100
+$ install --print --image= (exit code 2)
+error: a value is required for '--image <IMAGE>' but none was supplied
+$ install --print --image=Registry/x (exit code 2)
+error: invalid value 'Registry/x' for '--image <IMAGE>': "Registry/x" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
+$ install --print --argocd-image=x:{y (exit code 2)
+error: invalid value 'x:{y' for '--argocd-image <IMAGE>': "x:{y" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
+$ install --print --agent-image=x: (exit code 2)
+error: invalid value 'x:' for '--agent-image <IMAGE>': "x:" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
+$ install --additions-only (exit code 2)
+error: the following required arguments were not provided:
+  --features <NAMES>
+$ install --print --no-policy --policy policy.yaml (exit code 2)
+error: the argument '--no-policy' cannot be used with '--policy <FILE>'
+$ install --print --no-policy --policy-configmap theirs (exit code 2)
+error: the argument '--no-policy' cannot be used with '--policy-configmap <NAME>'
+$ install --print --policy-configmap theirs --policy policy.yaml (exit code 2)
+error: the argument '--policy-configmap <NAME>' cannot be used with '--policy <FILE>'
+$ install --print --policy-configmap Theirs (exit code 2)
+error: invalid value 'Theirs' for '--policy-configmap <NAME>': not a Kubernetes name: use lower-case letters, digits, '-' and '.'
+$ install --print --no-policy --features plugin,policy (exit code 1)
+error: --no-policy and the feature policy contradict each other: leave one of the two out
+$ install --print --policy /nowhere/policy.yaml (exit code 1)
+error: /nowhere/policy.yaml: the policy cannot be read: no such file or directory
+$ install --print --kubeconfig x (exit code 2)
+error: the argument '--print' cannot be used with '--kubeconfig <FILE>'
+$ install -o json (exit code 2)
+error: the following required arguments were not provided:
+  --print
+$ install --kubeconfig /nowhere/kubeconfig (exit code 1)
+error: no hub: /nowhere/kubeconfig: no such file or directory: set --kubeconfig or --context
+$ uninstall --kubeconfig /nowhere/kubeconfig (exit code 1)
+error: no hub: /nowhere/kubeconfig: no such file or directory: set --kubeconfig or --context
+$ uninstall --features plugin (exit code 2)
+error: unexpected argument '--features' found
+"#;
+
 #[test]
 fn invalid_arguments_are_one_line_errors() {
-    let mut errors = String::new();
-    for words in [
-        "install --print",
-        "install --print --features push",
-        "install --print --namespace Argo_CD",
-        "install --print --replicas 0",
-        "install --print --image=",
-        "install --print --image=Registry/x",
-        "install --print --argocd-image=x:{y",
-        "install --print --agent-image=x:",
-        "install --additions-only",
-        "install --print --no-policy --policy policy.yaml",
-        "install --print --no-policy --policy-configmap theirs",
-        "install --print --policy-configmap theirs --policy policy.yaml",
-        "install --print --policy-configmap Theirs",
-        "install --print --no-policy --features plugin,policy",
-        "install --print --policy /nowhere/policy.yaml",
-        "install --print --kubeconfig x",
-        "install -o json",
-        "install --kubeconfig /nowhere/kubeconfig",
-        "uninstall --kubeconfig /nowhere/kubeconfig",
-        "uninstall --features plugin",
-    ] {
+    let mut errors = "\n".to_owned();
+    let commands = REFUSED
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ ")?.split_once(" ("));
+    for (words, _) in commands {
         let output = program_with(Path::new("/"), words.split(' '))
             .output()
             .expect("the program runs");
@@ -195,51 +224,7 @@ fn invalid_arguments_are_one_line_errors() {
         let (error, _) = error.split_once("\n\nUsage: ").unwrap_or((error, ""));
         writeln!(errors, "$ {words} (exit code {code})\n{error}").expect("writing to a String never fails");
     }
-    insta::assert_snapshot!(errors.replace(env!("CARGO_PKG_VERSION"), "VERSION"), @r#"
-    $ install --print (exit code 1)
-    error: --image is not set, and no release is published yet: build and push an image with cargo xtask release --to oci://REGISTRY, then pass --image REGISTRY/argocd-ocm-cmp:VERSION
-    $ install --print --features push (exit code 2)
-    error: invalid value 'push' for '--features <NAMES>'
-      [possible values: plugin, project, policy, applicationset, argocd-rbac, controller, agent-admission, pull, argocd-addon, cluster-secrets, report, gitopscluster, argocd-agent, ui, live]
-    $ install --print --namespace Argo_CD (exit code 2)
-    error: invalid value 'Argo_CD' for '--namespace <NAME>': "Argo_CD" is not a namespace name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit
-    $ install --print --replicas 0 (exit code 2)
-    error: invalid value '0' for '--replicas <NUMBER>': 0 is not in 1..=100
-    $ install --print --image= (exit code 2)
-    error: a value is required for '--image <IMAGE>' but none was supplied
-    $ install --print --image=Registry/x (exit code 2)
-    error: invalid value 'Registry/x' for '--image <IMAGE>': "Registry/x" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
-    $ install --print --argocd-image=x:{y (exit code 2)
-    error: invalid value 'x:{y' for '--argocd-image <IMAGE>': "x:{y" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
-    $ install --print --agent-image=x: (exit code 2)
-    error: invalid value 'x:' for '--agent-image <IMAGE>': "x:" is not an image: write it like registry.example.com/argocd-ocm-cmp:1.2.3
-    $ install --additions-only (exit code 2)
-    error: the following required arguments were not provided:
-      --features <NAMES>
-    $ install --print --no-policy --policy policy.yaml (exit code 2)
-    error: the argument '--no-policy' cannot be used with '--policy <FILE>'
-    $ install --print --no-policy --policy-configmap theirs (exit code 2)
-    error: the argument '--no-policy' cannot be used with '--policy-configmap <NAME>'
-    $ install --print --policy-configmap theirs --policy policy.yaml (exit code 2)
-    error: the argument '--policy-configmap <NAME>' cannot be used with '--policy <FILE>'
-    $ install --print --policy-configmap Theirs (exit code 2)
-    error: invalid value 'Theirs' for '--policy-configmap <NAME>': not a Kubernetes name: use lower-case letters, digits, '-' and '.'
-    $ install --print --no-policy --features plugin,policy (exit code 1)
-    error: --no-policy and the feature policy contradict each other: leave one of the two out
-    $ install --print --policy /nowhere/policy.yaml (exit code 1)
-    error: /nowhere/policy.yaml: the policy cannot be read: no such file or directory
-    $ install --print --kubeconfig x (exit code 2)
-    error: the argument '--print' cannot be used with '--kubeconfig <FILE>'
-    $ install -o json (exit code 2)
-    error: the following required arguments were not provided:
-      --print
-    $ install --kubeconfig /nowhere/kubeconfig (exit code 1)
-    error: no hub: /nowhere/kubeconfig: no such file or directory: set --kubeconfig or --context
-    $ uninstall --kubeconfig /nowhere/kubeconfig (exit code 1)
-    error: no hub: /nowhere/kubeconfig: no such file or directory: set --kubeconfig or --context
-    $ uninstall --features plugin (exit code 2)
-    error: unexpected argument '--features' found
-    "#);
+    assert_eq!(errors.replace(env!("CARGO_PKG_VERSION"), "VERSION"), REFUSED);
 }
 
 #[test]

@@ -12,6 +12,8 @@ mod chart_values;
 mod confinement;
 mod diff;
 mod doctor;
+#[path = "../common/documents.rs"]
+mod documents;
 #[path = "../common/expected.rs"]
 mod expected;
 mod fake_hub;

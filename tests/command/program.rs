@@ -13,7 +13,7 @@ use std::process::Output;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testbed::Parts;
+use testbed::{Arguments, Parts};
 
 /// Returns the folder of kustomize and Helm.
 pub(crate) fn tools() -> PathBuf {
@@ -59,19 +59,14 @@ pub(crate) fn folder(files: &[(impl AsRef<Path>, impl AsRef<[u8]>)]) -> TempDir 
 }
 
 /// Runs the program with `words`, as [`program_with`] reads them, and formats its output.
-pub(crate) fn run(folder: &Path, words: &[&str]) -> String {
-    transcript(
-        &program_with(folder, words.iter().copied())
-            .output()
-            .expect("the program runs"),
-    )
+pub(crate) fn run(folder: &Path, words: &(impl Arguments + ?Sized)) -> String {
+    let output = program_with(folder, words.words()).output();
+    transcript(&output.expect("the program runs"))
 }
 
 /// Runs a command that fails, checks its exit code, and returns its error.
-pub(crate) fn refused(folder: &Path, words: &[&str]) -> String {
-    let output = program_with(folder, words.iter().copied())
-        .output()
-        .expect("the program runs");
+pub(crate) fn refused(folder: &Path, words: &(impl Arguments + ?Sized)) -> String {
+    let output = program_with(folder, words.words()).output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
     assert!(output.stdout.is_empty(), "{}", transcript(&output));
     String::from_utf8(output.stderr).expect("text")
@@ -83,29 +78,29 @@ pub(crate) const UNREACHABLE_KUBECONFIG: &str = "{apiVersion: v1, kind: Config, 
 
 /// Asserts that the command `words`, with each of `variants` appended, fails with one line without a kubeconfig, and with a
 /// kubeconfig at whose address no server listens.
-pub(crate) fn assert_needs_a_hub(words: &[&str], variants: &[&[&str]]) {
+pub(crate) fn assert_needs_a_hub(words: &str, variants: &[&str]) {
     let folder = TempDir::new().expect("a scratch folder");
     assert_eq!(
-        refused(folder.path(), &[words, &["--kubeconfig=none"]].concat()),
+        refused(folder.path(), &format!("{words} --kubeconfig=none")),
         "error: no hub to read from: none: no such file or directory: set --kubeconfig or --context\n"
     );
     std::fs::write(folder.path().join("config"), UNREACHABLE_KUBECONFIG).expect("a file");
     for variant in variants {
-        let words = [words, variant, &["--kubeconfig=config", "--context=a"]].concat();
+        let words = format!("{words} {variant} --kubeconfig=config --context=a");
         assert_eq!(
             refused(folder.path(), &words),
             "error: the hub at http://127.0.0.1:1/ cannot be reached: connection refused\n",
-            "{words:?}"
+            "{words}"
         );
     }
 }
 
 /// Asserts that each command fails with a line that contains the text.
-pub(crate) fn assert_refused(cases: &[(&[&str], &str)]) {
+pub(crate) fn assert_refused(cases: &[(&str, &str)]) {
     let folder = TempDir::new().expect("a scratch folder");
     for (words, text) in cases {
         let line = refused(folder.path(), words);
-        assert!(line.contains(text), "{words:?}: {line}");
+        assert!(line.contains(text), "{words}: {line}");
     }
 }
 

@@ -18,8 +18,8 @@ const OBJECTS: &str = "
 {apiVersion: example.com/v1, kind: Mouse, metadata: {name: a}}
 ";
 
-fn rights(folder: &Path, arguments: &[&str]) -> String {
-    run(folder, &[&["rights"], arguments].concat())
+fn rights(folder: &Path, arguments: &str) -> String {
+    run(folder, &format!("rights {arguments}"))
 }
 
 fn shop() -> TempDir {
@@ -28,7 +28,7 @@ fn shop() -> TempDir {
 
 #[test]
 fn prints_a_role_for_the_agent() {
-    insta::assert_snapshot!(rights(shop().path(), &["shop", "--create-namespace"]), @r#"
+    insta::assert_snapshot!(rights(shop().path(), "shop --create-namespace"), @r#"
     exit code: 0
     ----- stdout -----
     apiVersion: rbac.authorization.k8s.io/v1
@@ -74,7 +74,7 @@ fn plural_of_a_crd_adds_no_permissions() {
          {{apiVersion: '1.5/v1', kind: Tank, metadata: {{name: a}}}}\n"
     );
     let folder = folder(&[("shop/all.yaml", objects)]);
-    insta::assert_snapshot!(rights(folder.path(), &["shop"]), @r#"
+    insta::assert_snapshot!(rights(folder.path(), "shop"), @r#"
     exit code: 0
     ----- stdout -----
     apiVersion: rbac.authorization.k8s.io/v1
@@ -99,19 +99,14 @@ fn plural_of_a_crd_adds_no_permissions() {
 
 #[test]
 fn prints_roles_of_the_namespaces_for_the_executor() {
-    let arguments = [
-        "shop",
-        "--executor=shop/deployer",
-        "--resource-names=Mouse.example.com=mice",
-        "--include=none",
-    ];
+    let arguments = "shop --executor=shop/deployer --resource-names=Mouse.example.com=mice";
     let folder = shop();
     std::fs::write(
         folder.path().join("shop/other.yaml"),
         "{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: other}}\n",
     )
     .expect("a file");
-    let printed = rights(folder.path(), &[&arguments[..3], &["--allow-secrets"]].concat());
+    let printed = rights(folder.path(), &format!("{arguments} --allow-secrets"));
     let role = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: argocd-ocm-cmp:shop\n  namespace: ";
     let (printed, other) = printed.split_once(&format!("{role}other\n")).expect("a second Role");
     let secrets =
@@ -184,8 +179,6 @@ fn prints_roles_of_the_namespaces_for_the_executor() {
       name: deployer
       namespace: shop
     "#);
-    assert!(
-        rights(shop().path(), &arguments).contains("error: no manifests"),
-        "as generate"
-    );
+    let none = rights(shop().path(), &format!("{arguments} --include=none"));
+    assert!(none.contains("error: no manifests"), "as generate: {none}");
 }

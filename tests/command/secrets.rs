@@ -139,19 +139,19 @@ fn charts() -> Vec<Case> {
             .file("shared/eu.yaml", format!("x: {literal}")),
         chart("{{ fail .Values.x }}").parameter("helm-values", json!(format!("x: |\n  {CANARY}\n  more"))),
         chart("x").parameter("helm-values", json!(format!("x: *{CANARY}"))),
-        chart("x").file(
-            "app/values.schema.json",
-            r#"{"properties": {"auth": {"properties": {"password": {"pattern": "^[0-9]+$"}}}}}"#,
-        ),
-        chart("x").file(
-            "app/values.schema.json",
-            r#"{"properties": {"auth": {"properties": {"password": {"format": "ipv4"}}}}}"#,
-        ),
-        chart("x").file(
-            "app/values.schema.json",
-            r#"{"properties": {"auth": {"properties": {"password": {"type": "integer"}}}}}"#,
-        ),
     ]);
+    let schemas = [
+        json!({"pattern": "^[0-9]+$"}),
+        json!({"format": "ipv4"}),
+        json!({"type": "integer"}),
+    ];
+    cases.extend(schemas.map(|password| {
+        let auth = json!({"properties": {"password": password}});
+        chart("x").file(
+            "app/values.schema.json",
+            json!({"properties": {"auth": auth}}).to_string(),
+        )
+    }));
     cases
 }
 

@@ -8,12 +8,30 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-fn printed(words: &[&str]) -> String {
-    let output = program_with(Path::new("/"), words.iter().copied())
+fn printed(words: &str) -> String {
+    printed_in(Path::new("/"), words)
+}
+
+fn printed_in(folder: &Path, words: &str) -> String {
+    let output = program_with(folder, words.split(' '))
         .output()
         .expect("the program runs");
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{words}: {output:?}"
+    );
     String::from_utf8(output.stdout).expect("text")
+}
+
+fn error(words: &str) -> String {
+    let output = program_with(Path::new("/"), words.split(' ')).output();
+    String::from_utf8(output.expect("the program runs").stderr).expect("text")
+}
+
+/// Returns the `PATH` with the program.
+fn path() -> String {
+    let built = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp")).parent();
+    format!("{}:/usr/bin:/bin", built.expect("a folder").display())
 }
 
 /// Returns every command that can be run, with its long flags.
@@ -39,19 +57,12 @@ fn runnable_commands(command: &clap::Command) -> Vec<(Vec<String>, Vec<String>)>
 #[test]
 fn bash_completes_every_command_and_flag() {
     let folder = TempDir::new().expect("a scratch folder");
-    fs::write(folder.path().join("completion"), printed(&["completion", "bash"])).expect("a file");
-    // The script calls the program by its name.
-    let built = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .parent()
-        .expect("a folder");
-    let path = format!("{}:/usr/bin:/bin", built.display());
+    fs::write(folder.path().join("completion"), printed("completion bash")).expect("a file");
     let bash = |script: &str| {
-        let output = Command::new("bash")
-            .args(["--norc", "-c", script])
-            .env("PATH", &path)
-            .current_dir(folder.path())
-            .output()
-            .expect("bash runs");
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", script]).current_dir(folder.path());
+        // The script calls the program by its name.
+        let output = bash.env("PATH", path()).output().expect("bash runs");
         assert!(
             output.status.success() && output.stderr.is_empty(),
             "{script}: {output:?}"
@@ -91,13 +102,11 @@ fn bash_completes_every_command_and_flag() {
 }
 
 /// Returns the completions of the last word, as fish asks for them.
-fn completed(folder: &Path, words: &[&str]) -> String {
-    let call = ["ARGOCD_OCM_CMP_COMPLETE=fish", "--", "argocd-ocm-cmp"];
-    let output = program_with(folder, [&call, words].concat())
-        .output()
-        .expect("the program runs");
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    String::from_utf8(output.stdout).expect("text")
+fn completed(folder: &Path, words: &str) -> String {
+    printed_in(
+        folder,
+        &format!("ARGOCD_OCM_CMP_COMPLETE=fish -- argocd-ocm-cmp {words}"),
+    )
 }
 
 #[test]
@@ -107,45 +116,33 @@ fn contexts_come_from_the_kubeconfig() {
     let contexts = ["hub-eu", "hub-us", "edge"].map(context).join(", ");
     let config = format!("{{apiVersion: v1, kind: Config, clusters: [], users: [], contexts: [{contexts}]}}");
     fs::write(folder.path().join("config"), config).expect("a file");
-    for command in [&["status", "shop"][..], &["doctor"], &["install"]] {
-        let words = [command, &["--kubeconfig=config", "--context", "hub"]].concat();
-        assert_eq!(completed(folder.path(), &words), "hub-eu\nhub-us\n", "{words:?}");
+    for command in ["status shop", "doctor", "install"] {
+        let words = format!("{command} --kubeconfig=config --context hub");
+        assert_eq!(completed(folder.path(), &words), "hub-eu\nhub-us\n", "{words}");
     }
     // Without a hub there are no names, and no error that would disturb the line that the user types.
-    assert_eq!(
-        completed(folder.path(), &["status", "--kubeconfig=config", ""])
-            .lines()
-            .find(|line| line.starts_with("hub")),
-        None
-    );
-    assert_eq!(
-        completed(
-            folder.path(),
-            &["status", "shop", "--kubeconfig=none", "--context", "hub"]
-        ),
-        ""
-    );
+    let offered = completed(folder.path(), "status --kubeconfig=config ");
+    assert!(!offered.lines().any(|line| line.starts_with("hub")), "{offered}");
+    let offered = completed(folder.path(), "status shop --kubeconfig=none --context hub");
+    assert_eq!(offered, "");
 }
 
 #[test]
 fn every_shell_has_a_completion() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = printed(&["completion", shell]);
+        let script = printed(&format!("completion {shell}"));
         assert!(script.contains("ARGOCD_OCM_CMP_COMPLETE"), "{shell}: {script}");
     }
 }
 
 #[test]
 fn help_is_a_command_too() {
-    assert_eq!(
-        printed(&["help", "policy", "check"]),
-        printed(&["policy", "check", "--help"])
-    );
+    assert_eq!(printed("help policy check"), printed("policy check --help"));
 }
 
 #[test]
 fn manual_page_lists_every_command_and_flag() {
-    let page = printed(&["man"]);
+    let page = printed("man");
     assert!(page.contains("\n.TH argocd-ocm-cmp 1"), "{page}");
     for (command, flags) in commands() {
         let heading = format!("\n.SS \"argocd-ocm-cmp {}\"\n", command.join(" "));
@@ -156,19 +153,14 @@ fn manual_page_lists_every_command_and_flag() {
             assert!(section.contains(&flag), "{command:?} {flag}: {section}");
         }
     }
-    for words in [&["man", "status"][..], &["man", "policy", "check"], &["man", "policy"]] {
-        let one = printed(words);
-        let command = words[1..].join("-");
+    for command in ["status", "policy check", "policy"] {
+        let one = printed(&format!("man {command}"));
+        let command = command.replace(' ', "-");
         assert!(one.contains(&format!("\n.TH argocd-ocm-cmp-{command} 1")), "{one}");
         assert!(!one.contains("gitopscluster"), "{one}");
     }
-    let missing = program_with(Path::new("/"), ["man", "state"])
-        .output()
-        .expect("the program runs");
-    assert_eq!(
-        String::from_utf8_lossy(&missing.stderr),
-        "error: there is no command \"state\": `argocd-ocm-cmp help` lists all\n"
-    );
+    let missing = "error: there is no command \"state\": `argocd-ocm-cmp help` lists all\n";
+    assert_eq!(error("man state"), missing);
     // Lines of examples that roff would read as requests, or join, are kept.
     assert!(page.contains("\n.nf\nExamples:\n"), "{page}");
     assert!(page.lines().filter(|line| line.starts_with(".nf")).count() == page.matches("\n.fi\n").count());
@@ -177,18 +169,14 @@ fn manual_page_lists_every_command_and_flag() {
 #[test]
 fn printed_lines_install_the_completion() {
     let home = TempDir::new().expect("a scratch folder");
-    let bin = Path::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
-        .parent()
-        .expect("a folder");
-    let help = printed(&["completion", "--help"]);
+    let help = printed("completion --help");
     let lines: Vec<&str> = help.lines().map(str::trim).collect();
     // Each line runs in its shell: `sh` cannot run those of others.
     let for_sh = |line: &&&str| line.starts_with("mkdir ") || line.contains(" completion ") && line.contains(" > ");
     for line in lines.iter().filter(for_sh) {
         let mut shell = Command::new("sh");
         shell.env_clear().env("HOME", home.path());
-        shell.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-        let output = shell.args(["-ec", line]).output().expect("sh runs");
+        let output = shell.env("PATH", path()).args(["-ec", line]).output().expect("sh runs");
         assert!(output.status.success(), "{line}: {output:?}");
     }
     for file in [
@@ -205,19 +193,15 @@ fn printed_lines_install_the_completion() {
 
 #[test]
 fn suggests_only_corrections_of_typing_errors() {
-    let error = |words: &[&str]| {
-        let output = program_with(Path::new("/"), words.iter().copied()).output();
-        String::from_utf8(output.expect("the program runs").stderr).expect("text")
-    };
     for (words, meant) in [
-        (&["sttaus", "shop"][..], "'status'"),
-        (&["generate", "--polcy", "a"], "'--policy'"),
-        (&["status", "shop", "-o", "jsn"], "'json'"),
+        ("sttaus shop", "'status'"),
+        ("generate --polcy a", "'--policy'"),
+        ("status shop -o jsn", "'json'"),
     ] {
         let error = error(words);
         assert!(error.contains("similar ") && error.contains(meant), "{error}");
     }
-    for words in [&["apply"][..], &["install", "--features", "all"]] {
+    for words in ["apply", "install --features all"] {
         let error = error(words);
         assert!(!error.contains("similar") && !error.contains("\n\n\n"), "{error}");
     }
@@ -226,11 +210,9 @@ fn suggests_only_corrections_of_typing_errors() {
 #[test]
 fn version_has_formats() {
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(printed(&["version"]), format!("argocd-ocm-cmp {version}\n"));
+    assert_eq!(printed("version"), format!("argocd-ocm-cmp {version}\n"));
     let json = format!("{{\"name\":\"argocd-ocm-cmp\",\"version\":\"{version}\"}}\n");
-    assert_eq!(printed(&["version", "-o", "json"]), json);
-    assert_eq!(
-        printed(&["version", "-o", "yaml"]),
-        format!("name: argocd-ocm-cmp\nversion: {version}\n")
-    );
+    assert_eq!(printed("version -o json"), json);
+    let yaml = format!("name: argocd-ocm-cmp\nversion: {version}\n");
+    assert_eq!(printed("version -o yaml"), yaml);
 }

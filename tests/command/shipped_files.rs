@@ -1,12 +1,12 @@
 //! Checks that the shipped YAML files agree with each other and with the program.
 
+use crate::documents::documents;
 use crate::program::program_with;
 use crate::works::without_configs;
 use argocd_ocm_cmp::cli::{Cli, Command, ListFormat};
 use clap::Parser;
 use controller::LEASE;
 use generate::settings::SETTINGS;
-use manifest::{json, yaml};
 use ocm::tracking::CONFIG_MAP;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,12 +23,7 @@ pub(crate) fn read_file(name: &str) -> String {
 
 /// Returns the documents of a YAML text.
 pub(crate) fn parse_documents(text: &str) -> Vec<Value> {
-    let documents = yaml::documents(text).map(|document| {
-        let mut object = String::new();
-        json::write(&document.expect("YAML").value, &mut object).expect("JSON");
-        serde_json::from_str(&object).expect("JSON")
-    });
-    documents.collect()
+    documents(text).expect("YAML")
 }
 
 /// Returns the documents of a file.

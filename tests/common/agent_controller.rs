@@ -10,14 +10,10 @@ pub(crate) const ACCOUNT: &str = "argocd-ocm-cmp-controller";
 /// Starts it with the permissions on the hub, after they are effective, and with these additional arguments.
 pub(crate) async fn start(hub: &Hub, arguments: &[&str]) -> Result<Process> {
     hub.wait_for_crds().await?;
-    let permissions: [&[&str]; 3] = [
-        &[
-            "create",
-            "addontemplates.addon.open-cluster-management.io",
-            "--all-namespaces",
-        ],
-        &["get", "secrets/argocd-agent-ca", "--namespace=argocd"],
-        &["create", "leases", "--namespace=argocd"],
+    let permissions: [&str; 3] = [
+        "create addontemplates.addon.open-cluster-management.io --all-namespaces",
+        "get secrets/argocd-agent-ca --namespace=argocd",
+        "create leases --namespace=argocd",
     ];
     hub.wait_for_permissions("argocd", ACCOUNT, &permissions).await?;
     let fixed = [

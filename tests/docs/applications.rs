@@ -69,7 +69,7 @@ impl Shown {
             Some((indentation, _)) => format!("{indentation}repoURL: {repository}\n"),
             None => format!("{line}\n"),
         });
-        hub.kubectl_with_input(&["apply", "-f", "-"], &lines.collect::<String>())?;
+        hub.kubectl_with_input("apply -f -", &lines.collect::<String>())?;
         Ok(())
     }
 }
@@ -178,12 +178,12 @@ async fn applications_of_the_pages_become_healthy() -> Result<()> {
     }
     shown_in("docs/clusters.md", "Application")?.create(&hub, &git.url())?;
     wait_until_healthy(&hub, &["shop"]).await?;
-    hub.kubectl(&["-n", "argocd", "delete", "application", "shop"])?;
+    hub.kubectl("-n argocd delete application shop")?;
 
     run_scene(&shell, for_each_decision, &hub, &mut kubelet).await?;
     let created = ["guestbook-cluster1", "guestbook-eu1"];
     wait_until_healthy(&hub, &created).await?;
-    hub.kubectl(&["-n", "argocd", "delete", "applicationset", "guestbook"])?;
+    hub.kubectl("-n argocd delete applicationset guestbook")?;
     for name in created {
         hub.wait_gone(&ObjectRef::application(name)).await?;
     }
@@ -196,7 +196,7 @@ async fn applications_of_the_pages_become_healthy() -> Result<()> {
     ensure!(permissions.code == Some(0), "{permissions:?}");
     shown_in("docs/pull.md", "Application")?.create(&hub, &clone.url())?;
     wait_until_healthy(&hub, &["guestbook"]).await?;
-    hub.kubectl(&["-n", "argocd", "delete", "application", "guestbook"])?;
+    hub.kubectl("-n argocd delete application guestbook")?;
 
     shown_in("docs/cluster-secrets.md", "ApplicationSet")?.create(&hub, &clone.url())?;
     run_scene(&shell, for_each_secret, &hub, &mut kubelet).await?;

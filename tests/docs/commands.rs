@@ -47,17 +47,7 @@ fn not_run() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The subcommands that need a hub, unless a file is given.
-const NEEDS_HUB: [&str; 9] = [
-    "diff",
-    "doctor",
-    "gitopscluster",
-    "hold",
-    "install",
-    "migrate",
-    "release",
-    "status",
-    "uninstall",
-];
+const NEEDS_HUB: &str = "diff doctor gitopscluster hold install migrate release status uninstall";
 
 /// Returns the commands of all pages, in order.
 pub(crate) fn commands() -> Vec<Shown> {
@@ -109,7 +99,7 @@ pub(crate) fn runs(text: &str) -> Option<Runs> {
         .skip(1)
         .filter_map(|rest| rest.split(' ').next())
         .collect();
-    let needs_hub = of_program.iter().any(|word| NEEDS_HUB.contains(word)) && !text.contains(" --file ");
+    let needs_hub = NEEDS_HUB.split(' ').any(|word| of_program.contains(&word)) && !text.contains(" --file ");
     if not_run().any(|(command, _)| command == text) {
         Some(Runs::Never)
     } else if text.contains("kubectl ") || needs_hub {

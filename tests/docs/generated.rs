@@ -42,13 +42,3 @@ fn with_parts(page: &str, parts: &[String]) -> String {
     }
     text
 }
-
-#[test]
-fn replaces_only_the_generated_parts() {
-    let page = format!("# A\n\n{START}\nold\n{END}\nb\n{START}{END}c\n");
-    assert_eq!(parts_of(&page), ["\nold\n", ""]);
-    assert_eq!(
-        with_parts(&page, &["new\n".to_owned(), "more\n".to_owned()]),
-        format!("# A\n\n{START}\nnew\n\n{END}\nb\n{START}\nmore\n\n{END}c\n")
-    );
-}

@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 struct MessageSource {
     title: &'static str,
     about: &'static str,
-    /// The path prefixes of the sources with these messages.
-    sources: &'static [&'static str],
+    /// The path prefixes of the sources with these messages, with spaces between them.
+    sources: &'static str,
 }
 
 /// The sections. A message belongs to the first section with a matching source, or else to the last.
@@ -22,75 +22,54 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
         title: "On a work and the objects in it",
         about: "Argo CD shows them as the message of the work's health, `status` and the extension of Argo CD's pages in the column MESSAGE, the \
                 controller in its conditions.",
-        sources: &[
-            "crates/generate/src/health_rules",
-            "crates/generate/src/manifest_configs.rs",
-            "crates/ocm/src/health",
-            "crates/ocm/src/verdicts",
-        ],
+        sources: "crates/generate/src/health_rules crates/generate/src/manifest_configs.rs crates/ocm/src/health crates/ocm/src/verdicts",
     },
     MessageSource {
         title: "In the condition ComparisonError of an Application",
         about: "`generate` and `diff` print the same. The message begins with the file, the document in it and the object. Until the error is \
                 fixed, nothing is delivered and nothing is removed.",
-        sources: &[
-            "crates/generate",
-            "crates/manifest",
-            "crates/ocm/src/names",
-            "crates/ocm/src/glob",
-            "crates/ocm/src/duration.rs",
-        ],
+        sources: "crates/generate crates/manifest crates/ocm/src/names crates/ocm/src/glob crates/ocm/src/duration.rs",
     },
     MessageSource {
         title: "On an Application, from the controller",
         about: "As a condition, as the message of its health, or as an Event: `kubectl describe application`.",
-        sources: &[
-            "crates/application_status",
-            "crates/pull",
-            "crates/hub_state/src/condition_types.rs",
-            "crates/hub_state/src/pull",
-        ],
+        sources: "crates/application_status crates/pull crates/hub_state/src/condition_types.rs crates/hub_state/src/pull",
     },
     MessageSource {
         title: "In a MulticlusterApplicationSetReport",
         about: "In its annotation `argocd-ocm-cmp.github.io/truncated`, or with a cluster.",
-        sources: &["crates/application_set_report"],
+        sources: "crates/application_set_report",
     },
     MessageSource {
         title: "On a ManagedCluster",
         about: "As a warning: `kubectl describe managedcluster`.",
-        sources: &["crates/cluster_secrets"],
+        sources: "crates/cluster_secrets",
     },
     MessageSource {
         title: "On a GitOpsCluster",
         about: "As a condition or as an Event: `kubectl describe gitopscluster`, or `argocd-ocm-cmp gitopscluster status`. Those of the CRD are \
                 what `kubectl apply` answers.",
-        sources: &[
-            "crates/argocd_agent",
-            "crates/gitopscluster",
-            "crates/ocm/src/gitops_cluster",
-            "crates/pki",
-        ],
+        sources: "crates/argocd_agent crates/gitopscluster crates/ocm/src/gitops_cluster crates/pki",
     },
     MessageSource {
         title: "In the log of the controller",
         about: "`kubectl -n argocd logs deployment/argocd-ocm-cmp-controller`.",
-        sources: &["crates/controller", "crates/hub_state", "crates/runtime"],
+        sources: "crates/controller crates/hub_state crates/runtime",
     },
     MessageSource {
         title: "In the view into the clusters",
         about: "As the answer to a request of Argo CD's pages, and in the log of `argocd-ocm-cmp live`.",
-        sources: &["crates/live", "src/commands/live.rs"],
+        sources: "crates/live src/commands/live.rs",
     },
     MessageSource {
         title: "In the log of a Pod on a managed cluster",
         about: "From `argocd-ocm-cmp agent …`, which runs beside argocd-agent.",
-        sources: &["src/commands/agent"],
+        sources: "src/commands/agent",
     },
     MessageSource {
         title: "On a terminal",
         about: "Errors and notes of the commands.",
-        sources: &["src", "crates"],
+        sources: "src crates",
     },
 ];
 
@@ -127,7 +106,7 @@ fn page_lists_every_message() {
 
 /// Returns the page: by section, and in each by source.
 fn page_text(sources: &[(String, Text)]) -> String {
-    for prefix in MESSAGE_SOURCES.iter().flat_map(|section| section.sources) {
+    for prefix in MESSAGE_SOURCES.iter().flat_map(|section| section.sources.split(' ')) {
         let is_used = sources.iter().any(|(path, _)| path.starts_with(prefix));
         assert!(is_used, "{prefix} has no messages: correct its path");
     }
@@ -135,7 +114,7 @@ fn page_text(sources: &[(String, Text)]) -> String {
     let mut of_places: BTreeMap<usize, Vec<&(String, Text)>> = BTreeMap::new();
     for source in sources {
         let fits = |source_group: &MessageSource| {
-            let mut prefixes = source_group.sources.iter();
+            let mut prefixes = source_group.sources.split(' ');
             prefixes.any(|prefix| source.0.starts_with(prefix))
         };
         let source_group = MESSAGE_SOURCES

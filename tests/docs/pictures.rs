@@ -66,7 +66,7 @@ fn on_terminal(shell: &Shell, command: &str) -> Result<String> {
 fn deliver(shell: &Shell, hub: &Hub, command: &str) -> Result<()> {
     let works = shell.run(command);
     ensure!(works.code == Some(0), "{works:?}");
-    hub.kubectl_with_input(&["apply", "-f", "-"], &works.stdout).map(drop)
+    hub.kubectl_with_input("apply -f -", &works.stdout).map(drop)
 }
 
 /// The folder `shop` has changed since the hub got its works.

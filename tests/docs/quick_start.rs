@@ -59,18 +59,11 @@ async fn quick_start_delivers_the_guestbook() -> Result<()> {
 
     shell.run(change)?;
     let objects = look.lines().last().context("a command")?;
-    shell
-        .until("the Deployment has two replicas", objects, |outcome| {
-            outcome.stdout.contains("2/2")
-        })
-        .await?;
+    let has_two = |outcome: &Outcome| outcome.stdout.contains("2/2");
+    shell.until("the Deployment has two replicas", objects, has_two).await?;
     shell.run(delete)?;
-    let not_found = r#"deployments.apps "guestbook-ui" not found"#;
-    shell
-        .until("the Deployment is deleted", objects, |outcome| {
-            outcome.stderr.contains(not_found)
-        })
-        .await?;
+    let is_gone = |outcome: &Outcome| outcome.stderr.contains(r#"deployments.apps "guestbook-ui" not found"#);
+    shell.until("the Deployment is deleted", objects, is_gone).await?;
     let status = testbed.terminate().await?;
     ensure!(status.success(), "the testbed ends with {status}: {}", printed());
     Ok(())
@@ -100,12 +93,8 @@ impl Newcomer {
 
     /// Runs a block of a page until a command fails.
     pub(crate) fn attempt(&self, block: &str) -> Outcome {
-        bash(
-            &format!("set -e\n{block}"),
-            &self.folder,
-            &self.path,
-            Some(&self.kubeconfig),
-        )
+        let script = format!("set -e\n{block}");
+        bash(&script, &self.folder, &self.path, Some(&self.kubeconfig))
     }
 
     /// Runs a block of a page, and returns its output.
@@ -177,15 +166,11 @@ fn start_testbed(clone: &Path) -> Result<Process> {
 
 /// Checks that the testbed prints the commands of the page.
 fn check_hint(printed: &str, block: &str) -> Result<()> {
-    let hint: Vec<&str> = printed
+    let hint = printed
         .lines()
         .filter_map(|line| line.strip_prefix("  "))
-        .map(str::trim)
-        .collect();
-    let commands: Vec<&str> = hint
-        .into_iter()
-        .filter(|line| !line.starts_with("only the API"))
-        .collect();
+        .map(str::trim);
+    let commands: Vec<&str> = hint.filter(|line| !line.starts_with("only the API")).collect();
     ensure!(
         commands == block.lines().collect::<Vec<_>>(),
         "the hint is\n{commands:#?}\nand the page has\n{block}"
@@ -207,14 +192,9 @@ async fn check_doctor(shell: &Newcomer) -> Result<()> {
 
 /// Checks that the printed address and password open Argo CD, with the Application and the extension.
 async fn check_ui(printed: &str) -> Result<()> {
-    let line = printed
-        .lines()
-        .find_map(|line| line.strip_prefix("UI "))
-        .context("no line UI")?;
-    let (url, password) = line
-        .trim()
-        .split_once(", user admin, password ")
-        .context("no password")?;
+    let line = printed.lines().find_map(|line| line.strip_prefix("UI "));
+    let line = line.context("no line UI")?.trim();
+    let (url, password) = line.split_once(", user admin, password ").context("no password")?;
     let login = json!({"username": "admin", "password": password}).to_string();
     let header = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", login.len());
     let session: Value = serde_json::from_str(&ask(url, "POST /api/v1/session", &header, &login)?)?;
@@ -222,15 +202,12 @@ async fn check_ui(printed: &str) -> Result<()> {
         .as_str()
         .with_context(|| format!("no token: {session}"))?;
     let header = format!("Authorization: Bearer {token}\r\n");
-    wait::eventually(
-        "Argo CD's API shows the Application as healthy",
-        wait::DEADLINE,
-        async || {
-            let answer = ask(url, "GET /api/v1/applications/guestbook", &header, "").ok()?;
-            let application: Value = serde_json::from_str(&answer).ok()?;
-            (application["status"]["health"]["status"] == "Healthy").then_some(())
-        },
-    )
+    let what = "Argo CD's API shows the Application as healthy";
+    wait::eventually(what, wait::DEADLINE, async || {
+        let answer = ask(url, "GET /api/v1/applications/guestbook", &header, "").ok()?;
+        let application: Value = serde_json::from_str(&answer).ok()?;
+        (application["status"]["health"]["status"] == "Healthy").then_some(())
+    })
     .await?;
     let extension = ask(url, "GET /extensions.js", "", "")?;
     ensure!(extension.contains("MANAGED CLUSTERS"), "no extension at {url}");

@@ -167,19 +167,7 @@ fn recognizes_text_that_yaml_would_read_otherwise() {
     for text in ["", "~", "yes", "n", "0644", "1_0", "1e3", ".5", "-.inf", "0b-1", "NULL"] {
         assert!(!yaml::resolve::is_text(text), "{text}");
     }
-    for text in [
-        "a",
-        "yEs",
-        "1e",
-        "0o9",
-        "190:20:30",
-        "2020-01-01",
-        "+",
-        ".",
-        "1Ki",
-        "tRUE",
-        "1e309",
-    ] {
+    for text in "a yEs 1e 0o9 190:20:30 2020-01-01 + . 1Ki tRUE 1e309".split(' ') {
         assert!(yaml::resolve::is_text(text), "{text}");
     }
 }

@@ -208,16 +208,7 @@ impl Generator {
             .pick(&["", "a: ", "- ", "? ", "a:\n  ", "---\n", "a: &x ", "<<: "])
             .to_owned();
         self.bracket(&mut text, 0);
-        text.push_str(self.random.pick(&[
-            "",
-            "\n",
-            ": b\n",
-            " : b\n",
-            "\nb: c\n",
-            " # c\n",
-            "\n---\n{b: c}\n",
-            "\n{b: c}\n",
-        ]));
+        text.push_str(self.random.pick(FLOW_ENDS));
         text
     }
 
@@ -311,6 +302,9 @@ const FLOW: &[&str] = &[
     " #c\n", "&x a", "*x", "!!str a", "!!str", "!x", "<<", "http://a", "a?b", "a#b", "\"a\n  b\"", "a\n  b", "|", ">",
     "%", "é", "", "y", "*x ",
 ];
+
+#[rustfmt::skip]
+const FLOW_ENDS: &[&str] = &["", "\n", ": b\n", " : b\n", "\nb: c\n", " # c\n", "\n---\n{b: c}\n", "\n{b: c}\n"];
 
 #[rustfmt::skip]
 const ANCHORS: &[&str] = &[

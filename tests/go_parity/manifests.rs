@@ -36,56 +36,22 @@ pub(crate) struct Manifests {
 }
 
 /// The keys that identify an object, or that change how it is read.
+#[rustfmt::skip]
 const KEYS: &[&str] = &[
-    "apiVersion",
-    "kind",
-    "metadata",
-    "name",
-    "namespace",
-    "generateName",
-    "items",
-    "status",
-    "spec",
-    "annotations",
+    "apiVersion", "kind", "metadata", "name", "namespace", "generateName", "items", "status", "spec", "annotations",
     "uid",
 ];
 
+/// Texts that are another value without quotes, or that some reader could take for one.
+#[rustfmt::skip]
+const SCALARS: &[&str] = &["12", "0x1f", "1e3", "true", "null", "~", "2020-01-01", "", "<<", "..", "{}"];
+
 /// Characters that some reader could drop, or take for another one.
+#[rustfmt::skip]
 const UNUSUAL: &[char] = &[
-    '\u{0}',
-    '\u{1}',
-    '\t',
-    '\n',
-    '\r',
-    ' ',
-    '\u{7f}',
-    '\u{85}',
-    '\u{a0}',
-    '\u{ad}',
-    '\u{300}',
-    '\u{34f}',
-    '\u{200b}',
-    '\u{200d}',
-    '\u{2028}',
-    '\u{2029}',
-    '\u{202e}',
-    '\u{2060}',
-    '\u{e000}',
-    '\u{fe0f}',
-    '\u{feff}',
-    '\u{fffd}',
-    '\u{fffe}',
-    '\u{ffff}',
-    '\u{10ffff}',
-    '.',
-    '/',
-    '%',
-    '*',
-    '\\',
-    '"',
-    '\'',
-    '#',
-    ':',
+    '\u{0}', '\u{1}', '\t', '\n', '\r', ' ', '\u{7f}', '\u{85}', '\u{a0}', '\u{ad}', '\u{300}', '\u{34f}', '\u{200b}',
+    '\u{200d}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2060}', '\u{e000}', '\u{fe0f}', '\u{feff}', '\u{fffd}',
+    '\u{fffe}', '\u{ffff}', '\u{10ffff}', '.', '/', '%', '*', '\\', '"', '\'', '#', ':',
 ];
 
 /// Characters that look like an ASCII letter, or become one in another case.
@@ -253,19 +219,7 @@ impl Manifests {
             2 => Node::Scalar(Value::Bool(true)),
             3 => Node::Scalar(Value::Null),
             4 => Node::List(vec![text_node(&old)]),
-            5 => text_node(self.random.pick(&[
-                "12",
-                "0x1f",
-                "1e3",
-                "true",
-                "null",
-                "~",
-                "2020-01-01",
-                "",
-                "<<",
-                "..",
-                "{}",
-            ])),
+            5 => text_node(self.random.pick(SCALARS)),
             6 => text_node(&old.to_lowercase()),
             7 => text_node(&format!("{old}List")),
             8 => text_node(&if donor.group.is_empty() {

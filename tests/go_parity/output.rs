@@ -13,12 +13,7 @@ fn go_parses_printed_yaml_and_json_to_the_same_values() {
     let (mut as_kubectl, mut as_argo_cd) = (oracle::Oracle::start("yaml"), oracle::Oracle::start("cmp"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in [
-        "tests/data/yaml-corpus",
-        "tests/data/manifests",
-        "tests/data/generate",
-        "guestbook",
-    ] {
+    for folder in "tests/data/yaml-corpus tests/data/manifests tests/data/generate guestbook".split(' ') {
         files.extend(testbed::files(&root.join(folder), &["yaml", "yml"]).expect("the files"));
     }
     files.sort();

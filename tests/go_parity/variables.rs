@@ -7,34 +7,9 @@ use serde_json::{Map, Value, json};
 
 const TEXTS: usize = 100_000;
 
-const PIECES: [&str; 26] = [
-    "$",
-    "$",
-    "$",
-    "{",
-    "}",
-    "a",
-    "_",
-    "1",
-    "9",
-    "-",
-    "?",
-    "!",
-    "#",
-    "*",
-    "@",
-    ".",
-    " ",
-    "\\",
-    "\n",
-    "ä",
-    "A",
-    "ARGOCD_APP_NAME",
-    "{ARGOCD_APP_NAME}",
-    "${ARGOCD_ENV_COLOUR}",
-    "$ARGOCD_ENV_EMPTY",
-    "$KUBE_VERSION",
-];
+/// The pieces of texts, between bars.
+const PIECES: &str = "$¦$¦$¦{¦}¦a¦_¦1¦9¦-¦?¦!¦#¦*¦@¦.¦ ¦\\¦\n¦ä¦A¦ARGOCD_APP_NAME¦{ARGOCD_APP_NAME}¦${ARGOCD_ENV_COLOUR}¦\
+                      $ARGOCD_ENV_EMPTY¦$KUBE_VERSION";
 
 const VARIABLES: [(&str, &str); 4] = [
     ("ARGOCD_APP_NAME", "shop"),
@@ -47,7 +22,8 @@ const VARIABLES: [(&str, &str); 4] = [
 fn variables_expand_as_in_argo_cd() {
     let mut oracle = Oracle::start("expand");
     let mut random = Random(0x2545_F491_4F6C_DD1D);
-    let texts: Vec<String> = (0..TEXTS).map(|_| random.random_text(&PIECES, 8)).collect();
+    let pieces: Vec<&str> = PIECES.split('¦').collect();
+    let texts: Vec<String> = (0..TEXTS).map(|_| random.random_text(&pieces, 8)).collect();
     let parameters: Map<String, Value> = (0..)
         .zip(&texts)
         .map(|(at, text)| (format!("k{at}"), json!(text)))

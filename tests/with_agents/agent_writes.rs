@@ -6,7 +6,7 @@ use crate::stage::{self, Stage};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use testbed::{Account, Hub, ObjectRef, is_applied, is_true, wait};
+use testbed::{Account, Arguments, Hub, ObjectRef, is_applied, is_true, wait};
 use testing::merge;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/agent_admission.yaml");
@@ -127,7 +127,7 @@ pub(crate) async fn check_limits(stage: &Stage) -> Result<()> {
     agent
         .patch(&own_work(), &json!({"metadata": {"finalizers": []}}))
         .await?;
-    hub.wait_for(&own_work(), |work| work["metadata"]["finalizers"] == json!([CLEANUP]))
+    hub.wait_for_value(&own_work(), "/metadata/finalizers", json!([CLEANUP]))
         .await?;
 
     // A write of the status changes nothing else, whatever it contains.
@@ -175,15 +175,9 @@ fn check_other_identities(hub: &Hub, of_cluster: &str, of_works: &str) -> Result
                 "nothing of a ManagedClusterAddOn",
             ),
         ] {
-            for verb in [&["delete"][..], &["annotate"]] {
-                let what = [verb, &["--dry-run=server", "--namespace=cluster2", kind, name]].concat();
-                let what = if verb == ["annotate"] {
-                    [&what[..], &["a=b"]].concat()
-                } else {
-                    what
-                };
-                let written = hub.kubectl(&[&what[..], &user].concat()).map(drop);
-                is_refused(&json!(what), written, allowed)?;
+            for what in [format!("delete {kind} {name}"), format!("annotate {kind} {name} a=b")] {
+                let words = [&what.words()[..], &["--dry-run=server", "--namespace=cluster2"], &user].concat();
+                is_refused(&json!(what), hub.kubectl(&words).map(drop), allowed)?;
             }
         }
     }
@@ -336,11 +330,7 @@ async fn write_hostile_cluster(agent: &Account, owners: &Value) -> Result<Value>
 pub(crate) async fn check_hostile_values(stage: &Stage) -> Result<()> {
     let Stage { hub, cluster2, .. } = stage;
     let (agent, owners) = (cluster2.hub_account().await?, owners(hub).await?);
-    hub.kubectl(&[
-        "delete",
-        "validatingadmissionpolicybinding",
-        "argocd-ocm-cmp-clusters.argocd",
-    ])?;
+    hub.kubectl("delete validatingadmissionpolicybinding argocd-ocm-cmp-clusters.argocd")?;
     wait::eventually("the admission policy has no effect", wait::DEADLINE, async || {
         create_as(hub, &PRIVILEGED[0], &work_named("probe", "argocd")).ok()
     })
@@ -471,8 +461,7 @@ pub(crate) async fn check_detaching(stage: &Stage) -> Result<()> {
     hub.wait_for(&work, is_applied).await?;
     let delivered = ObjectRef::config_map("default", "leaving");
     ensure!(cluster2.get(&delivered).await?.is_some(), "the work is applied");
-    hub.delete(&own_cluster()).await?;
-    hub.wait_gone(&own_cluster()).await?;
+    hub.delete_and_wait(&own_cluster()).await?;
     hub.wait_gone(&work).await?;
     cluster2.wait_gone(&delivered).await
 }

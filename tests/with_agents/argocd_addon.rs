@@ -92,7 +92,7 @@ async fn install_the_other(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result
         .map(fs::read_to_string)
         .transpose()?;
     let other = given.unwrap_or_else(imitation);
-    hub.kubectl_with_input(&["create", "--validate=false", "-f", "-"], &other)?;
+    hub.kubectl_with_input("create --validate=false -f -", &other)?;
     hub.bind_global_cluster_set().await?;
     hub.create(&stage::placement_named("pull", &json!({}))).await?;
     let rollout = json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "minSuccessTime": "20s"}});
@@ -152,7 +152,7 @@ async fn check_stays(cluster: &ManagedCluster, object: &ObjectRef) -> Result<Val
 
 /// Checks that the clusters get another image one after the other.
 async fn check_rollout(hub: &Hub, clusters: &[&ManagedCluster; 2]) -> Result<()> {
-    let before = run(hub, &["install", "--features=argocd-addon"])?;
+    let before = run(hub, "install --features=argocd-addon")?;
     ensure!(
         !before.contains(" created\n"),
         "the same content has the same name: {before}"
@@ -237,11 +237,7 @@ async fn start_argocd(cluster: &ManagedCluster) -> Result<()> {
 
 /// Starts the controller as installed, for the pull model.
 async fn start_controller(hub: &Hub) -> Result<Process> {
-    let permission: &[&str] = &[
-        "create",
-        "manifestworks.work.open-cluster-management.io",
-        "--all-namespaces",
-    ];
+    let permission = "create manifestworks.work.open-cluster-management.io --all-namespaces";
     hub.wait_for_permissions("argocd", ACCOUNT, &[permission]).await?;
     let command = process::controller(
         PROGRAM,

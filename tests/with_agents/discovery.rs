@@ -48,8 +48,7 @@ pub(crate) async fn check_exposures(stage: &Stage) -> Result<()> {
 async fn wait_for_address(stage: &Stage, address: &str, port: &str) -> Result<()> {
     let server = json!({"address": address, "port": port});
     let hub = &stage.hub;
-    hub.wait_for(&stage::fleet(), |fleet| fleet["status"]["server"] == server)
-        .await?;
+    hub.wait_for_value(&stage::fleet(), "/status/server", server).await?;
     for cluster in stage.clusters() {
         let has = |agent: &Value, name: &str, value: &str| {
             let containers = agent["spec"]["template"]["spec"]["containers"].as_array();

@@ -159,8 +159,7 @@ pub(crate) async fn foreign_revocations_have_no_effect(stage: &Stage) -> Result<
             .is_some_and(|blocklist| blocklist["data"][&fingerprint].is_string());
         ensure!(!is_blocked, "a foreign GitOpsCluster has blocked {fingerprint}");
     }
-    hub.delete(&foreign).await?;
-    hub.wait_gone(&foreign).await?;
+    hub.delete_and_wait(&foreign).await?;
     hub.patch(&argocd, &label(Value::Null)).await?;
     Ok(())
 }

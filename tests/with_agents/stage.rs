@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::process::{self, Process};
-use testbed::{Hub, ManagedCluster, ObjectRef, wait};
+use testbed::{Arguments, Hub, ManagedCluster, ObjectRef, wait};
 
 /// The address of the principal.
 pub(crate) const ADDRESS: &str = "192.0.2.7";
@@ -88,7 +88,7 @@ impl Stage {
         let text = include_str!("../../deploy/deploy_argocd_agent.yaml");
         let objects = self
             .hub
-            .kubectl_with_input(&["create", "--dry-run=client", "-o", "json", "-f", "-"], text)?;
+            .kubectl_with_input("create --dry-run=client -o json -f -", text)?;
         let objects: Vec<Value> = serde_json::Deserializer::from_str(&objects)
             .into_iter()
             .collect::<Result<_, _>>()?;
@@ -100,14 +100,9 @@ impl Stage {
                 for verb in list("verbs").filter(|verb| *verb != "list") {
                     // These tests neither adopt objects nor repair changes by others, and OCM approves most requests before the
                     // controller does.
-                    let put_right = [
-                        "managedclusteraddons",
-                        "placements",
-                        "placementdecisions",
-                        "addondeploymentconfigs",
-                        "certificatesigningrequests/approval",
-                    ];
-                    let is_of_another = verb == "patch" && put_right.contains(&resource);
+                    let put_right = "managedclusteraddons placements placementdecisions addondeploymentconfigs \
+                                     certificatesigningrequests/approval";
+                    let is_of_another = verb == "patch" && put_right.split(' ').any(|kind| kind == resource);
                     let is_used = used.contains(&(resource.to_owned(), verb.to_owned()));
                     ensure!(is_used || is_of_another, "not used: {verb} {resource}");
                 }
@@ -136,17 +131,18 @@ pub(crate) fn placement_named(name: &str, spec: &Value) -> Value {
 }
 
 /// Runs our program against the hub, and returns its output.
-pub(crate) fn run(hub: &Hub, arguments: &[&str]) -> Result<String> {
+pub(crate) fn run(hub: &Hub, arguments: &(impl Arguments + ?Sized)) -> Result<String> {
+    let words = arguments.words();
     let mut command = process::command(
         env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
         env!("CARGO_TARGET_TMPDIR").as_ref(),
     );
-    command.args(arguments).arg("--kubeconfig").arg(hub.kubeconfig_path());
+    command.args(&words).arg("--kubeconfig").arg(hub.kubeconfig_path());
     let done = command.output()?;
     let text = String::from_utf8(done.stdout)?;
     ensure!(
         done.status.success(),
-        "{arguments:?}: {text}{}",
+        "{words:?}: {text}{}",
         String::from_utf8_lossy(&done.stderr)
     );
     Ok(text)
@@ -163,7 +159,7 @@ pub(crate) async fn assign_users(cluster: &ManagedCluster) -> Result<()> {
     let container = json!({"name": "it", "image": "example.com/it:v1", "securityContext": {"runAsUser": 999}});
     let pod = ObjectRef::namespaced("v1", "Pod", "default", "it").with(json!({"spec": {"containers": [container]}}));
     wait::eventually("Pods must not name their user", wait::DEADLINE, async || {
-        let created = cluster.kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], &pod.to_string());
+        let created = cluster.kubectl_with_input("create --dry-run=server -f -", &pod.to_string());
         created
             .is_err_and(|error| error.to_string().contains(USERS_ARE_ASSIGNED))
             .then_some(())

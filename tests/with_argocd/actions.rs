@@ -1,7 +1,8 @@
 //! Tests of the actions on works in deploy/argocd_cm.yaml: with the real argocd-server and a real agent, and for unusual works with
 //! Argo CD's own command alone.
 
-use crate::stage::{objects_of_yaml, program, shipped};
+use crate::documents::documents;
+use crate::stage::{program, shipped};
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -117,12 +118,10 @@ impl Shop {
             pull: false,
         })
         .await?;
-        hub.run(program(), &["install", "--features", "argocd-rbac"])?;
+        hub.run(program(), "install --features argocd-rbac")?;
+        let accounts = json!({"accounts.operator": "apiKey", "accounts.admin": "apiKey, login"});
         for (name, data) in [
-            (
-                "argocd-cm",
-                json!({"accounts.operator": "apiKey", "accounts.admin": "apiKey, login"}),
-            ),
+            ("argocd-cm", accounts),
             ("argocd-rbac-cm", json!({"policy.csv": POLICY})),
         ] {
             let config_map = ObjectRef::config_map("argocd", name);
@@ -188,13 +187,7 @@ fn work(more: &[Value]) -> Value {
         fs::write(folder.path().join(format!("{index}.json")), object.to_string()).expect("a file");
     }
     let output = Command::new(program())
-        .args([
-            "generate",
-            "--cluster=cluster1",
-            "--name=shop",
-            "--namespace=shop",
-            "--work-size=0",
-        ])
+        .args("generate --cluster=cluster1 --name=shop --namespace=shop --work-size=0".split(' '))
         .args(["--output=json", "--manifest-limit=0"])
         .arg(folder.path())
         .env_clear()
@@ -314,8 +307,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
     let ran_by = "operator ran action restart on resource work.open-cluster-management.io/ManifestWork/shop";
     ensure!(events.to_string().contains(ran_by), "{events:#}");
     for action in shop.actions()? {
-        hub.delete(&ObjectRef::of(&action)).await?;
-        hub.wait_gone(&ObjectRef::of(&action)).await?;
+        hub.delete_and_wait(&ObjectRef::of(&action)).await?;
     }
     let after = cluster.read(&web).await?;
     ensure!(
@@ -326,25 +318,19 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
     // Suspended, until it is resumed.
     let report = ObjectRef::namespaced("batch/v1", "CronJob", "shop", "report");
     admin.run_next("suspend", Some("CronJob/shop/report")).await?;
-    cluster
-        .wait_for(&report, |cron_job| cron_job["spec"]["suspend"] == true)
-        .await?;
+    cluster.wait_for_value(&report, "/spec/suspend", true).await?;
     admin.run_next("resume", Some("shop/report")).await?;
-    cluster
-        .wait_for(&report, |cron_job| cron_job["spec"]["suspend"] == false)
-        .await?;
+    cluster.wait_for_value(&report, "/spec/suspend", false).await?;
     shop.settle("2").await?;
     let resumed = |cron_job: &Value| cron_job["spec"]["suspend"] == false;
     cluster.holds_for(&report, Duration::from_secs(10), resumed).await?;
 
     // A paused Deployment, and a Job of a CronJob.
     admin.run_next("pause", Some("web")).await?;
-    cluster
-        .wait_for(&web, |deployment| deployment["spec"]["paused"] == true)
-        .await?;
+    cluster.wait_for_value(&web, "/spec/paused", true).await?;
     admin.run_next("run-now", Some("report")).await?;
     let job = wait::eventually("the Job exists", wait::DEADLINE, async || {
-        let jobs = cluster.kubectl(&["get", "jobs", "-n", "shop", "-o", "json"]).ok()?;
+        let jobs = cluster.kubectl("get jobs -n shop -o json").ok()?;
         let jobs: Value = serde_json::from_str(&jobs).ok()?;
         jobs["items"].get(0).cloned()
     })
@@ -359,15 +345,13 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
     shop.settle("3").await?;
 
     // What would not last is refused, and a hold refuses everything.
-    let refused = admin.refusal("restart", Some("legacy")).await?;
-    let reason =
+    let undone =
         "Deployment shop/legacy: its update strategy is not ServerSideApply, so the agent would undo the change";
-    ensure!(refused.contains(reason), "{refused}");
-    let refused = admin.refusal("suspend", Some("frozen")).await?;
-    ensure!(
-        refused.contains("CronJob shop/frozen: Git sets spec.suspend: change it there"),
-        "{refused}"
-    );
+    let by_git = "CronJob shop/frozen: Git sets spec.suspend: change it there";
+    for (action, object, reason) in [("restart", "legacy", undone), ("suspend", "frozen", by_git)] {
+        let refused = admin.refusal(action, Some(object)).await?;
+        ensure!(refused.contains(reason), "{refused}");
+    }
     hub.run(program(), &["hold", "cluster1", "--reason", "storage migration"])?;
     wait::eventually("the hold is enforced", wait::DEADLINE, async || {
         let refused = admin.refusal("restart", Some("web")).await.ok()?;
@@ -376,7 +360,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
             .then_some(())
     })
     .await?;
-    hub.run(program(), &["release", "cluster1"])?;
+    hub.run(program(), "release cluster1")?;
 
     update_strategy_undoes_changes(&shop).await
 }
@@ -385,7 +369,7 @@ async fn actions_change_the_cluster_once_and_leave_no_difference() -> Result<()>
 async fn update_strategy_undoes_changes(shop: &Shop) -> Result<()> {
     let cluster = shop.cluster()?;
     let legacy = ObjectRef::deployment("shop", "legacy");
-    cluster.kubectl(&["rollout", "restart", "deployment/legacy", "-n", "shop"])?;
+    cluster.kubectl("rollout restart deployment/legacy -n shop")?;
     shop.settle("4").await?;
     cluster
         .wait_for(&legacy, |deployment| restarted_at(deployment).is_none())
@@ -422,7 +406,7 @@ fn run_offline(work: &Value, action: &str, object: Option<&str>) -> Result<Value
         let yaml = text
             .strip_prefix("Following resource was created:\n")
             .context("no work")?;
-        Ok(Ok(objects_of_yaml(yaml)?.pop().context("no work")?))
+        Ok(Ok(documents(yaml)?.pop().context("no work")?))
     };
     run().unwrap_or_else(|error| panic!("{action}: {error:#}"))
 }
@@ -446,21 +430,10 @@ fn parameter_selects_objects_and_reaches_nothing_else() {
         assert_eq!(created["metadata"]["namespace"], "cluster1");
         assert_eq!(created["spec"]["deleteOption"]["propagationPolicy"], "Orphan");
         assert!(created["metadata"].get("ownerReferences").is_none());
-        assert!(
-            created["metadata"]["annotations"]
-                .get("argocd.argoproj.io/tracking-id")
-                .is_none()
-        );
+        let annotations = &created["metadata"]["annotations"];
+        assert!(annotations.get("argocd.argoproj.io/tracking-id").is_none());
     }
-    for object in [
-        "*",
-        "report",
-        "kube-system/web",
-        "web' || 'a' == 'a",
-        "\"] error(obj) --",
-        "../web",
-        "%s",
-    ] {
+    for object in "*¦report¦kube-system/web¦web' || 'a' == 'a¦\"] error(obj) --¦../web¦%s".split('¦') {
         let error = run_offline(&work, "restart", Some(object)).expect_err(object);
         assert!(error.contains("the work has no such object"), "{object}: {error}");
     }
@@ -492,13 +465,14 @@ fn objects_that_the_work_does_not_deliver_are_refused() {
     for config in work["spec"]["manifestConfigs"].as_array_mut().expect("configs") {
         config["updateStrategy"] = json!({"type": "ReadOnly"});
     }
-    for (action, object) in [
-        ("restart", "web"),
-        ("run-now", "report"),
-        ("suspend", "report"),
-        ("pause", "web"),
-        ("resume", "web"),
+    for line in [
+        "restart web",
+        "run-now report",
+        "suspend report",
+        "pause web",
+        "resume web",
     ] {
+        let (action, object) = line.split_once(' ').expect("two words");
         let error = run_offline(&work, action, Some(object)).expect_err(action);
         assert!(error.contains("its update strategy is ReadOnly"), "{action}: {error}");
     }

@@ -8,7 +8,7 @@ use manifest::kinds::{BUILT_IN, GroupKind, Scope};
 async fn built_in_kinds_match_the_api_server() -> Result<()> {
     let stage = stage().await?;
     let cluster1 = &stage.cluster1;
-    let table = cluster1.kubectl(&["api-resources", "--no-headers"])?;
+    let table = cluster1.kubectl("api-resources --no-headers")?;
     let mut kinds = 0;
     for line in table.lines() {
         // NAME [SHORTNAMES] APIVERSION NAMESPACED KIND
@@ -37,7 +37,7 @@ async fn built_in_kinds_match_the_api_server() -> Result<()> {
         kinds += 1;
     }
     assert!(kinds > 50, "{kinds} kinds");
-    let served = cluster1.kubectl(&["api-versions"])?;
+    let served = cluster1.kubectl("api-versions")?;
     let served: Vec<&str> = served.lines().collect();
     for known in BUILT_IN {
         for version in known.always_served {

@@ -102,8 +102,7 @@ impl<'h> App<'h> {
 
     /// Deletes the Application, and waits until it and all its objects are deleted.
     pub(crate) async fn end(self) -> Result<()> {
-        self.hub.delete(&self.application()).await?;
-        self.hub.wait_gone(&self.application()).await
+        self.hub.delete_and_wait(&self.application()).await
     }
 
     pub(crate) fn write(&self, files: &[(&str, &str)]) -> Result<String> {

@@ -30,17 +30,12 @@ impl Controller {
     /// Applies deploy/deploy_controller.yaml and deploy/admission_policy.yaml, and runs the controller as its ServiceAccount, as
     /// its Deployment would. Returns when it is ready.
     pub(crate) async fn start(hub: &Hub) -> Result<Self> {
-        Self::start_with(hub, &[], &[], &[]).await
+        Self::start_with(hub, "", &[], &[]).await
     }
 
     /// Starts it with `more` of the shipped files, and with these settings instead of those in the files.
-    pub(crate) async fn start_with(
-        hub: &Hub,
-        files: &[&str],
-        settings: &[(&str, &str)],
-        more: &[&[&str]],
-    ) -> Result<Self> {
-        apply(hub, &["deploy/deploy_controller.yaml", "deploy/admission_policy.yaml"])?;
+    pub(crate) async fn start_with(hub: &Hub, files: &str, settings: &[(&str, &str)], more: &[&str]) -> Result<Self> {
+        apply(hub, "deploy/deploy_controller.yaml deploy/admission_policy.yaml")?;
         apply(hub, files)?;
         if !settings.is_empty() {
             let data: BTreeMap<_, _> = settings.iter().copied().collect();
@@ -48,9 +43,9 @@ impl Controller {
                 .await?;
         }
         // Otherwise it might be denied only because the API server has not processed its permissions yet.
-        let permissions: [&[&str]; 2] = [
-            &["patch", "applications.argoproj.io", "--all-namespaces"],
-            &["create", "leases", "--namespace=argocd"],
+        let permissions: [&str; 2] = [
+            "patch applications.argoproj.io --all-namespaces",
+            "create leases --namespace=argocd",
         ];
         hub.wait_for_permissions("argocd", ACCOUNT, &[&permissions, more].concat())
             .await?;
@@ -219,7 +214,7 @@ async fn broken_image_sets_a_condition_until_it_is_fixed_with_exactly_the_shippe
         )
         .await?;
     }
-    rights::check_exact_permissions(hub, &["deploy/deploy_controller.yaml"]).await?;
+    rights::check_exact_permissions(hub, "deploy/deploy_controller.yaml").await?;
     let log = stage.controller.log()?;
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
     app.end().await

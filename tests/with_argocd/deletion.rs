@@ -196,9 +196,8 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     let app = App::start(stage, name, both, &[("config.yaml", &config("green"))]).await?;
     let (object, config_map) = (app.application(), ObjectRef::config_map(name, "config"));
     let lost_work = ObjectRef::manifest_work(name, name);
-    let has = |colour: &'static str| move |config_map: &Value| config_map["data"]["colour"] == colour;
     for cluster in [cluster1, &lost] {
-        cluster.wait_for(&config_map, has("green")).await?;
+        cluster.wait_for_value(&config_map, "/data/colour", "green").await?;
     }
     hub.wait_for(&lost_work, is_applied).await?;
 
@@ -206,7 +205,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     // A commit reaches the other cluster, and Argo CD shows the cluster that it waits for.
     let commit = app.push(&[("config.yaml", &config("blue"))]).await?;
     hub.wait_for(&object, |app| has_synced(app, &commit)).await?;
-    cluster1.wait_for(&config_map, has("blue")).await?;
+    cluster1.wait_for_value(&config_map, "/data/colour", "blue").await?;
     hub.wait_for(&object, |app| has_health(app, "Progressing")).await?;
     let waiting = hub.read(&lost_work).await?;
     let message = format!("waiting for the agent of managed cluster {name} to apply it");
@@ -217,7 +216,7 @@ async fn unreachable_cluster_blocks_deletion_but_no_other_cluster() -> Result<()
     for colour in ["red", "yellow"] {
         let commit = app.push(&[("config.yaml", &config(colour))]).await?;
         hub.wait_for(&object, |app| has_synced(app, &commit)).await?;
-        cluster1.wait_for(&config_map, has(colour)).await?;
+        cluster1.wait_for_value(&config_map, "/data/colour", colour).await?;
         hub.wait_for(&lost_work, |work| !work["metadata"]["deletionTimestamp"].is_null())
             .await?;
     }
@@ -256,8 +255,7 @@ async fn restored_hub_adopts_the_objects_of_lost_works() -> Result<()> {
     // The hub loses the work without the agent.
     cluster.stop_agent();
     hub.patch(&work, &json!({"metadata": {"finalizers": null}})).await?;
-    hub.delete(&work).await?;
-    hub.wait_gone(&work).await?;
+    hub.delete_and_wait(&work).await?;
     cluster.start_agent().await?;
     let evicted = "jsonpath={.items[*].status.evictionStartTime}";
     let eviction = async || {
@@ -272,9 +270,7 @@ async fn restored_hub_adopts_the_objects_of_lost_works() -> Result<()> {
     assert!(cluster.get(&config_map).await?.is_some());
 
     app.push(&[("config.yaml", &config("blue"))]).await?;
-    let after = cluster
-        .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "blue")
-        .await?;
+    let after = cluster.wait_for_value(&config_map, "/data/colour", "blue").await?;
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     let what = "the agent does not delete the objects later";
     wait::eventually(what, wait::DEADLINE, async || eviction().await.filter(String::is_empty)).await?;

@@ -13,7 +13,9 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use testbed::{Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts, Shared};
+use testbed::{
+    Arguments, Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Part, Parts, Shared,
+};
 
 /// The hub, its cluster `cluster1`, and the folder with the session of the command line.
 struct Desk {
@@ -41,7 +43,7 @@ async fn desk() -> Result<Borrowed<Desk>> {
 
 async fn set_up() -> Result<Desk> {
     let hub = Hub::start_complete().await?;
-    apply_shipped(&hub, &["proj.yaml", "cm_plugin.yaml"])?;
+    apply_shipped(&hub, "proj.yaml cm_plugin.yaml")?;
     let mut argocd = argocd(&hub, "plugin-of-the-desk").await?;
     let with_policy = with_policy(&argocd.plugins[0], PLUGIN_WITH_POLICY, POLICY)?;
     argocd.plugins.push(with_policy);
@@ -77,14 +79,9 @@ async fn set_up() -> Result<Desk> {
     };
     let password = desk.hub.admin_password().await?;
     let server = desk.hub.argocd_server().context("argocd-server runs")?;
-    desk.argocd(&[
-        "login",
-        server,
-        "--plaintext",
-        "--username=admin",
-        "--password",
-        &password,
-    ])?;
+    desk.argocd(&format!(
+        "login {server} --plaintext --username=admin --password={password}"
+    ))?;
     Ok(desk)
 }
 
@@ -128,9 +125,9 @@ fn create_signing_key(folder: &Path) -> Result<String> {
 
 impl Desk {
     /// Runs the command line of Argo CD.
-    fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+    fn run(&self, arguments: &(impl Arguments + ?Sized)) -> Result<Outcome> {
         let output = Command::new(Parts::ensure()?.program(Part::ArgoCd))
-            .args(arguments)
+            .args(arguments.words())
             .env("ARGOCD_BINARY_NAME", "argocd")
             .env("HOME", &self.home)
             .output()?;
@@ -164,9 +161,13 @@ impl Desk {
     }
 
     /// Runs the command line of Argo CD, and returns its output. An exit code other than 0 is an error.
-    fn argocd(&self, arguments: &[&str]) -> Result<String> {
+    fn argocd(&self, arguments: &(impl Arguments + ?Sized)) -> Result<String> {
         let outcome = self.run(arguments)?;
-        ensure!(outcome.code == Some(0), "argocd {}: {outcome:?}", arguments.join(" "));
+        ensure!(
+            outcome.code == Some(0),
+            "argocd {}: {outcome:?}",
+            arguments.words().join(" ")
+        );
         Ok(outcome.output)
     }
 
@@ -177,15 +178,9 @@ impl Desk {
     }
 
     fn wait(&self, application: &str) -> Result<()> {
-        self.argocd(&[
-            "app",
-            "wait",
-            application,
-            "--sync",
-            "--health",
-            "--operation",
-            "--timeout=600",
-        ])
+        self.argocd(&format!(
+            "app wait {application} --sync --health --operation --timeout=600"
+        ))
         .map(drop)
     }
 

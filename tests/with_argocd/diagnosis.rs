@@ -124,7 +124,7 @@ const MISTAKES: [Mistake; 8] = [
 
 /// Starts a hub with Argo CD and a plugin with the policy, and a managed cluster that it does not accept.
 async fn hub() -> Result<Hub> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
+    let hub = hub_with("proj.yaml cm_plugin.yaml").await?;
     let mut argocd = argocd(&hub, "plugin-for-diagnosis").await?;
     let plugin = &mut argocd.plugins[0];
     let policy = plugin.config_dir.join("policy.yaml");

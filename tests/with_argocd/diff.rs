@@ -3,7 +3,7 @@
 use crate::account::account;
 use crate::app::App;
 use crate::stage::{Outcome, Stage, run, stage};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -55,24 +55,17 @@ metadata: {name: sad, annotations: {argocd.argoproj.io/hook: SyncFail}}
     ),
 ];
 
-const DIFF: [&str; 8] = [
-    "diff",
-    ".",
-    "--allow-secrets",
-    "--name",
-    NAME,
-    "--namespace",
-    NAME,
-    "--cluster",
-];
-
 fn no_output() -> Outcome {
     (Some(0), String::new(), String::new())
 }
 
+fn words(cluster: &str) -> String {
+    format!("diff . --allow-secrets --name={NAME} --namespace={NAME} --cluster={cluster}")
+}
+
 /// Runs `diff` over `folder` with the permissions of a kubeconfig.
 fn diff(folder: &Path, kubeconfig: &Path, cluster: &str) -> Result<Outcome> {
-    run(folder, Some(kubeconfig), &[&DIFF[..], &[cluster]].concat())
+    run(folder, Some(kubeconfig), &words(cluster))
 }
 
 /// Returns the next commit: a changed object, a changed secret, an object of another wave, and a removed one.
@@ -156,26 +149,18 @@ async fn predicts_the_next_sync() -> Result<()> {
 
 fn check_diff_of_kubectl_output(stage: &Stage, folder: &Path) -> Result<()> {
     let works = folder.with_extension("works");
-    fs::write(
-        &works,
-        stage.hub.kubectl(&["get", "manifestworks", "-A", "-o", "yaml"])?,
-    )?;
-    let file = ["cluster1", "--file", works.to_str().context("a plain path")?];
-    assert_eq!(run(folder, None, &[&DIFF[..], &file].concat())?, no_output());
+    fs::write(&works, stage.hub.kubectl("get manifestworks -A -o yaml")?)?;
+    let of_file = format!("{} --file={}", words("cluster1"), works.display());
+    assert_eq!(run(folder, None, &of_file)?, no_output());
     Ok(fs::remove_file(works)?)
 }
 
 async fn check_warning_with_few_permissions(stage: &Stage, folder: &Path) -> Result<()> {
-    let who = account(
-        stage,
-        "diff-reader",
-        &["manifestworks", "manifestworkreplicasets"],
-        &["get", "list"],
-    )?;
+    let kinds = ["manifestworks", "manifestworkreplicasets"];
+    let who = account(stage, "diff-reader", &kinds, &["get", "list"])?;
     let (code, stdout, stderr) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
-        diff(folder, &who, "cluster1")
-            .ok()
-            .filter(|printed| printed.0 != Some(2))
+        let printed = diff(folder, &who, "cluster1").ok();
+        printed.filter(|printed| printed.0 != Some(2))
     })
     .await?;
     assert_eq!((code, stdout.as_str()), (Some(0), ""));

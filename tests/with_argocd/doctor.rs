@@ -66,15 +66,11 @@ async fn wait_for_findings(hub: &Hub, findings: &[&str]) -> Result<String> {
 
 /// Creates a hub with the plugin and the controller.
 async fn installed() -> Result<(Hub, Controller)> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/policy_cm.yaml"]).await?;
+    let hub = hub_with("proj.yaml cm_plugin.yaml deploy/policy_cm.yaml").await?;
     apply_server_side(&hub, "deploy_cmp.yaml")?;
     apply(
         &hub,
-        &[
-            "deploy/plugin_sources.yaml",
-            "deploy/holds.yaml",
-            "deploy/agent_admission.yaml",
-        ],
+        "deploy/plugin_sources.yaml deploy/holds.yaml deploy/agent_admission.yaml",
     )?;
     let policy = ["--server-side", "--field-manager=argocd-ocm-cmp-policy"];
     hub.apply_file(&shipped("deploy/deploy_policy.yaml"), &policy)?;
@@ -138,7 +134,7 @@ async fn break_the_plugin(hub: &Hub) -> Result<()> {
 
     hub.delete(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
     wait_for_findings(hub, &["argo-cd-mount-missing", "plugin-config-missing"]).await?;
-    apply(hub, &["cm_plugin.yaml"])?;
+    apply(hub, "cm_plugin.yaml")?;
 
     // Argo CD's error about an Application without its plugin.
     hub.create(&shipped_object("app.yaml")?).await?;
@@ -168,7 +164,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     wait_for_findings(hub, &["admission-not-enforced"]).await?;
     hub.delete(&binding).await?;
     wait_for_findings(hub, &["admission-missing"]).await?;
-    apply(hub, &["deploy/admission_policy.yaml"])?;
+    apply(hub, "deploy/admission_policy.yaml")?;
     wait_for_findings(hub, &[]).await?;
 
     let role = ObjectRef::cluster_role("argocd-ocm-cmp-controller");
@@ -180,7 +176,7 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     let permissions = "ServiceAccount argocd/argocd-ocm-cmp-controller is missing permissions from deploy/deploy_controller.yaml: create \
                   events, get events, patch events";
     assert!(text.contains(permissions), "{text}");
-    apply(hub, &["deploy/deploy_controller.yaml"])?;
+    apply(hub, "deploy/deploy_controller.yaml")?;
     wait_for_findings(hub, &[]).await?;
 
     let describe = |what: &str| {
@@ -190,28 +186,20 @@ async fn break_the_controller(hub: &Hub) -> Result<()> {
     describe("ARGOCD_OCM_CMP_CONTROLLERS=application-status,gitopscluster")?;
     wait_for_findings(hub, &["controller-crd-missing", "rights-missing"]).await?;
     apply_server_side(hub, "deploy/gitopscluster_crd.yaml")?;
-    apply(hub, &["deploy/deploy_gitopscluster.yaml"])?;
+    apply(hub, "deploy/deploy_gitopscluster.yaml")?;
     wait_for_findings(hub, &[]).await?;
 
     // All controllers, with the permissions that are shipped for them.
-    let files = [
-        "deploy/report_crd.yaml",
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_cluster_secrets.yaml",
-        "deploy/deploy_report.yaml",
-        "deploy/deploy_argocd_agent.yaml",
-        "deploy/principal_admission.yaml",
-    ];
-    apply(hub, &files)?;
+    let files = "deploy/report_crd.yaml deploy/deploy_pull.yaml deploy/deploy_cluster_secrets.yaml \
+                 deploy/deploy_report.yaml deploy/deploy_argocd_agent.yaml deploy/principal_admission.yaml";
+    apply(hub, files)?;
     describe("ARGOCD_OCM_CMP_CONTROLLERS=*")?;
-    let expected = DoctorResult {
-        code: Some(0),
-        found: WITHOUT_PODS
-            .iter()
-            .chain(&["argocd-agent-missing"])
-            .map(ToString::to_string)
-            .collect(),
-    };
+    let found = WITHOUT_PODS
+        .iter()
+        .chain(&["argocd-agent-missing"])
+        .map(ToString::to_string);
+    let (code, found) = (Some(0), found.collect());
+    let expected = DoctorResult { code, found };
     wait::eventually("the account has all permissions", wait::DEADLINE, async || {
         (doctor_result(hub).ok()?.0 == expected).then_some(())
     })
@@ -234,7 +222,7 @@ async fn break_clusters_and_works(hub: &Hub) -> Result<()> {
 
     // A work that OCM's webhook would reject.
     let large = work("cluster1", "large", &"<".repeat(90_000));
-    hub.kubectl(&["delete", "validatingwebhookconfigurations", "--all"])?;
+    hub.kubectl("delete validatingwebhookconfigurations --all")?;
     wait::eventually("the webhook is not called", wait::DEADLINE, async || {
         hub.create(&large).await.ok()
     })
@@ -274,13 +262,7 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
         "rules": [{"apiGroups": ["", "apps"], "resources": ["configmaps", "deployments", "statefulsets"], "verbs": ["get", "list"]}],
     }));
     hub.create(&role).await?;
-    let binding = [
-        "clusterrolebinding",
-        "few",
-        "--clusterrole=few",
-        "--serviceaccount=default:few",
-    ];
-    hub.kubectl(&[&["create"], &binding[..]].concat())?;
+    hub.kubectl("create clusterrolebinding few --clusterrole=few --serviceaccount=default:few")?;
     let (printed, text) = wait::eventually("the permissions are effective", wait::DEADLINE, async || {
         let (printed, text) = printed(&kubeconfig, &[]).ok()?;
         (!text.contains("cannot get resource \\\"configmaps")).then_some((printed, text))
@@ -289,13 +271,7 @@ async fn check_user_with_few_permissions(hub: &Hub) -> Result<()> {
     assert_eq!(printed.code, Some(2), "{text}");
     let is_blind = |id: &&String| ["cannot-read", "rights-not-asked"].contains(&&***id);
     assert!(printed.found.iter().all(|id| is_blind(&id)), "{text}");
-    for thing in [
-        "ManifestWorks",
-        "ManagedClusters",
-        "Applications",
-        "the Nodes",
-        "the Pods in namespace argocd",
-    ] {
+    for thing in "ManifestWorks, ManagedClusters, Applications, the Nodes, the Pods in namespace argocd".split(", ") {
         assert!(text.contains(&format!("cannot read {thing}: ")), "{thing}: {text}");
     }
     let report: Value = serde_json::from_str(&text)?;

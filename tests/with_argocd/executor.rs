@@ -23,12 +23,7 @@ async fn printed_rights_suffice_for_the_executor() -> Result<()> {
     let folder = tempfile::TempDir::new()?;
     std::fs::write(folder.path().join("objects.yaml"), objects)?;
     let printed = std::process::Command::new(crate::stage::program())
-        .args([
-            "rights",
-            "--name=rights",
-            "--namespace=rights",
-            "--executor=rights/deployer",
-        ])
+        .args("rights --name=rights --namespace=rights --executor=rights/deployer".split(' '))
         .current_dir(folder.path())
         .output()?;
     let printed = String::from_utf8(printed.stdout)?;

@@ -138,22 +138,8 @@ const NAME: &str = "feedback";
 const CUSTOM: &str = "feedback.part-kettle.feedback.example.com";
 
 /// Values that only verdicts need.
-const FOR_VERDICTS: [&str; 14] = [
-    "Generation",
-    "Observed",
-    "Strategy",
-    "Partition",
-    "CurrentRevision",
-    "UpdateRevision",
-    "Active",
-    "Type",
-    "Condition",
-    "Allowed",
-    "Reason",
-    "NamesAccepted",
-    "NamesMessage",
-    "Message",
-];
+const FOR_VERDICTS: &str = "Generation Observed Strategy Partition CurrentRevision UpdateRevision Active Type Condition Allowed Reason \
+                            NamesAccepted NamesMessage Message";
 
 /// Returns the feedback values of an object in a work's status, without those for verdicts.
 fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
@@ -164,7 +150,7 @@ fn values(work: &Value, kind: &str, name: &str) -> Option<Value> {
     let mut values = Map::new();
     for value in manifest["statusFeedback"]["values"].as_array().into_iter().flatten() {
         let value_name = value["name"].as_str()?;
-        if FOR_VERDICTS.contains(&value_name) {
+        if FOR_VERDICTS.split(' ').any(|of_verdict| of_verdict == value_name) {
             continue;
         }
         let mut field_values = value["fieldValue"]
@@ -212,47 +198,27 @@ async fn prepare(stage: &Stage) -> Result<()> {
     permit_agent(&stage.cluster1, NAME, &["feedback.example.com"]).await
 }
 
-/// Returns the expected values of all objects but the custom resource: the kind, the name, and the feedback.
-fn expected() -> Vec<(&'static str, &'static str, Value)> {
-    let replicas = |count: u32, image: &str| {
-        json!({"ReadyReplicas": count, "Replicas": count, "AvailableReplicas": count, "UpdatedReplicas": count,
-            "DesiredReplicas": count, "Image": image})
-    };
-    let idle = json!({"DesiredReplicas": 0, "Image": "example.com/idle:1", "Suspended": true});
-    let log = json!({"NumberReady": 1, "DesiredNumberScheduled": 1, "NumberAvailable": 1, "UpdatedNumberScheduled": 1,
-        "Image": "example.com/log:1"});
-    let mut old = replicas(1, "example.com/old:1");
-    old.as_object_mut().expect("an object").remove("UpdatedReplicas");
-    let one = json!({"PodReady": "True", "PodPhase": "Running", "Image": "example.com/one:1"});
-    vec![
-        ("Deployment", "web", replicas(2, "example.com/web:1")),
-        ("Deployment", "idle", idle),
-        ("StatefulSet", "db", replicas(2, "example.com/db:1")),
-        ("DaemonSet", "log", log),
-        ("ReplicaSet", "old", old),
-        ("Pod", "one", one),
-        (
-            "Job",
-            "once",
-            json!({"JobComplete": "True", "JobSucceeded": 1, "Suspended": false}),
-        ),
-        ("CronJob", "often", json!({"Suspended": true})),
-        ("Service", "front", json!({"LoadBalancer": "192.0.2.1"})),
-        ("Ingress", "door", json!({"LoadBalancer": "door.example.com"})),
-        (
-            "PersistentVolumeClaim",
-            "disk",
-            json!({"Phase": "Bound", "Capacity": "2Gi"}),
-        ),
-        ("HorizontalPodAutoscaler", "idle", json!({"DesiredReplicas": 0})),
-        ("PodDisruptionBudget", "web", json!({"DisruptionsAllowed": 1})),
-        ("ConfigMap", "settings", json!({})),
-        (
-            "CustomResourceDefinition",
-            "kettles.feedback.example.com",
-            json!({"Established": "True"}),
-        ),
-    ]
+/// The feedback of all objects but the custom resource: the kind, the name, and the values.
+const FEEDBACK: &str = "\
+Deployment web ReadyReplicas=2 Replicas=2 AvailableReplicas=2 UpdatedReplicas=2 DesiredReplicas=2 Image=example.com/web:1
+Deployment idle DesiredReplicas=0 Image=example.com/idle:1 Suspended=true
+StatefulSet db ReadyReplicas=2 Replicas=2 AvailableReplicas=2 UpdatedReplicas=2 DesiredReplicas=2 Image=example.com/db:1
+DaemonSet log NumberReady=1 DesiredNumberScheduled=1 NumberAvailable=1 UpdatedNumberScheduled=1 Image=example.com/log:1
+ReplicaSet old ReadyReplicas=1 Replicas=1 AvailableReplicas=1 DesiredReplicas=1 Image=example.com/old:1
+Pod one PodReady=True PodPhase=Running Image=example.com/one:1
+Job once JobComplete=True JobSucceeded=1 Suspended=false
+CronJob often Suspended=true
+Service front LoadBalancer=192.0.2.1
+Ingress door LoadBalancer=door.example.com
+PersistentVolumeClaim disk Phase=Bound Capacity=2Gi
+HorizontalPodAutoscaler idle DesiredReplicas=0
+PodDisruptionBudget web DisruptionsAllowed=1
+ConfigMap settings
+CustomResourceDefinition kettles.feedback.example.com Established=True";
+
+/// Returns a value as JSON if it is a number or boolean, and as text otherwise.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }
 
 #[tokio::test]
@@ -272,14 +238,16 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
     .await?;
     let door = object_ref("networking.k8s.io/v1", "Ingress", "door");
     write_status(stage, &door, &address("hostname", "door.example.com")).await?;
-    for (kind, name, expected) in expected() {
-        wait_for_feedback(stage, NAME, kind, name, &expected).await?;
+    for line in FEEDBACK.lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        let values = words[2..].iter().filter_map(|word| word.split_once('='));
+        let expected: Value = values.map(|(name, text)| (name.to_owned(), value(text))).collect();
+        wait_for_feedback(stage, NAME, words[0], words[1], &expected).await?;
     }
     a_custom_resource_becomes_ready(stage).await?;
 
     for work in [NAME, CUSTOM] {
-        let work = stage.hub.get(&ObjectRef::manifest_work("cluster1", work)).await?;
-        let work = work.context("the object does not exist")?;
+        let work = stage.hub.read(&ObjectRef::manifest_work("cluster1", work)).await?;
         let manifests = work["status"]["resourceStatus"]["manifests"].as_array();
         let manifests = manifests
             .filter(|manifests| !manifests.is_empty())
@@ -300,6 +268,7 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
 
 /// Sets it to not ready, with a reason, and then to ready: Argo CD waits for it.
 async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
+    let hub = &stage.hub;
     let kettle = object_ref("feedback.example.com/v1", "Kettle", "tea");
     let ready = |status: &str, reason: &str| {
         let ready = json!({"type": "Ready", "status": status, "reason": reason, "message": "80 degrees"});
@@ -318,30 +287,27 @@ async fn a_custom_resource_becomes_ready(stage: &Stage) -> Result<()> {
             && condition(&of_kettle, "Progressing")
                 .is_some_and(|progress| progress["status"] == "True" && progress["message"] == message)
     };
-    stage.hub.wait_for(&custom, waits).await?;
-    stage.hub.wait_for(&app, |app| has_health(app, "Progressing")).await?;
+    hub.wait_for(&custom, waits).await?;
+    hub.wait_for(&app, |app| has_health(app, "Progressing")).await?;
 
     write_status(stage, &kettle, &ready("True", "Boiled")).await?;
     let expected = json!({"Ready": "True", "ReadyReason": "Boiled"});
     wait_for_feedback(stage, CUSTOM, "Kettle", "tea", &expected).await?;
     // The paused Deployment and the CronJob are Suspended all the time.
-    stage
-        .hub
-        .wait_for(&app, |app| has_health(app, "Suspended"))
-        .await
-        .map(drop)
+    hub.wait_for(&app, |app| has_health(app, "Suspended")).await.map(drop)
 }
 
 #[tokio::test]
 async fn watched_object_reports_its_health_without_polling() -> Result<()> {
     let stage = stage().await?;
+    let hub = &stage.hub;
     let name = "feedback-watch";
     let options = ManagedClusterOptions {
         // Longer than this test: only a watch can report a change.
         status_sync_interval: Duration::from_secs(3600),
         ..ManagedClusterOptions::default()
     };
-    let cluster = stage.hub.add_managed_cluster("watched", options).await?;
+    let cluster = hub.add_managed_cluster("watched", options).await?;
     let git = GitRepository::new()?;
     // No node of the managed cluster accepts its Pods until one has the label.
     let waiting = deployment("web", "", "      nodeSelector: {disk: fast}\n");
@@ -351,21 +317,17 @@ async fn watched_object_reports_its_health_without_polling() -> Result<()> {
         "name": "argocd-ocm-cmp",
         "parameters": [{"name": "clusters", "array": ["watched"]}, {"name": "feedback", "string": "watch"}],
     });
-    stage.hub.create_application(&application).await?;
+    hub.create_application(&application).await?;
     let object_ref = ObjectRef::application(name);
-    stage
-        .hub
-        .wait_for(&object_ref, |app| is_synced(app) && has_health(app, "Progressing"))
+    hub.wait_for(&object_ref, |app| is_synced(app) && has_health(app, "Progressing"))
         .await?;
     let is_waiting = |work: &Value| {
         values(work, "Deployment", "web")
             .is_some_and(|values| values["DesiredReplicas"] == 2 && values["Replicas"] == 2)
     };
-    stage
-        .hub
-        .wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)
+    hub.wait_for(&ObjectRef::manifest_work("watched", name), is_waiting)
         .await?;
-    cluster.kubectl(&["label", "nodes", "--all", "disk=fast"])?;
-    stage.hub.wait_for(&object_ref, is_healthy).await?;
+    cluster.kubectl("label nodes --all disk=fast")?;
+    hub.wait_for(&object_ref, is_healthy).await?;
     Ok(())
 }

@@ -46,7 +46,7 @@ async fn fleet() -> Result<Borrowed<Fleet>> {
 
 /// Starts a hub with the objects that several ApplicationSets need.
 pub(crate) async fn hub() -> Result<Hub> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml", "deploy/appset_placement.yaml"]).await?;
+    let hub = hub_with("proj.yaml cm_plugin.yaml deploy/appset_placement.yaml").await?;
     // Placements of these tests are in Argo CD's namespace, where proj.yaml permits no ManifestWorkReplicaSet.
     let project = ObjectRef::app_project("managed-clusters");
     let everywhere = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);

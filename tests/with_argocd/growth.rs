@@ -110,16 +110,13 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
     let name = "growing";
-    cluster1
-        .create(
-            &ObjectRef::cluster("v1", "PersistentVolume", name).with(json!({"spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "capacity": {"storage": "1Gi"},
-                "hostPath": {"path": "/data"},
-                "persistentVolumeReclaimPolicy": "Retain",
-            }})),
-        )
-        .await?;
+    let volume = ObjectRef::cluster("v1", "PersistentVolume", name).with(json!({"spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "hostPath": {"path": "/data"},
+        "persistentVolumeReclaimPolicy": "Retain",
+    }}));
+    cluster1.create(&volume).await?;
     let git = GitRepository::new()?;
     let commit = git.commit(&[("growing/database.yaml", DATABASE)])?;
     app::create(stage, name, &git, |_| ()).await?;
@@ -129,14 +126,8 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
     assert_eq!(works_before, BTreeSet::from([name.to_owned()]));
     let mut before = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
     let keys: Vec<String> = before.keys().cloned().collect();
-    for object in [
-        "ConfigMap settings",
-        "PersistentVolumeClaim data",
-        "Pod database-0",
-        "Pod database-1",
-        "Service database",
-        "StatefulSet database",
-    ] {
+    let all = "ConfigMap settings, PersistentVolumeClaim data, Pod database-0, Pod database-1, Service database, StatefulSet database";
+    for object in all.split(", ") {
         assert!(before.contains_key(object), "{object} is not among {keys:?}");
     }
     let namespace = ObjectRef::namespace(name);
@@ -150,12 +141,8 @@ async fn splitting_and_joining_works_loses_no_object() -> Result<()> {
         assert_eq!(syncs(&app), syncs_before + 1, "round {round}: one sync for each commit");
         syncs_before = syncs(&app);
         // Compare before the objects are healthy: a deleted object may never become healthy again.
-        same_objects(
-            round,
-            &keys,
-            &before,
-            &objects_in(cluster1, name, &OF_THE_DATABASE).await?,
-        );
+        let now = objects_in(cluster1, name, &OF_THE_DATABASE).await?;
+        same_objects(round, &keys, &before, &now);
         delivered(hub, name, &commit).await?;
 
         let works = works(hub, name).await?;
@@ -246,8 +233,8 @@ async fn object_too_large_for_client_side_apply_has_its_own_work() -> Result<()>
         let before = works(hub, name).await?;
         let large = before
             .values()
-            .find(|work| objects_of(work).contains("ConfigMap large"))
-            .context("no work has the object")?;
+            .find(|work| objects_of(work).contains("ConfigMap large"));
+        let large = large.context("no work has the object")?;
         let is_large = length > WORK_SIZE;
         let alone = objects_of(large).len() == 1;
         assert_eq!(alone, is_large, "{length}");
@@ -255,12 +242,8 @@ async fn object_too_large_for_client_side_apply_has_its_own_work() -> Result<()>
         let size = large["spec"]["workload"].to_string().len();
         assert!(size > length && size < MANIFEST_LIMIT, "{size}");
         let options = &large["metadata"]["annotations"]["argocd.argoproj.io/sync-options"];
-        let wanted_options = if is_large {
-            "PruneLast=true,ServerSideApply=true"
-        } else {
-            "PruneLast=true"
-        };
-        assert_eq!(options, wanted_options, "{length}");
+        let server_side = if is_large { ",ServerSideApply=true" } else { "" };
+        assert_eq!(*options, format!("PruneLast=true{server_side}"), "{length}");
         texts_are(cluster1, name, &expected).await?;
         let object = cluster1.read(&ObjectRef::config_map(name, "large")).await?;
         if uid.is_null() {
@@ -270,11 +253,8 @@ async fn object_too_large_for_client_side_apply_has_its_own_work() -> Result<()>
 
         for refresh in 1..=3 {
             let refreshed = hub.refresh_application(name, "hard").await?;
-            assert!(
-                is_synced(&refreshed),
-                "{length}, refresh {refresh}: {:#}",
-                refreshed["status"]
-            );
+            let status = &refreshed["status"];
+            assert!(is_synced(&refreshed), "{length}, refresh {refresh}: {status:#}");
         }
         for (work, now) in works(hub, name).await? {
             assert_eq!(

@@ -6,12 +6,12 @@ use crate::status::printed;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::application::messages;
-use testbed::{Hub, ObjectRef, wait};
+use testbed::{Arguments, Hub, ObjectRef, wait};
 
 const FROZEN: &str = "frozen1";
 const ON_HOLD: &str = "ManagedClusterOnHoldWarning";
 
-pub(crate) fn run(hub: &Hub, words: &[&str]) -> Result<String> {
+pub(crate) fn run(hub: &Hub, words: &(impl Arguments + ?Sized)) -> Result<String> {
     hub.run(program(), words)
 }
 
@@ -20,7 +20,7 @@ pub(crate) async fn declare(hub: &Hub, clusters: &[&str]) -> Result<()> {
     for cluster in clusters {
         hub.declare_managed_cluster(cluster).await?;
     }
-    apply(hub, &["deploy/holds.yaml"])
+    apply(hub, "deploy/holds.yaml")
 }
 
 /// Waits until the Application shows exactly these holds.

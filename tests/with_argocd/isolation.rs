@@ -76,13 +76,11 @@ async fn missing_crds_block_no_other_object() -> Result<()> {
     ])?;
     hub.refresh_application(name, "hard").await?;
     cluster1
-        .wait_for(&config_map_named("settings"), |settings| {
-            settings["data"]["colour"] == "blue"
-        })
+        .wait_for_value(&config_map_named("settings"), "/data/colour", "blue")
         .await?;
     cluster1.wait_for(&config_map_named("added"), |_| true).await?;
     cluster1
-        .wait_for(&custom_named("Gadget", "kept"), |gadget| gadget["spec"]["size"] == 2)
+        .wait_for_value(&custom_named("Gadget", "kept"), "/spec/size", 2)
         .await?;
     cluster1.wait_gone(&config_map_named("removed")).await?;
     cluster1.wait_gone(&custom_named("Gadget", "removed")).await?;

@@ -115,8 +115,11 @@ async fn apply_again(stage: &Stage, app: &App<'_>) -> Result<()> {
     let by_hand = json!({"data": {"colour": "by-hand"}});
     stage.cluster1.patch(&last, &by_hand).await?;
     app.reconcile().await?;
-    let is_repaired = |config_map: &Value| config_map["data"]["colour"] == "green";
-    stage.cluster1.wait_for(&last, is_repaired).await.map(drop)
+    stage
+        .cluster1
+        .wait_for_value(&last, "/data/colour", "green")
+        .await
+        .map(drop)
 }
 
 #[tokio::test]
@@ -178,9 +181,7 @@ spec:
     let is_aggregated = |role: &Value| role["rules"].to_string().contains("configmaps");
     cluster1.wait_for(&webhooks, |_| true).await?;
     cluster1.wait_for(&rbac(name), is_aggregated).await?;
-    cluster1
-        .wait_for(&scaled, |scaled| scaled["spec"]["replicas"] == 2)
-        .await?;
+    cluster1.wait_for_value(&scaled, "/spec/replicas", 2).await?;
     cluster1
         .wait_for(&ObjectRef::config_map(name, "z-last"), |_| true)
         .await?;
@@ -208,6 +209,7 @@ spec:
 #[tokio::test]
 async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_sync() -> Result<()> {
     let stage = stage().await?;
+    let hub = &stage.hub;
     let cluster1 = &stage.cluster1;
     let (name, group) = ("custom-hook", "hooks.example.com");
     permit_agent(cluster1, group, &[group]).await?;
@@ -242,7 +244,7 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
             .to_string()
             .contains("waiting for its status")
     };
-    stage.hub.wait_for(&work, waits).await?;
+    hub.wait_for(&work, waits).await?;
     let config_map = ObjectRef::config_map(name, "a");
     assert!(cluster1.get(&config_map).await?.is_none(), "the sync has not waited");
     report(cluster1, &first, "True").await?;
@@ -253,18 +255,16 @@ async fn custom_hook_with_a_generated_name_runs_again_and_its_failure_stops_the_
         ("custom-hook/hook.json", &hook(2)),
         ("custom-hook/settings.yaml", &settings("blue")),
     ])?;
-    stage.hub.refresh_application(name, "hard").await?;
+    hub.refresh_application(name, "hard").await?;
     let second = check_of_size(cluster1, group, 2).await?;
     assert_ne!(first.name, second.name);
     report(cluster1, &second, "False").await?;
     let application = ObjectRef::application(name);
-    stage
-        .hub
-        .wait_for(&application, |app| app["status"]["operationState"]["phase"] == "Failed")
+    hub.wait_for_value(&application, "/status/operationState/phase", "Failed")
         .await?;
     let live = cluster1.read(&config_map).await?;
     assert_eq!(live["data"]["colour"], "green");
-    stage.hub.delete(&application).await
+    hub.delete(&application).await
 }
 
 /// Returns the hook of this size, once it exists.

@@ -25,6 +25,8 @@ mod diagnosis;
 mod diff;
 mod directory_source;
 mod doctor;
+#[path = "../common/documents.rs"]
+mod documents;
 mod drift;
 mod executor;
 mod feedback;
@@ -36,7 +38,6 @@ mod health_rules;
 mod holds;
 mod isolation;
 mod kinds;
-mod mistakes;
 mod names;
 mod order;
 mod parameters;

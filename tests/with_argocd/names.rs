@@ -79,9 +79,7 @@ async fn wait_for_change_and_delete(
     uids_before: &BTreeMap<String, String>,
 ) -> Result<()> {
     let settings = ObjectRef::config_map(namespace, name);
-    cluster1
-        .wait_for(&settings, |settings| settings["data"]["colour"] == "blue")
-        .await?;
+    cluster1.wait_for_value(&settings, "/data/colour", "blue").await?;
     assert_eq!(&uids(cluster1, namespace, name).await?, uids_before);
     hub.delete(app).await?;
     cluster1.wait_gone(&settings).await
@@ -163,47 +161,28 @@ async fn adding_a_policy_renames_works_and_keeps_objects() -> Result<()> {
     .await?;
     assert!(both.get(), "the old work stays until the new one exists");
     let app_before = hub.wait_for(&app, is_healthy).await?;
-    assert_eq!(
-        app_before["status"]["operationState"]["syncResult"]["resources"]
-            .as_array()
-            .map(Vec::len),
-        Some(6)
-    );
+    let synced = &app_before["status"]["operationState"]["syncResult"]["resources"];
+    assert_eq!(synced.as_array().map(Vec::len), Some(6));
     for work in works(hub, name).await?.values() {
         assert!(is_applied(work), "{:#}", work["status"]);
     }
     // The agent has released the old works, and the new ones own the objects.
-    wait::eventually(
-        "no record of an old work is left on the cluster",
-        wait::DEADLINE,
-        async || {
-            let records = cluster1
-                .list("work.open-cluster-management.io/v1", "AppliedManifestWork")
-                .await
-                .ok()?;
-            let of = |record: &Value| record["spec"]["manifestWorkName"].as_str().map(str::to_owned);
-            let old = records.iter().filter_map(of).any(|work| before.contains_key(&work));
-            (!old).then_some(())
-        },
-    )
+    let what = "no record of an old work is left on the cluster";
+    wait::eventually(what, wait::DEADLINE, async || {
+        let records = cluster1.list("work.open-cluster-management.io/v1", "AppliedManifestWork");
+        let records = records.await.ok()?;
+        let mut names = records
+            .iter()
+            .filter_map(|record| record["spec"]["manifestWorkName"].as_str());
+        (!names.any(|work| before.contains_key(work))).then_some(())
+    })
     .await?;
     assert_eq!(uids(cluster1, PROJECT, name).await?, uids_before);
 
     // The Application shows its works, also without the policy.
     let (code, text, _) = status::printed(hub.kubeconfig_path(), &[name])?;
     assert!(code == Some(0) && text.contains("Healthy"), "{text}");
-    let words = [
-        "diff",
-        ".",
-        "--name",
-        name,
-        "--namespace",
-        PROJECT,
-        "--cluster",
-        "cluster1",
-        "--executor",
-        "team-a/deployer",
-    ];
+    let words = format!("diff . --name={name} --namespace={PROJECT} --cluster=cluster1 --executor=team-a/deployer");
     let printed = run(&git.path().join(name), Some(hub.kubeconfig_path()), &words)?;
     assert_eq!(printed, (Some(0), String::new(), String::new()));
 
@@ -289,12 +268,10 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
     let others = ["argocd-agent-ca-mw", "payments-1a2b3"];
     for other in others {
         let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("{other}-held"), "namespace": PROJECT}});
-        hub.create(
-            &ObjectRef::manifest_work("cluster1", other).with(json!({"spec": {"workload": {"manifests": [held]}}})),
-        )
-        .await?;
-        hub.wait_for(&ObjectRef::manifest_work("cluster1", other), is_applied)
+        let work = ObjectRef::manifest_work("cluster1", other);
+        hub.create(&work.with(json!({"spec": {"workload": {"manifests": [held]}}})))
             .await?;
+        hub.wait_for(&work, is_applied).await?;
     }
     let of_victim = under_policy(victim)?;
     let targets = [others[0], others[1], &of_victim];
@@ -314,12 +291,9 @@ async fn application_cannot_take_over_a_work_by_name() -> Result<()> {
             hub.wait_for(&app, is_healthy).await?;
             // The Application delivers with its own work, and the other work is unchanged.
             let config_map = ObjectRef::config_map(PROJECT, &object);
-            cluster1
-                .wait_for(&config_map, |config_map| config_map["data"]["colour"] == "red")
-                .await?;
+            cluster1.wait_for_value(&config_map, "/data/colour", "red").await?;
             assert_eq!(desired_state(stage, target).await?, before[at], "{target} by {plugin}");
-            hub.delete(&app).await?;
-            hub.wait_gone(&app).await?;
+            hub.delete_and_wait(&app).await?;
             cluster1.wait_gone(&config_map).await?;
             assert_eq!(
                 desired_state(stage, target).await?,

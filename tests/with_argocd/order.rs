@@ -81,29 +81,16 @@ impl App<'_> {
     /// Returns its works on the hub, by creation time.
     async fn works(&self) -> Result<Vec<Value>> {
         let mut works = works_of(self.hub, &self.name).await?;
-        works.sort_by_key(|work| {
-            let metadata = &work["metadata"];
-            (
-                as_text(&metadata["creationTimestamp"]).to_owned(),
-                as_text(&metadata["name"]).to_owned(),
-            )
-        });
+        works.sort_by_key(|work| ["creationTimestamp", "name"].map(|key| as_text(&work["metadata"][key]).to_owned()));
         Ok(works)
     }
 
     /// Returns the Jobs in its namespace on the cluster: their uids by their names.
     async fn jobs(&self) -> Result<BTreeMap<String, String>> {
         let jobs = stage().await?.cluster1.list("batch/v1", "Job").await?;
-        Ok(jobs
-            .iter()
-            .filter(|job| job["metadata"]["namespace"] == self.name)
-            .map(|job| {
-                (
-                    as_text(&job["metadata"]["name"]).to_owned(),
-                    as_text(&job["metadata"]["uid"]).to_owned(),
-                )
-            })
-            .collect())
+        let ours = jobs.iter().filter(|job| job["metadata"]["namespace"] == self.name);
+        let text = |job: &Value, key: &str| as_text(&job["metadata"][key]).to_owned();
+        Ok(ours.map(|job| (text(job, "name"), text(job, "uid"))).collect())
     }
 
     /// Waits for the only Job on the cluster with this name prefix, until it has run.
@@ -138,17 +125,9 @@ fn as_text(value: &Value) -> &str {
 /// Returns the objects of a work: kinds and names.
 fn content(work: &Value) -> Vec<String> {
     let manifests = work["spec"]["workload"]["manifests"].as_array();
-    manifests
-        .into_iter()
-        .flatten()
-        .map(|manifest| {
-            format!(
-                "{} {}",
-                as_text(&manifest["kind"]),
-                as_text(&manifest["metadata"]["name"])
-            )
-        })
-        .collect()
+    let manifests = manifests.into_iter().flatten();
+    let named = |object: &Value| format!("{} {}", as_text(&object["kind"]), as_text(&object["metadata"]["name"]));
+    manifests.map(named).collect()
 }
 
 fn settings(name: &str, annotations: &str, colour: &str) -> String {
@@ -206,27 +185,17 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     app.wait_for_sync(&commit, "Succeeded").await?;
     cluster1.wait_for(&app.config_map("last"), |_| true).await?;
     let works = app.works().await?;
-    let order: Vec<_> = works
-        .iter()
-        .map(|work| {
-            (
-                as_text(&work["metadata"]["name"]),
-                work["metadata"]["annotations"][WAVE].as_str(),
-                content(work),
-            )
-        })
-        .collect();
-    let config_map = |name: &str| vec![format!("ConfigMap {name}")];
+    let described = |work: &Value| {
+        let metadata = &work["metadata"];
+        let wave = as_text(&metadata["annotations"][WAVE]);
+        format!("{} {wave}: {}", as_text(&metadata["name"]), content(work).join(", "))
+    };
     assert_eq!(
-        order,
+        works.iter().map(described).collect::<Vec<_>>(),
         [
-            (
-                "waves.part-wave-1",
-                Some("-1"),
-                vec!["ConfigMap first".to_owned(), "Deployment first".to_owned()]
-            ),
-            ("waves", None, config_map("usual")),
-            ("waves.part-wave5", Some("5"), config_map("last")),
+            "waves.part-wave-1 -1: ConfigMap first, Deployment first",
+            "waves : ConfigMap usual",
+            "waves.part-wave5 5: ConfigMap last",
         ]
     );
     // Argo CD waits some seconds between waves.
@@ -251,9 +220,7 @@ async fn wave_waits_until_the_previous_one_is_healthy() -> Result<()> {
     hub.patch(&app.application(), &terminated).await?;
     app.wait_for_sync(&correction, "Succeeded").await?;
     cluster1
-        .wait_for(&app.config_map("last"), |config_map| {
-            config_map["data"]["colour"] == "green"
-        })
+        .wait_for_value(&app.config_map("last"), "/data/colour", "green")
         .await?;
     hub.delete(&app.application()).await
 }
@@ -281,17 +248,14 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
     let Stage { hub, cluster1, .. } = stage().await?;
 
     app.wait_for_blocking_work(&commit, "hooks").await?;
-    let ran = [
-        app.has_run("before").await?,
-        app.has_run("helm").await?,
-        app.has_run("during").await?,
-    ];
-    for pair in ran.windows(2) {
-        let (end, start) = (
-            &pair[0]["status"]["completionTime"],
-            &pair[1]["metadata"]["creationTimestamp"],
+    let mut ended = String::new();
+    for name in ["before", "helm", "during"] {
+        let job = app.has_run(name).await?;
+        assert!(
+            *ended <= *as_text(&job["metadata"]["creationTimestamp"]),
+            "{ended}: {job:#}"
         );
-        assert!(as_text(end) <= as_text(start), "{pair:#?}");
+        as_text(&job["status"]["completionTime"]).clone_into(&mut ended);
     }
     assert_eq!(app.jobs().await?.len(), 3);
     assert_eq!(app.works().await?.len(), 4);
@@ -302,19 +266,21 @@ async fn hooks_run_before_during_and_after_the_sync() -> Result<()> {
     hub.wait_for(&app.application(), is_healthy).await?;
     let jobs = app.jobs().await?;
     let job = |name: &str| {
-        let named = jobs.keys().find(|job| job.starts_with(name));
-        vec![format!("Job {}", named.expect("a Job of the hook"))]
+        format!(
+            "Job {}",
+            jobs.keys()
+                .find(|job| job.starts_with(name))
+                .expect("a Job of the hook")
+        )
     };
-    let works = app.works().await?;
+    let delivered = "ConfigMap usual, Deployment web".to_owned();
     assert_eq!(
-        works.iter().map(content).collect::<Vec<_>>(),
-        [
-            job("before-"),
-            job("helm-"),
-            job("during-"),
-            vec!["ConfigMap usual".to_owned(), "Deployment web".to_owned()],
-            job("after-")
-        ]
+        app.works()
+            .await?
+            .iter()
+            .map(|work| content(work).join(", "))
+            .collect::<Vec<_>>(),
+        [job("before-"), job("helm-"), job("during-"), delivered, job("after-")]
     );
     for remaining_jobs in ["skipped", "tested"] {
         assert_eq!(cluster1.get(&app.config_map(remaining_jobs)).await?, None);
@@ -345,8 +311,12 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     // Another commit, and a sync without a change.
     let commit = app.push(&[("usual.yaml", &settings("usual", "", "green"))]).await?;
     app.wait_for_sync(&commit, "Succeeded").await?;
-    let green = |config_map: &Value| config_map["data"]["colour"] == "green";
-    cluster1.wait_for(&app.config_map("usual"), green).await?;
+    let is_green = async || {
+        cluster1
+            .wait_for_value(&app.config_map("usual"), "/data/colour", "green")
+            .await
+    };
+    is_green().await?;
     sync_again(&app).await?;
     assert_eq!(app.jobs().await?, first);
 
@@ -359,14 +329,13 @@ async fn hook_reruns_only_when_its_content_changes() -> Result<()> {
     }
     let (cleaned_up, _) = first.first_key_value().context("a Job")?;
     for gone in [app.job(cleaned_up), app.config_map("usual")] {
-        cluster1.delete(&gone).await?;
-        cluster1.wait_gone(&gone).await?;
+        cluster1.delete_and_wait(&gone).await?;
     }
     for work in &works {
         let touched = json!({"metadata": {"labels": {"touched": "yes"}}});
         hub.patch(&ObjectRef::of(work), &touched).await?;
     }
-    cluster1.wait_for(&app.config_map("usual"), green).await?;
+    is_green().await?;
     sync_again(&app).await?;
     hub.wait_for(&app.application(), is_healthy).await?;
     let mut remaining_jobs = first.clone();
@@ -424,15 +393,10 @@ async fn failed_hook_ends_the_sync_and_its_fix_continues() -> Result<()> {
     let resources = operation["syncResult"]["resources"]
         .as_array()
         .context("no sync result")?;
-    let failed_work = resources
-        .iter()
-        .find(|work| work["hookPhase"] == "Failed")
-        .context("what failed")?;
-    assert!(
-        as_text(&failed_work["message"])
-            .ends_with(": BackoffLimitExceeded: Job has reached the specified backoff limit"),
-        "{failed_work:#}"
-    );
+    let failed_work = resources.iter().find(|work| work["hookPhase"] == "Failed");
+    let message = as_text(&failed_work.context("what failed")?["message"]);
+    let reason = ": BackoffLimitExceeded: Job has reached the specified backoff limit";
+    assert!(message.ends_with(reason), "{message}");
     assert_eq!(cluster1.get(&app.config_map("usual")).await?, None);
     app.has_run("alarm").await?;
     let first = app.jobs().await?;

@@ -1,7 +1,6 @@
 //! Tests that a platform's policy applies to every Application of a project, regardless of the settings of the Application and its folder.
 
 use crate::delivery::works_of;
-use crate::mistakes::comparison_error;
 use crate::stage::{PLUGIN_WITH_POLICY, Stage, application, shipped_object, stage};
 use anyhow::{Context, Result};
 use ocm::names::WorkName;
@@ -55,16 +54,15 @@ pub(crate) fn binding(namespace: &str, account: &str) -> Value {
 
 /// Delivers a ConfigMap that the policy permits, and returns the work as the agent has applied it.
 async fn delivered(stage: &Stage, name: &str, git: &GitRepository) -> Result<Value> {
+    let hub = &stage.hub;
     make_project(stage).await?;
     git.commit(&[(&format!("{name}/config.yaml"), &GOOD.replace("NAME", name))])?;
-    stage.hub.create_application(&in_project(name, git)?).await?;
-    stage.hub.wait_for(&ObjectRef::application(name), is_synced).await?;
+    hub.create_application(&in_project(name, git)?).await?;
+    hub.wait_for(&ObjectRef::application(name), is_synced).await?;
     let config_map = ObjectRef::config_map("team-a", name);
     stage.cluster1.wait_for(&config_map, |_| true).await?;
     let work = name.parse::<WorkName>()?.under_policy().to_string();
-    stage
-        .hub
-        .wait_for(&ObjectRef::manifest_work("cluster1", &work), is_applied)
+    hub.wait_for(&ObjectRef::manifest_work("cluster1", &work), is_applied)
         .await
 }
 
@@ -75,6 +73,15 @@ pub(crate) async fn desired_works(stage: &Stage, application: &str) -> Result<Ve
         .iter()
         .map(|work| (work["metadata"]["uid"].clone(), work["metadata"]["generation"].clone()))
         .collect())
+}
+
+/// Returns the message of the error that Argo CD shows when it cannot render the source.
+pub(crate) fn comparison_error(application: &Value) -> Option<String> {
+    let conditions = application["status"]["conditions"].as_array()?;
+    let error = conditions
+        .iter()
+        .find(|condition| condition["type"] == "ComparisonError")?;
+    error["message"].as_str().map(str::to_owned)
 }
 
 /// Refreshes the Application, and returns Argo CD's errors without its own prefix.

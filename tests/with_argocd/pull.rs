@@ -17,11 +17,11 @@ mod trouble;
 
 use crate::controller::{Controller, health};
 use crate::stage::{apply, shipped};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testbed::application::{CLUSTER, HUB_NAME, HUB_NAMESPACE, PULL, SKIP_RECONCILE};
 use testbed::{
-    ArgoCd, Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, Shared, wait,
+    ArgoCd, Borrowed, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Recording, Shared,
 };
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
@@ -37,23 +37,13 @@ const TEST: &str = "test";
 const PLACEMENT: &str = "\
 apiVersion: cluster.open-cluster-management.io/v1beta2
 kind: ManagedClusterSetBinding
-metadata:
-  name: global
-  namespace: argocd
-spec:
-  clusterSet: global
+metadata: {name: global, namespace: argocd}
+spec: {clusterSet: global}
 ---
 apiVersion: cluster.open-cluster-management.io/v1beta1
 kind: Placement
-metadata:
-  name: app-placement
-  namespace: argocd
-spec:
-  predicates:
-  - requiredClusterSelector:
-      labelSelector:
-        matchLabels:
-          pull: 'true'
+metadata: {name: app-placement, namespace: argocd}
+spec: {predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {pull: 'true'}}}}]}
 ";
 
 /// A hub of the pull model, and two managed clusters with an Argo CD each.
@@ -72,7 +62,7 @@ async fn stage() -> Result<Borrowed<Stage>> {
 
 async fn set_up() -> Result<Stage> {
     let hub = Hub::start().await?;
-    apply(&hub, &["deploy/appset_placement.yaml"])?;
+    apply(&hub, "deploy/appset_placement.yaml")?;
     hub.apply_yaml(PLACEMENT)?;
     serve_all_namespaces(&hub).await?;
     let (cluster1, cluster2, argocd, ocm, controller) = tokio::join!(
@@ -95,23 +85,15 @@ async fn set_up() -> Result<Stage> {
 
 /// Starts the controller as shipped for the pull model and cluster Secrets, with these additional settings.
 async fn controller(hub: &Hub, settings: &[(&str, &str)]) -> Result<Controller> {
-    let permissions: [&[&str]; 2] = [
-        &[
-            "create",
-            "manifestworks.work.open-cluster-management.io",
-            "--all-namespaces",
-        ],
-        &["create", "secrets", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "create manifestworks.work.open-cluster-management.io --all-namespaces",
+        "create secrets --namespace=argocd",
     ];
-    let files = [
-        "deploy/report_crd.yaml",
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_report.yaml",
-        "deploy/deploy_cluster_secrets.yaml",
-    ];
+    let files =
+        "deploy/report_crd.yaml deploy/deploy_pull.yaml deploy/deploy_report.yaml deploy/deploy_cluster_secrets.yaml";
     let controllers = "application-status,pull,cluster-secrets,application-set-report";
     let settings = [&[("ARGOCD_OCM_CMP_CONTROLLERS", controllers)], settings].concat();
-    Controller::start_with(hub, &files, &settings, &permissions).await
+    Controller::start_with(hub, files, &settings, &permissions).await
 }
 
 /// Adds a managed cluster with an Argo CD that serves Applications in any namespace, and an agent that is permitted to create
@@ -133,20 +115,13 @@ async fn add_cluster(hub: &Hub, name: &str) -> Result<ManagedCluster> {
         ..ManagedClusterOptions::default()
     };
     let cluster = hub.add_managed_cluster(name, options).await?;
-    apply(&cluster, &["deploy/pull_cluster_rbac.yaml"])?;
+    apply(&cluster, "deploy/pull_cluster_rbac.yaml")?;
     permit_all_namespaces(&cluster).await?;
     // Roles are aggregated with a delay, and each failure would double the agent's backoff.
-    let agent = "--as=system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa";
-    let question = [
-        "auth",
-        "can-i",
-        "create",
-        "applications.argoproj.io",
-        "-n=argocd",
-        agent,
-    ];
-    let may = async || cluster.kubectl(&question).ok();
-    wait::eventually("the agent may create Applications", wait::DEADLINE, may).await?;
+    let may = ["create applications.argoproj.io -n=argocd"];
+    cluster
+        .wait_for_permissions("open-cluster-management-agent", "klusterlet-work-sa", &may)
+        .await?;
     let selected = json!({"metadata": {"labels": {"pull": "true"}}});
     hub.patch(&ObjectRef::managed_cluster(name), &selected).await?;
     Ok(cluster)
@@ -253,11 +228,7 @@ impl<'s> PulledApplication<'s> {
     }
 
     async fn on_hub(&self) -> Result<Value> {
-        self.stage
-            .hub
-            .get(&self.application())
-            .await?
-            .context("the object does not exist")
+        self.stage.hub.read(&self.application()).await
     }
 
     /// Patches the Application of the hub.
@@ -302,8 +273,7 @@ impl<'s> PulledApplication<'s> {
     /// Deletes the Application, and waits until it and all its objects are deleted.
     async fn end(self) -> Result<()> {
         let hub = &self.stage.hub;
-        hub.delete(&self.application()).await?;
-        hub.wait_gone(&self.application()).await
+        hub.delete_and_wait(&self.application()).await
     }
 }
 

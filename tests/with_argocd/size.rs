@@ -6,8 +6,8 @@ use tempfile::TempDir;
 
 /// Runs the program over `folder` with `limit`, and returns its output, whether it succeeds or not.
 fn generate(folder: &TempDir, limit: &str) -> Result<(String, String)> {
-    let options = ["--cluster=cluster1", "--name=large", "--output=json", "--work-size=0"];
-    let words = [&["generate", "--manifest-limit", limit], &options[..]].concat();
+    let words =
+        format!("generate --cluster=cluster1 --name=large --output=json --work-size=0 --manifest-limit={limit}");
     let (_, stdout, stderr) = run(folder.path(), None, &words)?;
     Ok((stdout, stderr))
 }
@@ -45,7 +45,7 @@ async fn computed_size_matches_the_webhook() -> Result<()> {
         let of_kind = printed.lines().filter(|line| line.contains(&format!(": {kind}")));
         let ours: Option<u64> = of_kind.map(|line| number_before(line, " bytes, and OCM accepts")).sum();
         let refused = hub
-            .kubectl_with_input(&["create", "--dry-run=server", "-f", "-"], work)
+            .kubectl_with_input("create --dry-run=server -f -", work)
             .expect_err("the webhook rejects the work");
         let refused = format!("{refused:#}");
         let theirs = number_before(&refused, " bytes which exceeds").with_context(|| refused.clone())?;

@@ -27,8 +27,7 @@ async fn start(
 
 async fn end(stage: &Stage, name: &str) -> Result<()> {
     let application = ObjectRef::application(name);
-    stage.hub.delete(&application).await?;
-    stage.hub.wait_gone(&application).await
+    stage.hub.delete_and_wait(&application).await
 }
 
 /// Returns the `ConfigMap`s in a namespace of `cluster1` with this name prefix.
@@ -85,17 +84,19 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
     };
     let deployed = stage.cluster1.read(&web).await?;
     assert_eq!(deployed["spec"]["replicas"], 2);
-    assert_eq!(
-        deployed["spec"]["template"]["spec"]["containers"][0]["image"],
-        "example.com/web:2"
-    );
+    let image = &deployed["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(image, "example.com/web:2");
     let first = settings(&deployed).context("a ConfigMap")?;
-    let objects = config_maps(stage, name, "eu-settings-").await?;
-    assert_eq!(objects.len(), 1);
-    assert_eq!(
-        (&objects[0]["metadata"]["name"], &objects[0]["data"]["colour"]),
-        (&json!(first), &json!("green"))
-    );
+    let only_settings = async |name_in_web: &str, colour: &str| -> Result<()> {
+        let objects = config_maps(stage, name, "eu-settings-").await?;
+        let found: Vec<_> = objects
+            .iter()
+            .map(|object| (&object["metadata"]["name"], &object["data"]["colour"]))
+            .collect();
+        assert_eq!(found, [(&json!(name_in_web), &json!(colour))]);
+        Ok(())
+    };
+    only_settings(&first, "green").await?;
 
     // Changed content creates another ConfigMap, and the old one is deleted.
     let commit = git.commit(&[("shop/base/kustomization.yaml", &base("blue"))])?;
@@ -105,10 +106,7 @@ async fn an_overlay_is_delivered_as_kustomize_renders_it() -> Result<()> {
         .wait_for(&web, |web| settings(web).as_ref() != Some(&first))
         .await?;
     stage.cluster1.wait_gone(&ObjectRef::config_map(name, &first)).await?;
-    let objects = config_maps(stage, name, "eu-settings-").await?;
-    assert_eq!(objects.len(), 1);
-    assert_eq!(objects[0]["metadata"]["name"], json!(settings(&deployed)));
-    assert_eq!(objects[0]["data"]["colour"], "blue");
+    only_settings(&settings(&deployed).context("a ConfigMap")?, "blue").await?;
     end(stage, name).await
 }
 
@@ -197,7 +195,7 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
 
     let lamp = ObjectRef::namespaced("sources.example.com/v1", "Lamp", name, "shop");
     let live = stage.cluster1.read(&lamp).await?;
-    let version: Value = serde_json::from_str(&stage.hub.kubectl(&["version", "--output", "json"])?)?;
+    let version: Value = serde_json::from_str(&stage.hub.kubectl("version --output json")?)?;
     let part = |name: &str| version["serverVersion"][name].as_str().context("a version");
     // Argo CD 3.2 passes only the first two numbers of the hub's version, 3.6 all three.
     let kubernetes = if testbed::argocd_version() == "3.2" {
@@ -205,19 +203,9 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
     } else {
         part("gitVersion")?.to_owned()
     };
-    assert_eq!(
-        live["spec"],
-        json!({
-            "colour": "green",
-            "watts": 3,
-            "room": "hall",
-            "floor": 3,
-            "count": 8,
-            "service": "Helm",
-            "namespace": name,
-            "kubernetes": kubernetes,
-        })
-    );
+    let expected = json!({"colour": "green", "watts": 3, "room": "hall", "floor": 3, "count": 8, "service": "Helm",
+        "namespace": name, "kubernetes": kubernetes});
+    assert_eq!(live["spec"], expected);
     assert!(stage.cluster1.get(&ObjectRef::deployment(name, "web")).await?.is_some());
     let jobs = || async {
         let mut jobs = stage.cluster1.list("batch/v1", "Job").await?;
@@ -235,19 +223,13 @@ async fn a_chart_is_delivered_with_its_crd_and_its_hook() -> Result<()> {
         is_true(&ran[0], "Complete"),
         "the hook ran before the other objects were healthy"
     );
-    let delivered_objects: Vec<String> = works(&stage.hub, name).await?.values().flat_map(objects_of).collect();
-    assert!(
-        !delivered_objects.iter().any(|object| object.starts_with("Pod")),
-        "{delivered_objects:?}"
-    );
+    let all: Vec<String> = works(&stage.hub, name).await?.values().flat_map(objects_of).collect();
+    assert!(!all.iter().any(|object| object.starts_with("Pod")), "{all:?}");
 
     // An upgrade: install hooks do not run again, because their content is the same.
     let commit = git.commit(&[("chart/values-eu.yaml", "colour: blue\nwatts: 2\n")])?;
     delivered(&stage.hub, name, &commit).await?;
-    stage
-        .cluster1
-        .wait_for(&lamp, |lamp| lamp["spec"]["colour"] == "blue")
-        .await?;
+    stage.cluster1.wait_for_value(&lamp, "/spec/colour", "blue").await?;
     let again = jobs().await?;
     assert_eq!(again.len(), 1);
     assert_eq!(again[0]["metadata"]["uid"], ran[0]["metadata"]["uid"]);

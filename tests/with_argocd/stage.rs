@@ -1,15 +1,17 @@
 //! The shared environment: one hub with Argo CD and the plugin, one managed cluster, and the shipped Application.
 
 use anyhow::{Context, Result, ensure};
-use manifest::{json, yaml};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testbed::{ArgoCd, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin};
+use testbed::{
+    ArgoCd, Arguments, ControlPlane, GitRepository, Hub, ManagedCluster, ManagedClusterOptions, ObjectRef, Plugin,
+};
 use tokio::sync::OnceCell;
 
 use crate::controller::Controller;
+use crate::documents::documents;
 use crate::policy::POLICY;
 
 /// The plugin as a second sidecar with a policy, for Applications that name it.
@@ -29,7 +31,7 @@ pub(crate) async fn stage() -> Result<&'static Stage> {
 }
 
 async fn set_up() -> Result<Stage> {
-    let hub = hub_with(&["proj.yaml", "cm_plugin.yaml"]).await?;
+    let hub = hub_with("proj.yaml cm_plugin.yaml").await?;
     let mut argocd = argocd(&hub, "plugin").await?;
     argocd
         .plugins
@@ -48,21 +50,21 @@ async fn set_up() -> Result<Stage> {
 }
 
 /// Creates a hub with these files applied as documented for new users, and deploy/argocd_cm.yaml.
-pub(crate) async fn hub_with(files: &[&str]) -> Result<Hub> {
+pub(crate) async fn hub_with(files: &str) -> Result<Hub> {
     let hub = Hub::start().await?;
     apply_shipped(&hub, files)?;
     Ok(hub)
 }
 
 /// Applies these files as documented for new users, and deploy/argocd_cm.yaml.
-pub(crate) fn apply_shipped(hub: &Hub, files: &[&str]) -> Result<()> {
+pub(crate) fn apply_shipped(hub: &Hub, files: &str) -> Result<()> {
     apply(hub, files)?;
     apply_server_side(hub, "deploy/argocd_cm.yaml")
 }
 
-/// Applies shipped files.
-pub(crate) fn apply(plane: &ControlPlane, files: &[&str]) -> Result<()> {
-    for file in files {
+/// Applies shipped files, named with spaces between them.
+pub(crate) fn apply(plane: &ControlPlane, files: &str) -> Result<()> {
+    for file in files.split_whitespace() {
         plane.apply_file(&shipped(file), &[])?;
     }
     Ok(())
@@ -122,9 +124,9 @@ pub(crate) fn program() -> PathBuf {
 pub(crate) type Outcome = (Option<i32>, String, String);
 
 /// Runs the program in a folder, with the permissions of a kubeconfig.
-pub(crate) fn run(folder: &Path, kubeconfig: Option<&Path>, words: &[&str]) -> Result<Outcome> {
+pub(crate) fn run(folder: &Path, kubeconfig: Option<&Path>, words: &(impl Arguments + ?Sized)) -> Result<Outcome> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
-    command.args(words).current_dir(folder).env_clear();
+    command.args(words.words()).current_dir(folder).env_clear();
     if let Some(kubeconfig) = kubeconfig {
         command.arg("--kubeconfig").arg(kubeconfig);
     }
@@ -140,18 +142,7 @@ pub(crate) fn shipped(path: &str) -> PathBuf {
 
 /// Returns the objects of a shipped file.
 pub(crate) fn shipped_objects(file: &str) -> Result<Vec<Value>> {
-    objects_of_yaml(&fs::read_to_string(shipped(file))?)
-}
-
-/// Returns the objects of a YAML text.
-pub(crate) fn objects_of_yaml(text: &str) -> Result<Vec<Value>> {
-    let mut objects = Vec::new();
-    for document in yaml::documents(text) {
-        let mut object = String::new();
-        json::write(&document?.value, &mut object)?;
-        objects.push(serde_json::from_str(&object)?);
-    }
-    Ok(objects)
+    documents(&fs::read_to_string(shipped(file))?)
 }
 
 /// Returns the only object of a shipped file.

@@ -23,6 +23,17 @@ pub(crate) fn printed(kubeconfig: &Path, words: &[&str]) -> Result<Outcome> {
     run(Path::new("/"), Some(kubeconfig), &[&["status"], words].concat())
 }
 
+/// Runs `status` without an answer, and returns the error of one line.
+fn refused(kubeconfig: &Path, words: &[&str]) -> Result<String> {
+    let (code, stdout, stderr) = printed(kubeconfig, words)?;
+    assert_eq!(
+        (code, &*stdout, stderr.lines().count()),
+        (Some(2), "", 1),
+        "{words:?}: {stderr}"
+    );
+    Ok(stderr)
+}
+
 /// Asserts that each line names the Application, and that none is repeated.
 pub(crate) fn assert_is_progress(stderr: &str, application: &str) {
     let lines: Vec<&str> = stderr.lines().collect();
@@ -114,14 +125,11 @@ async fn shows_problems_until_everything_is_healthy() -> Result<()> {
 
     // Argo CD cannot compare the Application. Its works are still on the cluster.
     app.push(&[("broken.yaml", BROKEN)]).await?;
-    wait::eventually(
-        "an Application that cannot be compared is on its cluster",
-        wait::DEADLINE,
-        async || {
-            let ours = overview_of_ours(all, &["--clusters=cluster1"])?;
-            (ours["sync"] == "Unknown" && ours["works"] == json!([NAME])).then_some(())
-        },
-    )
+    let what = "an Application that cannot be compared is on its cluster";
+    wait::eventually(what, wait::DEADLINE, async || {
+        let ours = overview_of_ours(all, &["--clusters=cluster1"])?;
+        (ours["sync"] == "Unknown" && ours["works"] == json!([NAME])).then_some(())
+    })
     .await?;
     app.remove(&["broken.yaml"]).await?;
     app.end().await
@@ -132,10 +140,8 @@ fn check_json(all: &Path) -> Result<()> {
     assert_eq!(code, Some(1));
     let report: Value = serde_json::from_str(&stdout)?;
     let objects = report["works"][0]["objects"].as_array().context("objects")?;
-    let lost = objects
-        .iter()
-        .find(|object| object["name"] == "lost")
-        .context("the object does not exist")?;
+    let lost = objects.iter().find(|object| object["name"] == "lost");
+    let lost = lost.context("the object does not exist")?;
     assert_eq!((&lost["kind"], &lost["applied"]), (&json!("ConfigMap"), &json!(false)));
     assert_eq!(report["clusters"], json!({"healthy": 0, "total": 1}));
     assert_eq!(report["application"], NAME);
@@ -146,11 +152,8 @@ fn check_json(all: &Path) -> Result<()> {
 fn overview_of_ours(all: &Path, words: &[&str]) -> Option<Value> {
     let (_, stdout, _) = printed(all, &[words, &["-o", "json"]].concat()).ok()?;
     let list: Value = serde_json::from_str(&stdout).ok()?;
-    let ours = list["items"]
-        .as_array()?
-        .iter()
-        .find(|item| item["application"] == NAME)?;
-    Some(ours.clone())
+    let mut items = list["items"].as_array()?.iter();
+    items.find(|item| item["application"] == NAME).cloned()
 }
 
 /// Checks the lists of all Applications, and of those on a cluster. Other tests have Applications there, too.
@@ -165,10 +168,8 @@ async fn check_overviews(all: &Path) -> Result<()> {
         };
         // The first shows what Argo CD and the controller wrote.
         wait::eventually(&format!("{words:?} lists {NAME}"), wait::DEADLINE, lists_ours).await?;
-        let (code, stdout, _) = printed(
-            all,
-            &[words, &["-o", "name", "--health=degraded,progressing,waiting"]].concat(),
-        )?;
+        let unhealthy = [words, &["-o", "name", "--health=degraded,progressing,waiting"]].concat();
+        let (code, stdout, _) = printed(all, &unhealthy)?;
         assert_eq!(code, Some(1));
         assert!(stdout.lines().any(|line| line == format!("{place}{NAME}")), "{stdout}");
     }
@@ -183,52 +184,47 @@ async fn check_few_permissions(stage: &Stage) -> Result<()> {
     })
     .await?;
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
-    let (code, stdout, stderr) = printed(&who, &[NAME])?;
-    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let error = refused(&who, &[NAME])?;
     let remediation = ": name managed clusters whose works you may read with --clusters\n";
     assert!(
-        stderr.starts_with("error: the hub at https://") && stderr.ends_with(remediation),
-        "{stderr}"
+        error.starts_with("error: the hub at https://") && error.ends_with(remediation),
+        "{error}"
     );
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    let (code, stdout, stderr) = printed(&who, &["--clusters=cluster1"])?;
-    assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let refused = "cannot be read: user system:serviceaccount:default:status-reader lacks the permission to get \
-                   applications.argoproj.io in namespace argocd\n";
-    assert!(stderr.contains(refused), "{stderr}");
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let error = refused(&who, &["--clusters=cluster1"])?;
+    let lacks = "cannot be read: user system:serviceaccount:default:status-reader lacks the permission to get \
+                 applications.argoproj.io in namespace argocd\n";
+    assert!(error.contains(lacks), "{error}");
     Ok(())
 }
 
 fn check_errors(stage: &Stage) -> Result<()> {
     let who = account(stage, "status-stranger", &["manifestworks"], &["get"])?;
-    let (code, stdout, stderr) = printed(&who, &[NAME, "--clusters=cluster1"])?;
-    assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let refused = "user system:serviceaccount:default:status-stranger lacks the permission to list \
-                   manifestworks.work.open-cluster-management.io in namespace cluster1\n";
+    let error = refused(&who, &[NAME, "--clusters=cluster1"])?;
+    let lacks = "user system:serviceaccount:default:status-stranger lacks the permission to list \
+                 manifestworks.work.open-cluster-management.io in namespace cluster1\n";
     assert!(
-        stderr.starts_with("error: the hub at https://") && stderr.contains(refused),
-        "{stderr}"
+        error.starts_with("error: the hub at https://") && error.contains(lacks),
+        "{error}"
     );
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 
-    let (code, stdout, stderr) = printed(stage.hub.kubeconfig_path(), &["no-such-application"])?;
-    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    let all = stage.hub.kubeconfig_path();
+    let error = refused(all, &["no-such-application"])?;
     let unknown =
         "has no Application argocd/no-such-application, and no works of it: check its name, or pass NAMESPACE/NAME\n";
-    assert!(stderr.contains(unknown), "{stderr}");
+    assert!(error.contains(unknown), "{error}");
     for shown in [NAME, "--all", "--clusters=cluster1"] {
-        let (code, stdout, stderr) = printed(stage.hub.kubeconfig_path(), &[shown, "-n", "argo"])?;
-        assert_eq!((code, stdout.as_str()), (Some(2), ""));
+        let error = refused(all, &[shown, "-n", "argo"])?;
         let elsewhere = "error: namespace argo has no Argo CD: it has no ConfigMap argocd-cm: pass the namespace of Argo CD with \
                          --namespace: argocd";
-        assert!(stderr.starts_with(elsewhere), "{stderr}");
+        assert!(error.starts_with(elsewhere), "{error}");
     }
-    let (code, stdout, _) = printed(stage.hub.kubeconfig_path(), &[NAME, "--clusters=cluster9"])?;
-    let unknown = "well-or-not has no works: managed cluster cluster9 is not registered on the hub: ";
-    assert!(code == Some(1) && stdout.starts_with(unknown), "{stdout}");
-    let (code, _, stderr) = printed(stage.hub.kubeconfig_path(), &["--clusters=cluster9"])?;
-    let unknown = "error: managed cluster cluster9 is not registered on the hub: ";
-    assert!(code == Some(2) && stderr.starts_with(unknown), "{stderr}");
+    let (code, stdout, _) = printed(all, &[NAME, "--clusters=cluster9"])?;
+    let unknown = "managed cluster cluster9 is not registered on the hub: ";
+    assert!(
+        code == Some(1) && stdout.starts_with(&format!("well-or-not has no works: {unknown}")),
+        "{stdout}"
+    );
+    let error = refused(all, &["--clusters=cluster9"])?;
+    assert!(error.starts_with(&format!("error: {unknown}")), "{error}");
     Ok(())
 }

@@ -63,7 +63,7 @@ async fn declare(hub: &Hub, clusters: &[Cluster]) -> Result<()> {
         objects.push(secret);
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    hub.kubectl_with_input(&["create", "-f", "-"], &list.to_string())?;
+    hub.kubectl_with_input("create -f -", &list.to_string())?;
     for cluster in clusters {
         let claims = json!([{"name": "platform.open-cluster-management.io", "value": cluster.platform}]);
         let cluster = ObjectRef::managed_cluster(&cluster.name);

@@ -96,9 +96,7 @@ async fn delivers(stage: &Stage, value: &str) -> Result<()> {
     .await?;
     let config = ObjectRef::config_map("guestbook", "config");
     let cluster = &stage.managed.cluster;
-    cluster
-        .wait_for(&config, |config| config["data"]["value"] == value)
-        .await?;
+    cluster.wait_for_value(&config, "/data/value", value).await?;
     Ok(())
 }
 
@@ -147,17 +145,10 @@ async fn live_objects(stage: &Stage) -> Result<()> {
 /// The agent may not start a terminal until the administrator of the cluster permits it, as docs/argocd-agent.md describes.
 async fn terminal(stage: &Stage) -> Result<()> {
     let cluster = &stage.managed.cluster;
-    let question = [
-        "auth",
-        "can-i",
-        "create",
-        "pods",
-        "--subresource=exec",
-        "--namespace=guestbook",
-        "--as=system:serviceaccount:argocd:argocd-agent-agent",
-    ];
+    let question = "auth can-i create pods --subresource=exec --namespace=guestbook \
+                    --as=system:serviceaccount:argocd:argocd-agent-agent";
     ensure!(
-        cluster.kubectl(&question).is_err(),
+        cluster.kubectl(question).is_err(),
         "the agent may start a terminal by default"
     );
     cluster
@@ -166,7 +157,7 @@ async fn terminal(stage: &Stage) -> Result<()> {
             "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}],
         })))
         .await?;
-    let permitted = async || cluster.kubectl(&question).ok();
+    let permitted = async || cluster.kubectl(question).ok();
     wait::eventually("the agent may start a terminal", wait::DEADLINE, permitted).await?;
     stage.log_step("the agent may start a terminal");
     Ok(())
@@ -237,9 +228,7 @@ async fn adopted_application(stage: &Stage) -> Result<()> {
     hub.patch(&application, &change).await?;
     hub.wait_for(&application, is_healthy).await?;
     cluster
-        .wait_for(&application, |application| {
-            application["metadata"]["annotations"]["example.com/adopted"] == "true"
-        })
+        .wait_for_value(&application, "/metadata/annotations/example.com~1adopted", "true")
         .await?;
     assert_eq!(uids().await?, before);
     stage.log_step("the hub's Application adopts that of the cluster");

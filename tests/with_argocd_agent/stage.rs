@@ -228,14 +228,7 @@ const IMAGE: &str = "registry.example.com/argocd-ocm-cmp:0.1.0";
 /// Runs `install`, as the documentation of argocd-agent does.
 fn install(hub: &Hub) -> Result<()> {
     let mut command = process::command(PROGRAM, env!("CARGO_TARGET_TMPDIR").as_ref());
-    command.args([
-        "install",
-        "--features",
-        "argocd-agent",
-        "--image",
-        IMAGE,
-        "--kubeconfig",
-    ]);
+    command.args(["install", "--features=argocd-agent", "--image", IMAGE, "--kubeconfig"]);
     let printed = command.arg(hub.kubeconfig_path()).output()?;
     let text = [&printed.stdout[..], &printed.stderr[..]].concat();
     let text = String::from_utf8_lossy(&text);

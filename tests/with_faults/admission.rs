@@ -4,12 +4,15 @@
 mod agents;
 mod components;
 
+use crate::documents::documents;
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::{Account, Hub, ObjectRef, wait};
 
 const ACCOUNT: &str = "argocd-ocm-cmp-controller";
+/// The option of kubectl with which it acts as this account.
+const AS_ACCOUNT: &str = "--as=system:serviceaccount:argocd:argocd-ocm-cmp-controller";
 const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
 const HUB_NAMESPACE: &str = "apps.open-cluster-management.io/hub-application-namespace";
 const HUB_NAME: &str = "apps.open-cluster-management.io/hub-application-name";
@@ -29,22 +32,15 @@ async fn account(hub: &Hub, files: &[&str]) -> Result<Account> {
         hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
     }
     hub.wait_for_crds().await?;
-    let permissions: [&[&str]; 2] = [
-        &["patch", "applications.argoproj.io", "--all-namespaces"],
-        &["create", "leases", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "patch applications.argoproj.io --all-namespaces",
+        "create leases --namespace=argocd",
     ];
     hub.wait_for_permissions("argocd", ACCOUNT, &permissions).await?;
     let account = hub.account("argocd", ACCOUNT).await?;
-    for policy in [
-        "applications",
-        "secrets",
-        "works",
-        "gitopsclusters",
-        "agents",
-        "principals",
-    ] {
+    for policy in "applications secrets works gitopsclusters agents principals".split(' ') {
         let name = format!("argocd-ocm-cmp-{policy}.argocd");
-        hub.kubectl(&["get", "validatingadmissionpolicybinding", &name])?;
+        hub.kubectl(&format!("get validatingadmissionpolicybinding {name}"))?;
     }
     // The API server enforces policies with a short delay, all of them at once.
     let metadata = json!({"namespace": "argocd", "name": "admission"});
@@ -68,6 +64,17 @@ fn is_refused(written: Result<()>, why: &str) -> Result<()> {
         text.contains("ValidatingAdmissionPolicy 'argocd-ocm-cmp-") && text.contains(why),
         "{text}"
     );
+    Ok(())
+}
+
+/// Checks that a policy denies each patch of an object: lists of patches in YAML, by words in the reason.
+async fn refuses_patches(account: &Account, object: &ObjectRef, patches: &str) -> Result<()> {
+    let patches = documents(patches)?.pop().context("patches")?;
+    for (why, patches) in patches.as_object().into_iter().flatten() {
+        for patch in patches.as_array().context("a list")? {
+            is_refused(account.patch(object, patch).await, why).with_context(|| format!("{object}: {patch}"))?;
+        }
+    }
     Ok(())
 }
 
@@ -99,74 +106,51 @@ async fn status_controller_may_write_only_conditions_and_refreshes() -> Result<(
     let hub = &stage.hub;
     let account = account(hub, &[]).await?;
     let shop = ObjectRef::of(&hub.create(&application("admission-shop")).await?);
-    for (patch, why) in [
-        (
-            json!({"spec": {"source": {"repoURL": "https://evil.example.com"}}}),
-            "the spec of an Application",
-        ),
-        (
-            json!({"spec": {"destination": {"name": "eu1"}}}),
-            "the spec of an Application",
-        ),
-        (
-            json!({"operation": {"sync": {"revision": "evil"}}}),
-            "an operation of an Application",
-        ),
-        (json!({"metadata": {"labels": {PULL: "true"}}}), "the labels or owners"),
-        (
-            json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "none"}]}}),
-            "the labels or owners",
-        ),
-        (json!({"metadata": {"annotations": {"a": "c"}}}), "no annotation"),
-        (json!({"metadata": {"annotations": {"a": null}}}), "no annotation"),
-        (
-            json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}}),
-            "no annotation",
-        ),
-        (json!({"metadata": {"finalizers": null}}), "only remove finalizers"),
-        (
-            json!({"metadata": {"finalizers": [ARGO_CDS, "example.com/more"]}}),
-            "only remove finalizers",
-        ),
-        (
-            json!({"status": {"sync": {"status": "OutOfSync"}}}),
-            "nothing but conditions",
-        ),
-        (json!({"status": {"history": []}}), "nothing but conditions"),
-        (json!({"status": null}), "nothing but conditions"),
-    ] {
-        is_refused(account.patch(&shop, &patch).await, why).with_context(|| patch.to_string())?;
-    }
-    account
-        .patch(&shop, &json!({"status": {"conditions": conditions()}}))
-        .await?;
+    let refused = r"
+the spec of an Application:
+- {spec: {source: {repoURL: https://evil.example.com}}}
+- {spec: {destination: {name: eu1}}}
+an operation of an Application:
+- {operation: {sync: {revision: evil}}}
+the labels or owners:
+- {metadata: {labels: {apps.open-cluster-management.io/pull-to-ocm-managed-cluster: 'true'}}}
+- {metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: none, uid: none}]}}
+no annotation:
+- {metadata: {annotations: {a: c}}}
+- {metadata: {annotations: {a: null}}}
+- {metadata: {annotations: {argocd.argoproj.io/refresh: hard}}}
+only remove finalizers:
+- {metadata: {finalizers: null}}
+- {metadata: {finalizers: [resources-finalizer.argocd.argoproj.io, example.com/more]}}
+nothing but conditions:
+- {status: {sync: {status: OutOfSync}}}
+- {status: {history: []}}
+- {status: null}
+";
+    refuses_patches(&account, &shop, refused).await?;
+    let reported = json!({"status": {"conditions": conditions()}});
+    account.patch(&shop, &reported).await?;
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
     account.patch(&shop, &refresh).await?;
     account.patch(&shop, &json!({"status": {"conditions": null}})).await?;
     is_forbidden(account.delete(&shop).await)?;
 
     // Other users are not affected: the administrator, and an account of the same name elsewhere with the same permissions.
-    hub.patch(
-        &shop,
-        &json!({"spec": {"project": "other"}, "metadata": {"labels": {"team": "a"}}}),
-    )
-    .await?;
-    hub.create_namespace("admission-other").await?;
-    hub.kubectl(&["create", "serviceaccount", ACCOUNT, "-n", "admission-other"])?;
-    let subject = format!("--serviceaccount=admission-other:{ACCOUNT}");
-    let role = format!("--clusterrole={ACCOUNT}");
-    hub.kubectl(&["create", "clusterrolebinding", "admission-other", &role, &subject])?;
-    hub.wait_for_permissions(
-        "admission-other",
-        ACCOUNT,
-        &[&["patch", "applications.argoproj.io", "--all-namespaces"]],
-    )
-    .await?;
-    let other = hub.account("admission-other", ACCOUNT).await?;
+    let changed = json!({"spec": {"project": "other"}, "metadata": {"labels": {"team": "a"}}});
+    hub.patch(&shop, &changed).await?;
+    let namespace = "admission-other";
+    hub.create_namespace(namespace).await?;
+    hub.kubectl(&format!("create serviceaccount {ACCOUNT} -n {namespace}"))?;
+    let subject = format!("{namespace}:{ACCOUNT}");
+    hub.kubectl(&format!(
+        "create clusterrolebinding {namespace} --clusterrole={ACCOUNT} --serviceaccount={subject}"
+    ))?;
+    let permission = "patch applications.argoproj.io --all-namespaces";
+    hub.wait_for_permissions(namespace, ACCOUNT, &[permission]).await?;
+    let other = hub.account(namespace, ACCOUNT).await?;
     other.patch(&shop, &json!({"spec": {"project": "default"}})).await?;
     hub.patch(&shop, &json!({"metadata": {"finalizers": null}})).await?;
-    hub.kubectl(&["delete", "clusterrolebinding", "admission-other"])
-        .map(drop)
+    hub.kubectl("delete clusterrolebinding admission-other").map(drop)
 }
 
 #[tokio::test]
@@ -180,19 +164,15 @@ async fn pull_controller_may_not_change_spec_or_operation() -> Result<()> {
     pulled["metadata"]["finalizers"] = json!([ARGO_CDS, "example.com/theirs"]);
     pulled["operation"] = json!({"sync": {"revision": "main"}});
     let pulled = ObjectRef::of(&hub.create(&pulled).await?);
+    let refused = r"
+the spec of an Application: [{spec: {project: other}}]
+an operation of an Application: [{operation: {sync: {revision: evil}}}]
+the labels or owners: [{metadata: {labels: {apps.open-cluster-management.io/pull-to-ocm-managed-cluster: null}}}]
+no annotation: [{metadata: {annotations: {a: null}}}]
+only remove finalizers: [{metadata: {finalizers: [example.com/theirs]}}]
+";
+    refuses_patches(&account, &pulled, refused).await?;
     let theirs = json!({"metadata": {"finalizers": ["example.com/theirs"]}});
-    for (patch, why) in [
-        (json!({"spec": {"project": "other"}}), "the spec of an Application"),
-        (
-            json!({"operation": {"sync": {"revision": "evil"}}}),
-            "an operation of an Application",
-        ),
-        (json!({"metadata": {"labels": {PULL: null}}}), "the labels or owners"),
-        (json!({"metadata": {"annotations": {"a": null}}}), "no annotation"),
-        (theirs.clone(), "only remove finalizers"),
-    ] {
-        is_refused(account.patch(&pulled, &patch).await, why).with_context(|| patch.to_string())?;
-    }
     let takeover = json!({
         "operation": null,
         "metadata": {"annotations": {"argocd.argoproj.io/refresh": null}},
@@ -210,8 +190,8 @@ async fn pull_controller_may_not_change_spec_or_operation() -> Result<()> {
     hub.wait_gone(&pulled).await
 }
 
-fn secret(name: &str, labels: &Value, kind: &str, data: &Value) -> Value {
-    ObjectRef::secret("argocd", name).with(json!({"metadata": {"labels": labels}, "type": kind, "stringData": data}))
+fn secret(name: &str, labels: &Value, data: &Value) -> Value {
+    ObjectRef::secret("argocd", name).with(json!({"metadata": {"labels": labels}, "stringData": data}))
 }
 
 #[tokio::test]
@@ -223,21 +203,15 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
     let cluster = |managed_by: Value| json!({SECRET_TYPE: "cluster", MANAGED_BY: managed_by});
     let push = json!({"name": "eu2", "server": "https://eu2", "config": "{\"bearerToken\":\"t\"}"});
     let foreign = [
-        secret(
-            "admission-argocd-secret",
-            &json!({}),
-            "Opaque",
-            &json!({"server.secretkey": "k"}),
-        ),
+        secret("admission-argocd-secret", &json!({}), &json!({"server.secretkey": "k"})),
         secret(
             "admission-repository",
             &json!({SECRET_TYPE: "repository"}),
-            "Opaque",
             &json!({"url": "u"}),
         ),
-        secret("admission-push", &json!({SECRET_TYPE: "cluster"}), "Opaque", &push),
-        secret("admission-theirs", &cluster(json!("somebody")), "Opaque", &plain),
-        secret("argocd-agent-jwt", &json!({}), "Opaque", &json!({"jwt.key": "k"})),
+        secret("admission-push", &json!({SECRET_TYPE: "cluster"}), &push),
+        secret("admission-theirs", &cluster(json!("somebody")), &plain),
+        secret("argocd-agent-jwt", &json!({}), &json!({"jwt.key": "k"})),
     ];
     for secret in &foreign {
         let secret = ObjectRef::of(&hub.create(secret).await?);
@@ -253,54 +227,37 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
         hub.delete(&secret).await?;
     }
     // A token Secret of another ServiceAccount would give the controller the permissions of that account.
-    let mut token = secret(
-        "admission-token",
-        &cluster(json!(OURS)),
-        "kubernetes.io/service-account-token",
-        &json!({}),
-    );
+    let mut token = secret("admission-token", &cluster(json!(OURS)), &json!({}));
+    token["type"] = json!("kubernetes.io/service-account-token");
     token["metadata"]["annotations"] = json!({"kubernetes.io/service-account.name": "argocd-application-controller"});
+    let repository = json!({SECRET_TYPE: "repository", MANAGED_BY: OURS});
     for object in [
         token,
-        secret(
-            "admission-repository",
-            &json!({SECRET_TYPE: "repository", MANAGED_BY: OURS}),
-            "Opaque",
-            &plain,
-        ),
-        secret("admission-creds", &json!({SECRET_TYPE: "repo-creds"}), "Opaque", &plain),
-        secret("admission-cluster", &json!({SECRET_TYPE: "cluster"}), "Opaque", &plain),
-        secret("admission-other", &json!({MANAGED_BY: OURS}), "Opaque", &plain),
-        secret("argocd-agent-ca", &json!({MANAGED_BY: OURS}), "Opaque", &plain),
+        secret("admission-repository", &repository, &plain),
+        secret("admission-creds", &json!({SECRET_TYPE: "repo-creds"}), &plain),
+        secret("admission-cluster", &json!({SECRET_TYPE: "cluster"}), &plain),
+        secret("admission-other", &json!({MANAGED_BY: OURS}), &plain),
+        secret("argocd-agent-ca", &json!({MANAGED_BY: OURS}), &plain),
     ] {
         is_refused(account.create(&object).await, "create no Secrets but").with_context(|| object.to_string())?;
     }
 
-    let ours = secret("admission-ours-secret", &cluster(json!(OURS)), "Opaque", &plain);
+    let ours = secret("admission-ours-secret", &cluster(json!(OURS)), &plain);
     account.create(&ours).await?;
     let ours = ObjectRef::of(&ours);
-    account
-        .patch(&ours, &json!({"metadata": {"labels": {"env": "prod"}}}))
-        .await?;
-    let repository = json!({"metadata": {"labels": {SECRET_TYPE: "repository"}}});
-    is_refused(account.patch(&ours, &repository).await, "change no Secrets but")?;
-    let let_go = json!({"metadata": {"labels": {MANAGED_BY: null}}});
-    is_refused(account.patch(&ours, &let_go).await, "change no Secrets but")?;
+    let labels = |labels: Value| json!({"metadata": {"labels": labels}});
+    account.patch(&ours, &labels(json!({"env": "prod"}))).await?;
+    for refused in [json!({SECRET_TYPE: "repository"}), json!({MANAGED_BY: null})] {
+        is_refused(account.patch(&ours, &labels(refused)).await, "change no Secrets but")?;
+    }
     account.delete(&ours).await?;
     // As argocd-pull-integration writes it, and Red Hat ACM for the hub itself.
     let mut hubs = plain.clone();
     hubs["config"] = json!("{}");
     for data in [plain, hubs] {
-        let peers = secret(
-            "admission-peers-secret",
-            &json!({SECRET_TYPE: "cluster"}),
-            "Opaque",
-            &data,
-        );
+        let peers = secret("admission-peers-secret", &json!({SECRET_TYPE: "cluster"}), &data);
         let peers = ObjectRef::of(&hub.create(&peers).await?);
-        account
-            .patch(&peers, &json!({"metadata": {"labels": {MANAGED_BY: OURS}}}))
-            .await?;
+        account.patch(&peers, &labels(json!({MANAGED_BY: OURS}))).await?;
         account.delete(&peers).await?;
     }
     Ok(())
@@ -319,14 +276,7 @@ async fn pull_account(hub: &Hub) -> Result<Account> {
     let binding = "argocd-ocm-cmp-argocd-agent";
     hub.kubectl(&["delete", "clusterrolebinding", binding, "--ignore-not-found"])?;
     let account = account(hub, &["deploy/deploy_pull.yaml"]).await?;
-    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
-    let create = [
-        "auth",
-        "can-i",
-        "create",
-        "addontemplates.addon.open-cluster-management.io",
-        &who,
-    ];
+    let create = format!("auth can-i create addontemplates.addon.open-cluster-management.io {AS_ACCOUNT}");
     let is_denied = async || hub.kubectl(&create).is_err().then_some(());
     wait::eventually("the account installs no agents", wait::DEADLINE, is_denied).await?;
     Ok(account)
@@ -363,30 +313,21 @@ async fn works_may_only_contain_applications() -> Result<()> {
     let mut owned = allowed.clone();
     owned["spec"]["workload"]["manifests"][0]["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Node", "name": "none", "uid": "none"}]);
-    for (work, why) in [
-        (
-            carrying(cluster, "shop-1a2b3", &json!([root])),
-            "create no ManifestWorks but",
-        ),
-        (
-            carrying(cluster, "shop-1a2b3", &json!([application, root])),
-            "create no ManifestWorks but",
-        ),
-        (
-            carrying(cluster, "klusterlet", &json!([application])),
-            "create no ManifestWorks but",
-        ),
-        (deleting, "create no ManifestWorks but"),
-        (unlabelled, "create no ManifestWorks but"),
-        (of_agents("argocd-agent-ca-mw"), "create no ManifestWorks but"),
+    for work in [
+        carrying(cluster, "shop-1a2b3", &json!([root])),
+        carrying(cluster, "shop-1a2b3", &json!([application, root])),
+        carrying(cluster, "klusterlet", &json!([application])),
+        deleting,
+        unlabelled,
+        of_agents("argocd-agent-ca-mw"),
         // Without the permissions of the feature argocd-agent.
-        (of_agents("argocd-agent-cr-1a2b3"), "create no ManifestWorks but"),
-        (elsewhere, "create no ManifestWorks but"),
-        (owned, "create no ManifestWorks but"),
-        (executed, "no executor"),
+        of_agents("argocd-agent-cr-1a2b3"),
+        elsewhere,
+        owned,
     ] {
-        is_refused(account.create(&work).await, why).with_context(|| work.to_string())?;
+        is_refused(account.create(&work).await, "create no ManifestWorks but").with_context(|| work.to_string())?;
     }
+    is_refused(account.create(&executed).await, "no executor")?;
     // The agent reads these keys, too.
     for key in ["Kind", "\u{212a}ind", "apiVer\u{17f}ion"] {
         let mut respelled = namespace.clone();
@@ -398,20 +339,15 @@ async fn works_may_only_contain_applications() -> Result<()> {
     let ours = ObjectRef::of(&allowed);
     let delivers = json!({"spec": {"workload": {"manifests": [root]}}});
     is_refused(account.patch(&ours, &delivers).await, "change no ManifestWorks but")?;
-    is_refused(
-        account.patch(&ours, &json!({"spec": {"executor": executor}})).await,
-        "no executor",
-    )?;
+    let executed = json!({"spec": {"executor": executor}});
+    is_refused(account.patch(&ours, &executed).await, "no executor")?;
     let deletes = json!({"spec": {"deleteOption": {"propagationPolicy": "Foreground", "selectivelyOrphans": null}}});
     is_refused(account.patch(&ours, &deletes).await, "change no ManifestWorks but")?;
-    hub.patch(&ours, &json!({"spec": {"executor": executor}})).await?;
-    is_refused(
-        account.patch(&ours, &json!({"spec": {"executor": null}})).await,
-        "no executor",
-    )?;
-    account
-        .patch(&ours, &json!({"spec": {"workload": {"manifests": [application]}}}))
-        .await?;
+    hub.patch(&ours, &executed).await?;
+    let by_agent = json!({"spec": {"executor": null}});
+    is_refused(account.patch(&ours, &by_agent).await, "no executor")?;
+    let of_application = json!({"spec": {"workload": {"manifests": [application]}}});
+    account.patch(&ours, &of_application).await?;
     // Possible damage by the cluster's agent is repaired.
     let broken = json!({"metadata": {"labels": {PULL: null}, "annotations": {HUB_NAME: "other"}}});
     hub.patch(&ours, &broken).await?;
@@ -432,29 +368,18 @@ async fn works_may_only_contain_applications() -> Result<()> {
 async fn pull_model_grants_no_access_to_secrets() -> Result<()> {
     let stage = stage("admission-only-pull").await?;
     let hub = &stage.hub;
-    for role in [
-        "argocd-ocm-cmp-cluster-secrets",
-        "argocd-ocm-cmp-gitopscluster",
-        "argocd-ocm-cmp-argocd-agent",
-    ] {
+    for role in "argocd-ocm-cmp-cluster-secrets argocd-ocm-cmp-gitopscluster argocd-ocm-cmp-argocd-agent".split(' ') {
         hub.kubectl(&["delete", "role", role, "-n", "argocd", "--ignore-not-found"])?;
     }
     account(hub, &["deploy/deploy_pull.yaml", "deploy/deploy_report.yaml"]).await?;
-    let who = format!("--as=system:serviceaccount:argocd:{ACCOUNT}");
-    let secrets = hub.kubectl(&["get", "secrets", "-n", "argocd", &who]);
+    let secrets = hub.kubectl(&format!("get secrets -n argocd {AS_ACCOUNT}"));
     let refused = secrets.err().context("the account can read Secrets")?.to_string();
     assert!(refused.contains("cannot list resource \"secrets\""), "{refused}");
     for verb in ["get", "watch", "create", "update", "patch", "delete"] {
-        let may = hub.kubectl(&["auth", "can-i", verb, "secrets", "-n", "argocd", &who]);
+        let may = hub.kubectl(&format!("auth can-i {verb} secrets -n argocd {AS_ACCOUNT}"));
         assert!(may.is_err(), "the account may {verb} Secrets");
     }
-    hub.kubectl(&[
-        "auth",
-        "can-i",
-        "create",
-        "manifestworks.work.open-cluster-management.io",
-        "-A",
-        &who,
-    ])
-    .map(drop)
+    let works = "manifestworks.work.open-cluster-management.io";
+    hub.kubectl(&format!("auth can-i create {works} -A {AS_ACCOUNT}"))
+        .map(drop)
 }

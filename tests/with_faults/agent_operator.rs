@@ -73,8 +73,7 @@ async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent)
         .with_context(log)?;
     check_created_objects(&pod, expected).await?;
     check_restart_on_new_certificates(&pod).await.with_context(log)?;
-    hub.delete(&argocd).await?;
-    hub.wait_gone(&argocd).await.with_context(log)?;
+    hub.delete_and_wait(&argocd).await.with_context(log)?;
     ensure!(!log().contains("forbidden"), "{}", log());
     Ok(())
 }
@@ -170,8 +169,8 @@ fn server() -> Server {
 }
 
 fn apply(stage: &Stage, manifest: &Value) -> Result<()> {
-    let arguments = ["apply", "--server-side", "--force-conflicts", "--filename", "-"];
-    let result = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
+    let arguments = "apply --server-side --force-conflicts --filename -";
+    let result = stage.hub.kubectl_with_input(arguments, &manifest.to_string());
     result.map(drop).with_context(|| format!("{manifest}"))
 }
 

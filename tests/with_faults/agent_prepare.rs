@@ -53,10 +53,9 @@ subjects:
 - {{kind: ServiceAccount, name: agent, namespace: {name}}}
 "#
     );
-    hub.kubectl_with_input(&["apply", "-f", "-"], &permissions)?;
-    let namespace = format!("--namespace={name}");
-    hub.wait_for_permissions(name, "agent", &[&["create", "secrets", &namespace]])
-        .await?;
+    hub.kubectl_with_input("apply -f -", &permissions)?;
+    let permission = format!("create secrets --namespace={name}");
+    hub.wait_for_permissions(name, "agent", &[&permission]).await?;
     hub.service_account_kubeconfig(name, "agent")
 }
 
@@ -70,15 +69,14 @@ const LENGTH: usize = 60;
 #[tokio::test(flavor = "multi_thread")]
 async fn completes_the_secrets_of_argo_cd_once_with_its_permissions() -> Result<()> {
     let stage = stage("prepare").await?;
+    let hub = &stage.hub;
     let kubeconfig = namespace(&stage, NAMESPACE).await?;
     let labels = json!({"team": "a"});
-    stage
-        .hub
-        .create(
-            &ObjectRef::secret(NAMESPACE, "argocd-secret")
-                .with(json!({"metadata": {"labels": labels}, "data": {"admin.password": "eA=="}})),
-        )
-        .await?;
+    hub.create(
+        &ObjectRef::secret(NAMESPACE, "argocd-secret")
+            .with(json!({"metadata": {"labels": labels}, "data": {"admin.password": "eA=="}})),
+    )
+    .await?;
     // Simulates a concurrent writer repeatedly.
     let proxy = stage.proxy().await?;
     proxy.fault(Fault::Status(409), Times::Next(2), |request| {
@@ -122,7 +120,7 @@ async fn completes_the_secrets_of_argo_cd_once_with_its_permissions() -> Result<
         )
     );
     // Simulates another writer that is always faster, and whose change never appears.
-    stage.hub.delete(&ObjectRef::secret(NAMESPACE, "argocd-redis")).await?;
+    hub.delete(&ObjectRef::secret(NAMESPACE, "argocd-redis")).await?;
     proxy.fault(Fault::Status(409), Times::Always, |request| {
         request.is("create", "secrets")
     });

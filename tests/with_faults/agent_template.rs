@@ -74,20 +74,14 @@ fn accepted_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Resu
 }
 
 fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
-    let arguments = [
-        "apply",
-        "--server-side",
-        "--dry-run=server",
-        "--force-conflicts",
-        "--filename",
-        "-",
-    ];
-    let result = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
+    let arguments = "apply --server-side --dry-run=server --force-conflicts --filename -";
+    let result = stage.hub.kubectl_with_input(arguments, &manifest.to_string());
     result.map(drop).with_context(|| format!("{manifest}"))
 }
 
 /// Checks that all objects on the hub, read back, need no further write.
 fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
+    let hub = &stage.hub;
     let template = agent::template(&goc(), expected, &ours(), "argocd");
     let entries = [
         Entry {
@@ -124,9 +118,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         ),
     ];
     for object in &objects {
-        stage
-            .hub
-            .apply_yaml(&object.to_string())
+        hub.apply_yaml(&object.to_string())
             .with_context(|| format!("{object}"))?;
         let live = get_live(stage, object)?;
         let difference = agent::difference(object, &live);
@@ -137,7 +129,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         }
     }
     // The name identifies the template, which is never changed. OCM's CRDs add defaults to its list of configurations.
-    stage.hub.apply_yaml(&template.to_string())?;
+    hub.apply_yaml(&template.to_string())?;
     let manifests = "/spec/agentSpec/workload/manifests";
     let live = get_live(stage, &template)?;
     ensure!(

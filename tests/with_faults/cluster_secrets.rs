@@ -106,7 +106,7 @@ async fn adopts_a_peers_secret_and_leaves_others_alone() -> Result<()> {
     let [acm, taken] = clusters.map(ObjectRef::managed_cluster);
     stage.wait_for_warning(&acm, "ClusterSecretConflict", by_acm).await?;
     stage.wait_for_warning(&taken, "NameTaken", name_conflict).await?;
-    let described = hub.kubectl(&["describe", "managedcluster", "secret-acm"])?;
+    let described = hub.kubectl("describe managedcluster secret-acm")?;
     assert!(described.contains("ClusterSecretConflict"), "{described}");
 
     // Each conflict is reported once, for any number of reconciliations and replicas.

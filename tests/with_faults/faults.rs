@@ -162,6 +162,12 @@ async fn keeps_reporting(stage: &Stage, application: &ObjectRef) -> Result<()> {
     Ok(())
 }
 
+async fn breaks(stage: &Stage, application: &str) -> Result<()> {
+    stage
+        .report_health(application, WorkHealth::Degraded("it is broken"))
+        .await
+}
+
 /// Returns the number of watches of a resource.
 fn watches(requests: &[RecordedRequest], resource: &str) -> usize {
     requests.iter().filter(|request| request.is("watch", resource)).count()
@@ -180,13 +186,7 @@ async fn watches_ending_every_second_cause_no_relist() -> Result<()> {
     let requests = proxy.requests();
     // Watches that were open at the start end at once.
     let most = usize::try_from(started.elapsed().as_secs())? + 2;
-    for kind in [
-        "applications",
-        "manifestworks",
-        "manifestworkreplicasets",
-        "managedclusters",
-        "configmaps",
-    ] {
+    for kind in "applications manifestworks manifestworkreplicasets managedclusters configmaps".split(' ') {
         assert!(watches(&requests[mark..], kind) <= most, "{kind}");
     }
     assert_eq!(lists(&requests[mark..]), [""; 0]);
@@ -203,9 +203,7 @@ async fn watches_breaking_every_second_resume_where_they_ended() -> Result<()> {
     stage.wait_until_healthy(&application).await?;
     let mark = proxy.mark();
     proxy.fault(Fault::ResetAfter(Duration::from_secs(1)), Times::Always, |_| true);
-    stage
-        .report_health("shop", WorkHealth::Degraded("it is broken"))
-        .await?;
+    breaks(&stage, "shop").await?;
     stage.wait_for_condition(&application, DEGRADED, "it is broken").await?;
     let rewatched = |requests: &[RecordedRequest]| watches(&requests[mark..], "manifestworks") >= RETRIES;
     proxy.until("the watch was restarted several times", rewatched).await?;
@@ -224,6 +222,7 @@ async fn watches_breaking_every_second_resume_where_they_ended() -> Result<()> {
 #[tokio::test]
 async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
     let stage = stage("expired-watches").await?;
+    let hub = &stage.hub;
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
     let [unchanged, deleted] = [
@@ -237,21 +236,14 @@ async fn expired_watch_relists_and_loses_nothing() -> Result<()> {
     let now = Instant::now();
     let is_open = move |request: &RecordedRequest| request.verb == "watch" && request.at < now;
     proxy.fault(Fault::Expired, Times::Always, is_open);
-    stage
-        .report_health("kept", WorkHealth::Degraded("it is broken"))
-        .await?;
+    breaks(&stage, "kept").await?;
     let new = stage
         .application("new", WorkHealth::ApplyFailed("it is refused"))
         .await?;
-    stage
-        .hub
-        .delete(&ObjectRef::manifest_work(&stage.cluster, "going"))
-        .await?;
+    hub.delete(&ObjectRef::manifest_work(&stage.cluster, "going")).await?;
     stage.wait_for_condition(&unchanged, DEGRADED, "it is broken").await?;
     stage.wait_for_condition(&new, APPLY_ERROR, "it is refused").await?;
-    stage
-        .hub
-        .wait_for(&deleted, |application| messages(application, INFO).is_empty())
+    hub.wait_for(&deleted, |application| messages(application, INFO).is_empty())
         .await?;
     let requests = proxy.requests();
     let of_works = |request: &&RecordedRequest| request.is_initial_list() && request.resource == "manifestworks";
@@ -274,9 +266,7 @@ async fn waits_for_a_frozen_api_server() -> Result<()> {
     stage.wait_until_healthy(&application).await?;
     let mark = proxy.mark();
     proxy.fault(Fault::Hang, Times::Always, |_| true);
-    stage
-        .report_health("shop", WorkHealth::Degraded("it is broken"))
-        .await?;
+    breaks(&stage, "shop").await?;
     // A Lease that cannot be renewed is lost: another replica may have acquired it.
     controller
         .until_metric("argocd_ocm_cmp_leader", |leads| leads == 0)
@@ -338,18 +328,11 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
         // A controller that starts now does not wait for kinds that the hub does not serve, and seldom retries them.
         let proxy = stage.proxy().await?;
         let controller = stage.controller(&proxy).await?;
-        let listed_kinds = |requests: &[RecordedRequest]| -> Vec<RecordedRequest> {
-            requests
-                .iter()
-                .filter(|request| request.is_initial_list() && request.resource == "manifestworkreplicasets")
-                .cloned()
-                .collect()
-        };
-        proxy
-            .until("the kind was listed several times", |requests| {
-                listed_kinds(requests).len() >= RETRIES
-            })
-            .await?;
+        let of_kind =
+            |request: &&RecordedRequest| request.is_initial_list() && request.resource == "manifestworkreplicasets";
+        let listed_kinds = |requests: &[RecordedRequest]| requests.iter().filter(of_kind).cloned().collect::<Vec<_>>();
+        let was_listed = |requests: &[RecordedRequest]| listed_kinds(requests).len() >= RETRIES;
+        proxy.until("the kind was listed several times", was_listed).await?;
         backs_off(&listed_kinds(&proxy.requests()))?;
         keeps_reporting(&stage, &application).await?;
         // Both controllers write into one log.
@@ -363,9 +346,7 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
     };
     let taken_away = taken_away.await;
     // Also after a failure: other tests need the CRD.
-    stage
-        .hub
-        .kubectl_with_input(&["create", "-f", "-"], &without_history(&crd)?)?;
+    stage.hub.kubectl_with_input("create -f -", &without_history(&crd)?)?;
     stage.hub.wait_for_crds().await?;
     let (_proxy, _controller) = taken_away?;
 
@@ -373,25 +354,19 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
     let name = "shop"
         .parse::<WorkName>()?
         .set_part("", "argocd", set_name_max("argocd"));
-    let set = ObjectRef::namespaced(
-        "work.open-cluster-management.io/v1alpha1",
-        "ManifestWorkReplicaSet",
-        "argocd",
-        &name,
-    )
-    .with(json!({
-        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id":
-                format!("shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/{name}")}},
+    let group = "work.open-cluster-management.io";
+    let id = format!("shop:{group}/ManifestWorkReplicaSet:argocd/{name}");
+    let set = ObjectRef::namespaced(&format!("{group}/v1alpha1"), "ManifestWorkReplicaSet", "argocd", &name);
+    let set = set.with(json!({
+        "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": id}},
         "spec": {
             "placementRefs": [{"name": "all"}],
             "manifestWorkTemplate": {"workload": {"manifests": [config_map("web")]}},
         },
     }));
     stage.hub.create(&set).await?;
-    stage
-        .wait_for_condition(&application, INFO, &format!("argocd/{name}"))
-        .await?;
-    Ok(())
+    let message = format!("argocd/{name}");
+    stage.wait_for_condition(&application, INFO, &message).await.map(drop)
 }
 
 /// Returns an object without the history of its writes.

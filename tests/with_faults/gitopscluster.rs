@@ -12,17 +12,16 @@ use testing::read_condition;
 /// Returns a hub with the kind, without cluster Secrets, and with these managed clusters.
 pub(crate) async fn hub(clusters: &[&str]) -> Result<Stage> {
     let stage = stage(clusters[0]).await?;
+    let hub = &stage.hub;
     for cluster in &clusters[1..] {
-        stage.hub.declare_managed_cluster(cluster).await?;
+        hub.declare_managed_cluster(cluster).await?;
     }
     install(&stage).await?;
     let secrets = "argocd.argoproj.io/secret-type=cluster";
-    stage
-        .hub
-        .kubectl(&["-n", "argocd", "delete", "secrets", "-l", secrets])?;
+    hub.kubectl(&["-n", "argocd", "delete", "secrets", "-l", secrets])?;
     let placements =
         "placements.cluster.open-cluster-management.io,placementdecisions.cluster.open-cluster-management.io";
-    stage.hub.kubectl(&["-n", "argocd", "delete", "--all", placements])?;
+    hub.kubectl(&["-n", "argocd", "delete", "--all", placements])?;
     Ok(stage)
 }
 
@@ -58,19 +57,16 @@ pub(crate) async fn until(stage: &Stage, name: &str, kind: &str, status: &str, w
 async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let stage = hub(&["goc-rights", "goc-going"]).await?;
     let hub = &stage.hub;
-    for file in [
-        "deploy/deploy_controller.yaml",
-        "deploy/admission_policy.yaml",
-        "deploy/deploy_gitopscluster.yaml",
-    ] {
+    for file in "deploy/deploy_controller.yaml deploy/admission_policy.yaml deploy/deploy_gitopscluster.yaml".split(' ')
+    {
         hub.kubectl(&["apply", "-f", &format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))])?;
     }
     let account = "argocd-ocm-cmp-controller";
     // Tests before this one on the same hub have used the account too.
     let earlier = hub.requests_by(account)?.len();
-    let permissions: [&[&str]; 2] = [
-        &["list", "secrets", "--namespace=argocd"],
-        &["list", "gitopsclusters", "--namespace=default"],
+    let permissions: [&str; 2] = [
+        "list secrets --namespace=argocd",
+        "list gitopsclusters --namespace=default",
     ];
     hub.wait_for_permissions("argocd", account, &permissions).await?;
     let port = testbed::ports::free()?;
@@ -90,15 +86,12 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     until(&stage, "goc", "Ready", "True", "").await?;
     let label = json!({"metadata": {"labels": {"change": "1"}}});
     hub.patch(&ObjectRef::managed_cluster("goc-rights"), &label).await?;
-    hub.wait_for(&secret("goc-rights"), |secret| {
-        secret["metadata"]["labels"]["change"] == "1"
-    })
-    .await?;
+    hub.wait_for_value(&secret("goc-rights"), "/metadata/labels/change", "1")
+        .await?;
     let going = ObjectRef::managed_cluster("goc-going");
     hub.delete(&going).await?;
     hub.wait_gone(&secret("goc-going")).await?;
-    hub.delete(&goc("goc")).await?;
-    hub.wait_gone(&goc("goc")).await?;
+    hub.delete_and_wait(&goc("goc")).await?;
     assert!(hub.get(&secret("goc-rights")).await?.is_none());
     running.terminate().await?;
     let log = std::fs::read_to_string(log)?;

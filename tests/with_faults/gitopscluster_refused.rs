@@ -87,8 +87,7 @@ async fn refused_writes_set_a_condition_until_they_are_accepted() -> Result<()> 
     until(&stage, "both", "Ready", "True", "").await?;
     assert!(hub.get(&secret("refused-one")).await?.is_some());
     for name in ["both", "bare"] {
-        hub.delete(&goc(name)).await?;
-        hub.wait_gone(&goc(name)).await?;
+        hub.delete_and_wait(&goc(name)).await?;
     }
     controller.stop().await
 }
@@ -155,8 +154,7 @@ async fn refused_tenant_fields_set_a_condition_an_event_and_a_metric() -> Result
     stage.wait_for_warning(&tenant, "FieldRefused", message).await?;
     let counted = r#"argocd_ocm_cmp_warnings_total{controller="gitopscluster",reason="FieldRefused"}"#;
     assert_eq!(controller.metric(counted).await?, 1);
-    hub.delete(&tenant).await?;
-    hub.wait_gone(&tenant).await?;
+    hub.delete_and_wait(&tenant).await?;
     hub.patch(&argocd, &label(Value::Null)).await?;
     controller.stop().await
 }

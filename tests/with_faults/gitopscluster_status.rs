@@ -23,6 +23,19 @@ struct CommandResult {
 }
 
 impl CommandResult {
+    /// Checks the exit code, and that the output ends with this text: on standard output, or on standard error if there is none.
+    fn ends_with(&self, code: i32, text: &str) -> Result<()> {
+        let out = if self.out.is_empty() { &self.err } else { &self.out };
+        ensure!(
+            self.code == Some(code) && out.ends_with(text),
+            "{text}: {:?} {}{}",
+            self.code,
+            self.out,
+            self.err
+        );
+        Ok(())
+    }
+
     fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.out).with_context(|| format!("{:?} {}", self.code, self.err))
     }
@@ -49,13 +62,10 @@ fn condition(kind: &str, status: &str, message: &str) -> Value {
 
 /// Creates a GitOpsCluster, and its status as the controller does.
 async fn declare(stage: &Stage, name: &str, spec: &Value, status: &Value) -> Result<()> {
-    stage.hub.create(&object("v1alpha1", name, spec)).await?;
+    let hub = &stage.hub;
+    hub.create(&object("v1alpha1", name, spec)).await?;
     let status = json!({"status": status});
-    stage
-        .hub
-        .patch_status(&named("v1alpha1", name), &status)
-        .await
-        .map(drop)
+    hub.patch_status(&named("v1alpha1", name), &status).await.map(drop)
 }
 
 /// Creates a PlacementDecision as the controller writes it for OCM, for a GitOpsCluster.
@@ -128,15 +138,17 @@ async fn hub() -> Result<Stage> {
     });
     declare(&stage, "plain", &plain, &status).await?;
     // Two decisions of the GitOpsCluster, and unrelated ones.
-    decide(
-        &stage,
-        "fleet-argocd-agent-decision-1",
-        "argocd/fleet",
-        &["gs-us", "gs-new"],
-    )
-    .await?;
-    decide(&stage, "fleet-argocd-agent-decision-2", "argocd/fleet", &["gs-eu"]).await?;
-    decide(&stage, "others", "argocd/other", &["gs-other"]).await?;
+    for (name, owner, clusters) in [
+        (
+            "fleet-argocd-agent-decision-1",
+            "argocd/fleet",
+            &["gs-us", "gs-new"][..],
+        ),
+        ("fleet-argocd-agent-decision-2", "argocd/fleet", &["gs-eu"]),
+        ("others", "argocd/other", &["gs-other"]),
+    ] {
+        decide(&stage, name, owner, clusters).await?;
+    }
     let applied = condition("ManifestApplied", "True", "");
     let refused = condition("Available", "False", "the principal refuses it");
     addon(&stage, "gs-eu", ADDON, &[applied.clone(), refused]).await?;
@@ -196,12 +208,11 @@ async fn lists_every_cluster_with_few_requests() -> Result<()> {
 
     let mark = proxy.mark();
     let result = status(&kubeconfig, "fleet")?;
-    assert_eq!(result.code, Some(1), "{}", result.err);
     let clusters = "\nCLUSTER   STATE          MESSAGE\n\
                     gs-eu     Disconnected   the principal refuses it\n\
                     gs-new    Pending\n\
                     gs-us     Connected\n";
-    assert!(result.out.ends_with(clusters), "{}", result.out);
+    result.ends_with(1, clusters)?;
     let requests: Vec<_> = proxy.requests()[mark..].iter().map(ToString::to_string).collect();
     assert_eq!(requests.len(), 4, "{requests:#?}");
     assert!(
@@ -316,19 +327,12 @@ async fn forbidden_reads_are_reported_beside_known_data() -> Result<()> {
         let lacks = format!("lacks the permission to list {resource} in namespace argocd");
         assert!(warning.contains(&lacks), "{}", result.err);
     }
-    let result = status(&kubeconfig, "fleet")?;
-    assert!(
-        result.out.ends_with("\n2 more clusters not listed in the status\n"),
-        "{}",
-        result.out
-    );
+    status(&kubeconfig, "fleet")?.ends_with(1, "\n2 more clusters not listed in the status\n")?;
 
     // A missing GitOpsCluster.
-    let result = status(hub.kubeconfig_path(), "shop")?;
     let line = "has no GitOpsCluster shop in the namespace argocd: pass another one with --namespace\n";
-    assert!(result.code == Some(2) && result.err.ends_with(line), "{}", result.err);
-    let result = status(hub.kubeconfig_path(), "-n gs-eu")?;
+    status(hub.kubeconfig_path(), "shop")?.ends_with(2, line)?;
     let line = "has no GitOpsClusters in the namespace gs-eu: pass --all-namespaces to read all\n";
-    assert!(result.code == Some(2) && result.err.ends_with(line), "{}", result.err);
+    status(hub.kubeconfig_path(), "-n gs-eu")?.ends_with(2, line)?;
     clean(&stage)
 }

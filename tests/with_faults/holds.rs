@@ -4,12 +4,12 @@ use crate::stage::{WorkHealth, config_map, own_stage};
 use anyhow::Result;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use testbed::{Hub, ObjectRef, wait};
+use testbed::{Arguments, Hub, ObjectRef, wait};
 
 const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/holds.yaml"));
 const LEASE: &str = "argocd-ocm-cmp-controller";
 
-fn run(hub: &Hub, words: &[&str]) -> Result<String> {
+fn run(hub: &Hub, words: &(impl Arguments + ?Sized)) -> Result<String> {
     hub.run(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), words)
 }
 
@@ -40,14 +40,12 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
     let hub = &stage.hub;
     stage.application("kept", WorkHealth::Healthy).await?;
     let work = ObjectRef::manifest_work("warehouse", "kept");
-    let without_policy = run(hub, &["hold", "warehouse"])
+    let without_policy = run(hub, "hold warehouse")
         .expect_err("the policy is missing")
         .to_string();
     assert!(without_policy.contains("the hub enforces no holds"), "{without_policy}");
     hub.apply_yaml(POLICY)?;
-    let unknown = run(hub, &["hold", "warehuose"])
-        .expect_err("an unknown cluster")
-        .to_string();
+    let unknown = run(hub, "hold warehuose").expect_err("an unknown cluster").to_string();
     assert_eq!(
         unknown,
         "error: managed cluster warehuose is not registered: did you mean warehouse?"
@@ -75,44 +73,29 @@ async fn works_of_a_cluster_on_hold_stay_as_they_are() -> Result<()> {
         .await?;
     hub.patch(&work, &json!({"metadata": {"labels": {"a": "b"}}})).await?;
     let patch = r#"{"spec":{"deleteOption":{"propagationPolicy":"Orphan"}}}"#;
-    let patch = [
-        "patch",
-        "manifestwork",
-        "kept",
-        "--namespace=warehouse",
-        "--type=merge",
-        "--patch",
-        patch,
-    ];
-    hub.kubectl(&[&patch[..], &["--dry-run=server"]].concat())?;
-    let emergency = [
-        "--as=someone",
-        "--as-group=system:masters",
-        "--as-group=argocd-ocm-cmp:break-glass",
-    ];
-    hub.kubectl(&[&patch[..], &emergency].concat())?;
+    let patch = format!("patch manifestwork kept --namespace=warehouse --type=merge --patch {patch}");
+    hub.kubectl(&format!("{patch} --dry-run=server"))?;
+    let emergency = "--as=someone --as-group=system:masters --as-group=argocd-ocm-cmp:break-glass";
+    hub.kubectl(&format!("{patch} {emergency}"))?;
 
-    let uninstall = run(hub, &["uninstall"]).expect_err("it would end the hold").to_string();
+    let uninstall = run(hub, "uninstall").expect_err("it would end the hold").to_string();
     assert!(
         uninstall.contains("is on hold: storage migration, which its admission policy enforces"),
         "{uninstall}"
     );
 
-    assert_eq!(
-        run(hub, &["release", "warehouse"])?,
-        "managed cluster warehouse released\n"
-    );
+    assert_eq!(run(hub, "release warehouse")?, "managed cluster warehouse released\n");
     until_permitted(hub, &work).await?;
     assert_eq!(
-        run(hub, &["release", "warehouse"])?,
+        run(hub, "release warehouse")?,
         "managed cluster warehouse was not on hold\n"
     );
-    assert_eq!(run(hub, &["hold"])?, "no managed cluster is on hold\n");
+    assert_eq!(run(hub, "hold")?, "no managed cluster is on hold\n");
     ends_at_its_time(hub, &work).await
 }
 
 async fn ends_at_its_time(hub: &Hub, work: &ObjectRef) -> Result<()> {
-    let without_lease = run(hub, &["hold", "warehouse", "--until", "8h"])
+    let without_lease = run(hub, "hold warehouse --until 8h")
         .expect_err("there is no Lease")
         .to_string();
     assert!(without_lease.contains("would not end by itself"), "{without_lease}");
@@ -120,18 +103,8 @@ async fn ends_at_its_time(hub: &Hub, work: &ObjectRef) -> Result<()> {
         .with(json!({"spec": {"renewTime": "2098-12-31T23:00:00.000000Z"}}));
     let lease = ObjectRef::of(&hub.create(&lease).await?);
 
-    run(
-        hub,
-        &[
-            "hold",
-            "warehouse",
-            "--until",
-            "2099-01-01T00:00:00Z",
-            "--reason",
-            "audit",
-        ],
-    )?;
-    let listed = run(hub, &["hold", "-o", "json"])?;
+    run(hub, "hold warehouse --until 2099-01-01T00:00:00Z --reason audit")?;
+    let listed = run(hub, "hold -o json")?;
     let expected = r#"[{"cluster":"warehouse","over":false,"reason":"audit","until":"2099-01-01T00:00:00Z"}]"#;
     assert_eq!(listed.trim_end(), expected);
     let message = until_refused(hub, work).await?;
@@ -144,6 +117,6 @@ async fn ends_at_its_time(hub: &Hub, work: &ObjectRef) -> Result<()> {
     hub.patch(&lease, &json!({"spec": {"renewTime": "2099-01-01T00:00:01.000000Z"}}))
         .await?;
     until_permitted(hub, work).await?;
-    run(hub, &["release", "warehouse"])?;
+    run(hub, "release warehouse")?;
     hub.delete(&lease).await
 }

@@ -52,6 +52,7 @@ fn assert_only(requests: &[RecordedRequest], application: &ObjectRef) {
 #[tokio::test]
 async fn change_costs_one_write_and_a_restart_none() -> Result<()> {
     let stage = stage("idle").await?;
+    let hub = &stage.hub;
     let applications = fleet(&stage).await?;
     let proxy = stage.proxy().await?;
     let controller = stage.controller(&proxy).await?;
@@ -72,17 +73,15 @@ async fn change_costs_one_write_and_a_restart_none() -> Result<()> {
     let mark = proxy.mark();
     for application in &applications {
         let label = json!({"metadata": {"labels": {"a": "b"}}});
-        stage.hub.patch(application, &label).await?;
+        hub.patch(application, &label).await?;
         let work = ObjectRef::manifest_work(&stage.cluster, &application.name);
-        stage.hub.patch(&work, &label).await?;
-        stage
-            .hub
-            .patch_status(
-                &work,
-                &json!({"status": {"conditions": stage.hub.get(&work).await?
+        hub.patch(&work, &label).await?;
+        hub.patch_status(
+            &work,
+            &json!({"status": {"conditions": hub.get(&work).await?
             .map_or(json!([]), |work| again(&work["status"]["conditions"]))}}),
-            )
-            .await?;
+        )
+        .await?;
     }
     change(&stage, &applications[0], "it broke").await?;
     let requests = proxy.requests();

@@ -49,12 +49,13 @@ const APPLICATIONS: &str = "customresourcedefinition/applications.argoproj.io";
 #[tokio::test]
 async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Result<()> {
     let stage = stage("not-understood").await?;
+    let hub = &stage.hub;
     // The CRD that another version of Argo CD may have.
-    let crd: Value = serde_json::from_str(&stage.hub.kubectl(&["get", APPLICATIONS, "-o", "json"])?)?;
+    let crd: Value = serde_json::from_str(&hub.kubectl(&["get", APPLICATIONS, "-o", "json"])?)?;
     let allow = |schema: &Value| {
         let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]);
         let how = ["patch", APPLICATIONS, "--type=json", "--patch-file=/dev/stdin"];
-        stage.hub.kubectl_with_input(&how, &patch.to_string())
+        hub.kubectl_with_input(&how, &patch.to_string())
     };
     allow(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))?;
     let proxy = stage.proxy().await?;
@@ -62,9 +63,7 @@ async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Re
     let served = async {
         let conditions = json!({"status": {"conditions": 7}});
         let is_odd = async || {
-            stage
-                .hub
-                .patch(&unusual, &conditions)
+            hub.patch(&unusual, &conditions)
                 .await
                 .ok()
                 .filter(|object| object["status"] == conditions["status"])
@@ -82,7 +81,7 @@ async fn unparsable_application_is_counted_and_others_are_served() -> anyhow::Re
             writes_of(&proxy.requests(), &unusual).is_empty(),
             "an unreadable Application was written"
         );
-        stage.hub.patch(&unusual, &json!({"status": null})).await?;
+        hub.patch(&unusual, &json!({"status": null})).await?;
         stage.wait_until_healthy(&unusual).await
     };
     let served = served.await;

@@ -22,7 +22,7 @@ use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use testbed::{Borrowed, Hub, ObjectRef, Parts, Shared, wait};
+use testbed::{Arguments, Borrowed, Hub, ObjectRef, Parts, Shared, wait};
 use tokio::sync::{Mutex, MutexGuard};
 
 const ALL: &str = "--features=plugin,project,policy,applicationset,argocd-rbac,controller,agent-admission,pull,\
@@ -123,7 +123,8 @@ impl Installation {
 
     /// Runs the program with these words, as the administrator of the hub.
     /// Installs the image in our files, unless another is named.
-    fn run(&self, words: &[&str]) -> Result<Output> {
+    fn run(&self, words: &(impl Arguments + ?Sized)) -> Result<Output> {
+        let words = words.words();
         let mut command = Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"));
         if words[0] == "install" && !words.iter().any(|word| word.starts_with("--image")) {
             command.args([words[0], IMAGE]).args(&words[1..]);
@@ -135,15 +136,19 @@ impl Installation {
     }
 
     /// Returns the output of a successful run.
-    fn run_ok(&self, words: &[&str]) -> Result<String> {
+    fn run_ok(&self, words: &(impl Arguments + ?Sized)) -> Result<String> {
         let output = self.run(words)?;
         let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success() && errors.is_empty(), "{words:?}: {errors}");
+        ensure!(
+            output.status.success() && errors.is_empty(),
+            "{:?}: {errors}",
+            words.words()
+        );
         Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Returns the error of a run that changes nothing.
-    fn run_err(&self, words: &[&str]) -> Result<String> {
+    fn run_err(&self, words: &(impl Arguments + ?Sized)) -> Result<String> {
         let output = self.run(words)?;
         ensure!(
             output.status.code() == Some(1) && output.stdout.is_empty(),
@@ -154,15 +159,8 @@ impl Installation {
 
     /// Deletes the policy, which `uninstall` keeps if it was changed.
     fn without_policy(&self) -> Result<()> {
-        let words = [
-            "delete",
-            "configmap",
-            "argocd-ocm-cmp-policy",
-            "-n",
-            "argocd",
-            "--ignore-not-found",
-        ];
-        self.hub.kubectl(&words).map(drop)
+        let words = "delete configmap argocd-ocm-cmp-policy -n argocd --ignore-not-found";
+        self.hub.kubectl(words).map(drop)
     }
 
     fn all(&self) -> Result<Vec<(String, Value)>> {
@@ -226,7 +224,7 @@ fn all(hub: &Hub) -> Result<Vec<(String, Value)>> {
 
 /// Lists the objects of all kinds, except those that change by themselves.
 fn listed(hub: &Hub) -> Result<String> {
-    let kinds = hub.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
+    let kinds = hub.kubectl("api-resources --verbs=list -o name")?;
     let excluded = ["events", "componentstatuses", "apiservices", "endpoints"];
     let kinds: Vec<_> = kinds
         .lines()
@@ -292,11 +290,7 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
     installation.check_unwritten(before)?;
     let lines = installation.run_ok(&["install", ALL])?;
     let (tried, changes) = divided(&tried);
-    for name in [
-        "configmap/argocd-cm",
-        "deployment.apps/argocd-repo-server",
-        "deployment.apps/argocd-server",
-    ] {
+    for name in "configmap/argocd-cm deployment.apps/argocd-repo-server deployment.apps/argocd-server".split(' ') {
         let header = format!("--- live: {name}\n+++ changed: {name}\n@@ ");
         assert!(changes.contains(&header), "{name}: {changes}");
     }
@@ -328,11 +322,11 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
         assert!(lines.lines().any(|printed| printed == line), "{line}: {lines}");
     }
     assert!(!lines.contains("unchanged"), "{lines}");
-    let sidecar = ["get", "deployment", "argocd-repo-server", "-n", "argocd", "-o"];
+    let names = "jsonpath={.spec.template.spec.containers[*].name}";
     let names = installation
         .hub
-        .kubectl(&[&sidecar[..], &["jsonpath={.spec.template.spec.containers[*].name}"]].concat())?;
-    assert_eq!(names.split(' ').collect::<Vec<_>>().len(), 2, "{names}");
+        .kubectl(&format!("get deployment argocd-repo-server -n argocd -o {names}"))?;
+    assert_eq!(names.split(' ').count(), 2, "{names}");
 
     let installed = installation.all()?;
     let lines = installation.run_ok(&["install", ALL])?;
@@ -364,18 +358,13 @@ async fn install_is_idempotent_and_uninstall_is_complete() -> Result<()> {
 async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> {
     let installation = installation().await?;
     installation.run_ok(&["install"])?;
-    let controller = ["deployment", "argocd-ocm-cmp-controller", "-n", "argocd"];
-    installation
-        .hub
-        .kubectl(&[&["scale"], &controller[..], &["--replicas=5"]].concat())?;
-    let resources = ["-c", "controller", "--limits=memory=1Gi"];
-    installation
-        .hub
-        .kubectl(&[&["set", "resources"], &controller[..], &resources].concat())?;
+    let hub = &installation.hub;
+    let controller = "deployment argocd-ocm-cmp-controller -n argocd";
+    hub.kubectl(&format!("scale {controller} --replicas=5"))?;
+    hub.kubectl(&format!("set resources {controller} -c controller --limits=memory=1Gi"))?;
     let set_links = |value: bool| {
-        let links = json!({"spec": {"template": {"spec": {"enableServiceLinks": value}}}}).to_string();
-        let patch = [&["patch"], &controller[..], &["--patch", &links]].concat();
-        installation.hub.kubectl(&patch).map(drop)
+        let links = json!({"spec": {"template": {"spec": {"enableServiceLinks": value}}}});
+        hub.kubectl(&format!("patch {controller} --patch {links}")).map(drop)
     };
     set_links(true)?;
     let before = installation.all()?;
@@ -390,13 +379,9 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
     let lines = installation.run_ok(&["install"])?;
     let line = "deployment.apps/argocd-ocm-cmp-controller: resources of container controller kept: for ours, pass --force-conflicts\n";
     assert!(lines.contains(line), "{lines}");
-    let path = "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].resources.limits.memory}";
-    let get = || {
-        installation
-            .hub
-            .kubectl(&[&["get"], &controller[..], &["-o", path]].concat())
-    };
-    assert_eq!(get()?, "5 1Gi");
+    let path = "jsonpath={.spec.replicas},{.spec.template.spec.containers[0].resources.limits.memory}";
+    let get = || hub.kubectl(&format!("get {controller} -o {path}"));
+    assert_eq!(get()?, "5,1Gi");
     set_links(true)?;
     let lines = installation.run_ok(&["install", "--force-conflicts"])?;
     assert_eq!(
@@ -404,7 +389,7 @@ async fn fields_set_by_others_are_not_overwritten_without_force() -> Result<()> 
         1,
         "{lines}"
     );
-    assert_eq!(get()?, "5 512Mi");
+    assert_eq!(get()?, "5,512Mi");
     installation.run_ok(&["uninstall"]).map(drop)
 }
 

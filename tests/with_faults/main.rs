@@ -15,6 +15,8 @@ mod agent_prepare;
 mod agent_template;
 mod cluster_secrets;
 mod conformance;
+#[path = "../common/documents.rs"]
+mod documents;
 mod faults;
 mod gitopscluster;
 mod gitopscluster_crd;

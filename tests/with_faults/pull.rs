@@ -21,8 +21,7 @@ async fn orphaned_work_is_deleted_only_when_certain_without_a_list() -> Result<(
 
     // Without a controller: the next one detects it, and reads once more before it deletes.
     first.stop().await?;
-    hub.delete(&gone).await?;
-    hub.wait_gone(&gone).await?;
+    hub.delete_and_wait(&gone).await?;
     let proxy = stage.proxy().await?;
     let _second = stage.controller_for("pull", &proxy).await?;
     hub.wait_gone(&gone_work).await?;

@@ -1,5 +1,6 @@
 //! Compares the kinds and fields that `generate` knows with those of a real API server.
 
+use crate::documents::{documents, in_json};
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, bail, ensure};
 use generate::schema::{self, SchemaFinding};
@@ -66,8 +67,8 @@ async fn knows_all_kinds_and_fields_of_the_api_server() -> Result<()> {
 async fn refuses_what_the_api_server_refuses() -> Result<()> {
     let stage = stage("schema-answers").await?;
     let mut answers = Answers::new(&stage).await?;
-    for document in yaml::documents(INPUTS) {
-        answers.compare(in_json(&document?.value)?).await?;
+    for object in documents(INPUTS)? {
+        answers.compare(object).await?;
     }
     let Answers { refused, accepted, .. } = answers;
     ensure!(refused >= 15 && accepted >= 5, "{refused} refused, {accepted} accepted");
@@ -130,12 +131,6 @@ fn complete(definition: &Value, definitions: &Map<String, Value>, levels: usize)
         (Some("boolean"), _) => json!(true),
         _ => json!({"anything": [1, "text", true]}),
     }
-}
-
-pub(crate) fn in_json(value: &manifest::value::Value<'_>) -> Result<Value> {
-    let mut json = String::new();
-    manifest::json::write(value, &mut json)?;
-    Ok(serde_json::from_str(&json)?)
 }
 
 fn findings(object: &Value) -> Result<Vec<SchemaFinding>> {

@@ -41,7 +41,7 @@ pub(crate) async fn stage(cluster: &str) -> Result<Stage> {
     let hub = hub.get_or_try_init(async || Hub::start().await.map(Arc::new)).await?;
     let hub = Arc::clone(hub);
     hub.kubectl(&["delete", "--all", "--all-namespaces", TEST_KINDS])?;
-    hub.kubectl(&["delete", "--all", "managedclusters"])?;
+    hub.kubectl("delete --all managedclusters")?;
     hub.declare_managed_cluster(cluster).await?;
     Ok(Stage {
         hub,

@@ -92,7 +92,7 @@ async fn the_controller_runs_as_in_a_pod() -> Result<()> {
     controller
         .until_ready(async || is_ready(address).unwrap_or_default())
         .await?;
-    let lease = hub.kubectl(&["get", "lease", "--namespace=argocd", "--output=name"])?;
+    let lease = hub.kubectl("get lease --namespace=argocd --output=name")?;
     assert!(lease.contains("argocd-ocm-cmp-controller"), "{lease}");
     let ended = controller.terminate().await?;
     assert!(ended.success(), "{ended}: {}", fs::read_to_string(controller.log())?);

@@ -110,12 +110,7 @@ fn check_files(dist: &Path, architecture: &str, program: &[u8]) -> Result<()> {
     )?;
     let file = |name: &str| fs::read(unpacked.path().join(name)).with_context(|| format!("{archive}: {name}"));
     assert!(file("argocd-ocm-cmp")? == program, "the archive has another program");
-    for name in [
-        "LICENSE",
-        "argocd-ocm-cmp.1",
-        "completions/argocd-ocm-cmp",
-        "completions/_argocd-ocm-cmp",
-    ] {
+    for name in "LICENSE argocd-ocm-cmp.1 completions/argocd-ocm-cmp completions/_argocd-ocm-cmp".split(' ') {
         assert!(!file(name)?.is_empty(), "{name}");
     }
     let bill = fs::read_to_string(dist.join(archive.replace(".tar.gz", ".cdx.json")))?;

@@ -51,9 +51,9 @@ async fn kubeconfig(stage: &Stage) -> Result<&'static Path> {
             .hub
             .apply(&ObjectRef::config_map("argocd", "argocd-ocm-cmp-cluster-proxy").with(json!({"data": {"ca.crt": authority}})))
             .await?;
-        let forwards: [&[&str]; 2] = [
-            &["create", "pods", "--subresource=portforward", "--namespace=open-cluster-management-addon"],
-            &["get", "managedclusteraddons.addon.open-cluster-management.io", "--all-namespaces"],
+        let forwards = [
+            "create pods --subresource=portforward --namespace=open-cluster-management-addon",
+            "get managedclusteraddons.addon.open-cluster-management.io --all-namespaces",
         ];
         stage.hub.wait_for_permissions("argocd", USER, &forwards).await?;
         let user = format!("--user=cluster:hub:system:serviceaccount:argocd:{USER}");
@@ -181,18 +181,8 @@ async fn prints_and_follows_logs() -> Result<()> {
         .lines()
         .find_map(|line| line.strip_prefix("pod/"))
         .context("a Pod")?;
-    let follow = [
-        "logs",
-        "deployment/web",
-        "--cluster=cluster1",
-        "-f",
-        "--tail=0",
-        "-c",
-        "web",
-        "--pod",
-        pod,
-    ];
-    let mut command = program(kubeconfig, &follow);
+    let follow = format!("logs deployment/web --cluster=cluster1 -f --tail=0 -c web --pod {pod}");
+    let mut command = program(kubeconfig, &follow.split(' ').collect::<Vec<_>>());
     let mut followed = command.stdout(Stdio::piped()).spawn()?;
     let (sender, lines) = std::sync::mpsc::channel();
     let out = BufReader::new(followed.stdout.take().context("an output")?);
@@ -278,6 +268,7 @@ async fn refuses_what_cannot_be_shown() -> Result<()> {
 /// Creates a ServiceAccount of the managed cluster that may view namespace `shop` there. Returns its token as the Secret of a
 /// `ManagedServiceAccount` holds it on the hub.
 async fn token_of_the_cluster(stage: &Stage) -> Result<String> {
+    let hub = &stage.hub;
     let cluster = &stage.cluster1;
     let (name, namespace) = ("reader", "open-cluster-management-agent-addon");
     let account = json!({"name": name, "namespace": namespace});
@@ -294,14 +285,10 @@ async fn token_of_the_cluster(stage: &Stage) -> Result<String> {
         )
         .await?;
     let token = cluster.kubectl(&["create", "token", name, "--namespace", namespace])?;
-    stage
-        .hub
-        .apply(&ObjectRef::secret("cluster1", name).with(json!({"stringData": {"token": token.trim()}})))
+    hub.apply(&ObjectRef::secret("cluster1", name).with(json!({"stringData": {"token": token.trim()}})))
         .await?;
     let template = "--template={{.data.token | base64decode}}";
-    stage
-        .hub
-        .kubectl(&["get", "secret", name, "--namespace=cluster1", template])
+    hub.kubectl(&["get", "secret", name, "--namespace=cluster1", template])
 }
 
 #[tokio::test]
@@ -381,6 +368,7 @@ async fn completes_objects_of_the_application() -> Result<()> {
 #[tokio::test]
 async fn status_names_the_command_for_a_degraded_object() -> Result<()> {
     let stage = stage().await?;
+    let hub = &stage.hub;
     let kubeconfig = kubeconfig(stage).await?;
     let status = async || run(&mut program(kubeconfig, &["status", "--clusters=cluster2"])).map(|(_, text, _)| text);
     let works = ObjectRef::manifest_work("cluster2", "shop");
@@ -394,7 +382,7 @@ async fn status_names_the_command_for_a_degraded_object() -> Result<()> {
         "conditions": [condition("Applied", "False")],
         "resourceStatus": {"manifests": [{"resourceMeta": meta, "conditions": [condition("Applied", "False")]}]},
     }});
-    stage.hub.patch_status(&works, &failed).await?;
+    hub.patch_status(&works, &failed).await?;
     let without = status().await?;
     ensure!(
         without.contains("Degraded") && !without.contains("argocd-ocm-cmp get"),
@@ -407,12 +395,10 @@ async fn status_names_the_command_for_a_degraded_object() -> Result<()> {
         "cluster2",
         "cluster-proxy",
     );
-    stage
-        .hub
-        .apply(&ObjectRef::managed_cluster_addon("cluster2", "cluster-proxy").with(json!({"spec": {}})))
+    hub.apply(&ObjectRef::managed_cluster_addon("cluster2", "cluster-proxy").with(json!({"spec": {}})))
         .await?;
     let available = json!({"status": {"conditions": [condition("Available", "True")]}});
-    stage.hub.patch_status(&addon, &available).await?;
+    hub.patch_status(&addon, &available).await?;
     let with = status().await?;
     let expected = "argocd-ocm-cmp get shop deployment.apps/shop/web --cluster cluster2";
     ensure!(with.contains(expected), "{with}");

@@ -56,20 +56,11 @@ impl Stage {
         let (cluster1, ()) = tokio::try_join!(cluster, hub.declare_managed_cluster("cluster2"))?;
         let proxy = ClusterProxy::start(&hub, &[&cluster1]).await?;
         hub.kubectl(&["apply", "--filename", path(shipped("deploy/live.yaml").as_path())?])?;
-        let permissions: [&[&str]; 4] = [
-            &["get", "applications.argoproj.io", "--all-namespaces"],
-            &[
-                "list",
-                "manifestworks.work.open-cluster-management.io",
-                "--all-namespaces",
-            ],
-            &["patch", "secrets/argocd-ocm-cmp-live", "--namespace=argocd"],
-            &[
-                "create",
-                "serviceaccounts/argocd-ocm-cmp-live-clusters",
-                "--subresource=token",
-                "--namespace=argocd",
-            ],
+        let permissions: [&str; 4] = [
+            "get applications.argoproj.io --all-namespaces",
+            "list manifestworks.work.open-cluster-management.io --all-namespaces",
+            "patch secrets/argocd-ocm-cmp-live --namespace=argocd",
+            "create serviceaccounts/argocd-ocm-cmp-live-clusters --subresource=token --namespace=argocd",
         ];
         hub.wait_for_permissions("argocd", NAME, &permissions).await?;
 

@@ -21,13 +21,9 @@ async fn shows_live_object_and_its_difference() -> Result<()> {
         .await?;
     ensure!(namespace["live"]["status"]["phase"] == "Active", "{namespace}");
 
-    stage.cluster1.kubectl(&[
-        "--namespace=shop",
-        "set",
-        "image",
-        "deployment/changed",
-        "web=example.com/web:2",
-    ])?;
+    stage
+        .cluster1
+        .kubectl("--namespace=shop set image deployment/changed web=example.com/web:2")?;
     let shown = stage.json("object", CHANGED).await?;
     let expected = json!([{
         "path": "spec.template.spec.containers[web].image",
@@ -49,22 +45,12 @@ async fn secrets_are_not_readable_by_default_and_masked_otherwise() -> Result<()
     );
 
     let user = "--user=cluster:hub:system:serviceaccount:argocd:argocd-ocm-cmp-live-clusters";
-    stage.cluster1.kubectl(&[
-        "create",
-        "role",
-        "secrets",
-        "--namespace=shop",
-        "--verb=get",
-        "--resource=secrets",
-    ])?;
-    stage.cluster1.kubectl(&[
-        "create",
-        "rolebinding",
-        "secrets",
-        "--namespace=shop",
-        "--role=secrets",
-        user,
-    ])?;
+    stage
+        .cluster1
+        .kubectl("create role secrets --namespace=shop --verb=get --resource=secrets")?;
+    stage.cluster1.kubectl(&format!(
+        "create rolebinding secrets --namespace=shop --role=secrets {user}"
+    ))?;
     let shown = wait::eventually("the Secret is shown", DEADLINE, async || {
         stage.json("object", secret).await.ok()
     })

@@ -52,14 +52,7 @@ impl CompleteHub {
     /// Starts a hub and its managed clusters, and waits until all Deployments that run are rolled out.
     pub async fn start(options: &CompleteHubOptions) -> Result<Self> {
         let hub = Hub::start_complete().await?;
-        let mut features = vec![
-            "plugin",
-            "project",
-            "controller",
-            "ui",
-            "applicationset",
-            "agent-admission",
-        ];
+        let mut features = vec!["plugin,project,controller,ui,applicationset,agent-admission"];
         let mut argocd = ArgoCd {
             application_sets: true,
             server: true,

@@ -13,6 +13,7 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 use kube::runtime::wait::{Condition, conditions};
 
+use crate::arguments::Arguments;
 use crate::certificates;
 use crate::parts::Part;
 use crate::ports;
@@ -166,7 +167,7 @@ impl ControlPlane {
 
     /// Creates a kubeconfig for a service account, with only its own permissions.
     pub fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
-        let token = self.kubectl(&["create", "token", "--duration=12h", "--namespace", namespace, name])?;
+        let token = self.kubectl(&format!("create token --duration=12h --namespace={namespace} {name}"))?;
         let folder = self.bench.folder(&self.name)?;
         let kubeconfig = folder.join(format!("kubeconfig-{namespace}-{name}"));
         fs::write(
@@ -178,24 +179,24 @@ impl ControlPlane {
 
     /// Waits until a service account has each of these permissions, in the syntax of `kubectl auth can-i`: they are effective
     /// with a delay.
-    pub async fn wait_for_permissions(&self, namespace: &str, account: &str, permissions: &[&[&str]]) -> Result<()> {
-        let who = format!("--as=system:serviceaccount:{namespace}:{account}");
+    pub async fn wait_for_permissions(&self, namespace: &str, account: &str, permissions: &[&str]) -> Result<()> {
         for permission in permissions {
-            let question = [&["auth", "can-i"], *permission, &[who.as_str()]].concat();
+            let question = format!("auth can-i {permission} --as=system:serviceaccount:{namespace}:{account}");
             let counts = async || self.kubectl(&question).ok();
-            wait::eventually(&format!("{account} may {}", permission.join(" ")), DEADLINE, counts).await?;
+            wait::eventually(&format!("{account} may {permission}"), DEADLINE, counts).await?;
         }
         Ok(())
     }
 
     /// Runs kubectl with all permissions and returns its output. Fails with its stderr.
-    pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+    pub fn kubectl(&self, arguments: &(impl Arguments + ?Sized)) -> Result<String> {
         self.kubectl_with_input(arguments, "")
     }
 
     /// Runs kubectl with text on standard input, such as manifests for `apply -f -`.
-    pub fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
-        let output = self.run_kubectl(arguments, input)?;
+    pub fn kubectl_with_input(&self, arguments: &(impl Arguments + ?Sized), input: &str) -> Result<String> {
+        let arguments = arguments.words();
+        let output = self.run_kubectl(&arguments, input)?;
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.success(),
@@ -207,9 +208,12 @@ impl ControlPlane {
     }
 
     /// Runs the program under test with all permissions and returns its output. Fails with its stderr.
-    pub fn run(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<String> {
+    pub fn run(&self, program: impl AsRef<OsStr>, arguments: &(impl Arguments + ?Sized)) -> Result<String> {
         let mut command = process::command(program, &self.bench.folder("home")?);
-        command.args(arguments).arg("--kubeconfig").arg(&self.kubeconfig);
+        command
+            .args(arguments.words())
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig);
         let output = command.output()?;
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}", errors.trim_end());
@@ -235,18 +239,10 @@ impl ControlPlane {
     /// Applies the manifests of files, in a namespace unless they name one, with server-side apply.
     pub(crate) fn apply_files(&self, files: &[PathBuf], namespace: &str) -> Result<()> {
         let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
-        let mut arguments = vec![
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "--validate=false",
-            "--namespace",
-            namespace,
-        ];
-        for file in &files {
-            arguments.extend(["--filename", file]);
-        }
-        self.kubectl(&arguments).map(drop)
+        let options = format!("apply --server-side --force-conflicts --validate=false --namespace={namespace}");
+        let files = files.iter().flat_map(|file| ["--filename", file]);
+        self.kubectl(&options.words().into_iter().chain(files).collect::<Vec<_>>())
+            .map(drop)
     }
 
     /// Waits until the API server serves every CRD that it has.

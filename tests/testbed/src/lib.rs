@@ -62,6 +62,7 @@ mod addon_webhook;
 mod agent_rights;
 pub mod application;
 mod argocd;
+mod arguments;
 mod certificates;
 mod cluster_proxy;
 mod complete_hub;
@@ -93,6 +94,7 @@ mod workbench;
 use std::path::PathBuf;
 
 pub use argocd::{Addresses, ArgoCd, Plugin, resource_tree};
+pub use arguments::Arguments;
 pub use certificates::certificate_request;
 pub use cluster_proxy::ClusterProxy;
 pub use complete_hub::{CompleteHub, CompleteHubOptions};

@@ -58,83 +58,65 @@ pub enum Part {
     AppDetails,
 }
 
-/// A part's file name, and its package in its Go module.
-struct Source {
-    part: Part,
-    file: &'static str,
-    package: &'static str,
+/// The programs of the Go modules: one module per project, because their requirements conflict.
+const KUBERNETES: &[Part] = &[
+    Part::Etcd,
+    Part::KubeApiserver,
+    Part::KubeControllerManager,
+    Part::KubeScheduler,
+    Part::Kubectl,
+];
+const OCM: &[Part] = &[
+    Part::Work,
+    Part::WorkWebhook,
+    Part::AgentRules,
+    Part::Registration,
+    Part::Placement,
+    Part::Addon,
+];
+const CLUSTER_PROXY: &[Part] = &[Part::ClusterProxy, Part::ProxyServer, Part::ProxyAgent];
+const ARGOCD: &[Part] = &[
+    Part::ArgoCd,
+    Part::ApplicationSource,
+    Part::ObjectHealth,
+    Part::AppDetails,
+];
+
+impl Part {
+    /// Returns the file name of the program, and its package in its Go module.
+    fn source(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Etcd => ("etcd", "go.etcd.io/etcd/server/v3"),
+            Self::KubeApiserver => ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+            Self::KubeControllerManager => (
+                "kube-controller-manager",
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+            ),
+            Self::KubeScheduler => ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+            Self::Kubectl => ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+            Self::Work => ("work", "open-cluster-management.io/ocm/cmd/work"),
+            Self::WorkWebhook => ("work-webhook", "./work-webhook"),
+            Self::AgentRules => ("agent-rules", "./agent-rules"),
+            Self::Registration => ("registration", "open-cluster-management.io/ocm/cmd/registration"),
+            Self::Placement => ("placement", "open-cluster-management.io/ocm/cmd/placement"),
+            Self::Addon => ("addon", "open-cluster-management.io/ocm/cmd/addon"),
+            Self::ClusterProxy => (
+                "cluster-proxy",
+                "open-cluster-management.io/cluster-proxy/cmd/cluster-proxy",
+            ),
+            Self::ProxyServer => ("proxy-server", "sigs.k8s.io/apiserver-network-proxy/cmd/server"),
+            Self::ProxyAgent => ("proxy-agent", "sigs.k8s.io/apiserver-network-proxy/cmd/agent"),
+            Self::Kwok => ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+            Self::ArgoCd => ("argocd", "github.com/argoproj/argo-cd/v3/cmd"),
+            Self::ArgoCdOperator => ("argocd-operator", "github.com/argoproj-labs/argocd-operator/cmd"),
+            Self::Kustomize => ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
+            Self::Helm => ("helm", "helm.sh/helm/v4/cmd/helm"),
+            Self::ApplicationSource => ("application-source", "./application-source"),
+            Self::ObjectHealth => ("object-health", "./object-health"),
+            Self::AppDetails => ("app-details", "./app-details"),
+        }
+    }
 }
-
-const fn source(part: Part, file: &'static str, package: &'static str) -> Source {
-    Source { part, file, package }
-}
-
-/// The Go modules: one per project, because their requirements conflict.
-const KUBERNETES: &[Source] = &[
-    source(Part::Etcd, "etcd", "go.etcd.io/etcd/server/v3"),
-    source(
-        Part::KubeApiserver,
-        "kube-apiserver",
-        "k8s.io/kubernetes/cmd/kube-apiserver",
-    ),
-    source(
-        Part::KubeControllerManager,
-        "kube-controller-manager",
-        "k8s.io/kubernetes/cmd/kube-controller-manager",
-    ),
-    source(
-        Part::KubeScheduler,
-        "kube-scheduler",
-        "k8s.io/kubernetes/cmd/kube-scheduler",
-    ),
-    source(Part::Kubectl, "kubectl", "k8s.io/kubernetes/cmd/kubectl"),
-];
-const OCM: &[Source] = &[
-    source(Part::Work, "work", "open-cluster-management.io/ocm/cmd/work"),
-    source(Part::WorkWebhook, "work-webhook", "./work-webhook"),
-    source(Part::AgentRules, "agent-rules", "./agent-rules"),
-    source(
-        Part::Registration,
-        "registration",
-        "open-cluster-management.io/ocm/cmd/registration",
-    ),
-    source(
-        Part::Placement,
-        "placement",
-        "open-cluster-management.io/ocm/cmd/placement",
-    ),
-    source(Part::Addon, "addon", "open-cluster-management.io/ocm/cmd/addon"),
-];
-const CLUSTER_PROXY: &[Source] = &[
-    source(
-        Part::ClusterProxy,
-        "cluster-proxy",
-        "open-cluster-management.io/cluster-proxy/cmd/cluster-proxy",
-    ),
-    source(
-        Part::ProxyServer,
-        "proxy-server",
-        "sigs.k8s.io/apiserver-network-proxy/cmd/server",
-    ),
-    source(
-        Part::ProxyAgent,
-        "proxy-agent",
-        "sigs.k8s.io/apiserver-network-proxy/cmd/agent",
-    ),
-];
-const KWOK: &[Source] = &[source(Part::Kwok, "kwok", "sigs.k8s.io/kwok/cmd/kwok")];
-const ARGOCD: &[Source] = &[
-    source(Part::ArgoCd, "argocd", "github.com/argoproj/argo-cd/v3/cmd"),
-    source(Part::ApplicationSource, "application-source", "./application-source"),
-    source(Part::ObjectHealth, "object-health", "./object-health"),
-    source(Part::AppDetails, "app-details", "./app-details"),
-];
-
-const OPERATOR: &[Source] = &[source(
-    Part::ArgoCdOperator,
-    "argocd-operator",
-    "github.com/argoproj-labs/argocd-operator/cmd",
-)];
 
 const fn stamp(variable: &'static str, module: &'static str, digits: Digits) -> Stamp {
     Stamp {
@@ -280,9 +262,10 @@ impl Parts {
         programs.extend(on_path("kubectl", &path).map(|kubectl| (Part::Kubectl, kubectl)));
 
         let cache = cache()?;
-        let build = |module: &GoModule, sources: &[Source], programs: &mut Vec<_>| -> Result<()> {
-            for Source { part, file, package } in sources {
+        let build = |module: &GoModule, parts: &[Part], programs: &mut Vec<_>| -> Result<()> {
+            for part in parts {
                 if !programs.iter().any(|(other, _)| other == part) {
+                    let (file, package) = part.source();
                     programs.push((*part, module.build(file, package)?));
                 }
             }
@@ -295,11 +278,11 @@ impl Parts {
         let cluster_proxy = GoModule::with_replacements("cluster-proxy", &cache, CLUSTER_PROXY_REPLACEMENTS)?;
         build(&cluster_proxy, CLUSTER_PROXY, &mut programs)?;
         let kwok = GoModule::new("kwok", &cache, &[])?;
-        build(&kwok, KWOK, &mut programs)?;
+        build(&kwok, &[Part::Kwok], &mut programs)?;
         let argocd = argocd_module(&cache)?;
         build(&argocd, ARGOCD, &mut programs)?;
         let operator = GoModule::new("operator", &cache, &[])?;
-        build(&operator, OPERATOR, &mut programs)?;
+        build(&operator, &[Part::ArgoCdOperator], &mut programs)?;
 
         let [kustomize, helm] = Tools::selected()?.build(&cache)?;
         let tools = side_by_side(&cache, &[&kustomize, &helm])?;

@@ -76,28 +76,6 @@ fn wait_until_released(address: SocketAddrV4) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    #[test]
-    fn a_server_can_listen_on_each_port_while_other_threads_start_processes() {
-        let done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    while !done.load(Ordering::Relaxed) {
-                        Command::new("true").status().unwrap();
-                    }
-                });
-            }
-            let ports = (0..1_000).map(|_| free().unwrap());
-            let bound: Vec<_> = ports
-                .map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
-                .collect();
-            done.store(true, Ordering::Relaxed);
-            assert!(bound.iter().all(Result::is_ok), "{bound:?}");
-        });
-    }
 
     #[test]
     fn gives_no_port_of_outgoing_connections() {

@@ -280,31 +280,4 @@ mod tests {
         let expected = BTreeSet::from(["sync.(*RWMutex).Lock\nmain.main".to_owned()]);
         assert_eq!(waiting_for_locks(&format!("a line of the log\n\n{dump}")), expected);
     }
-
-    #[test]
-    fn dropping_a_process_kills_its_children() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        let mut command = command("sh", folder.path());
-        command.args(["-c", "sleep 1000 & echo $!; wait"]);
-        let process = Process::start("sh", command, &log).unwrap();
-        let child = loop {
-            if let Ok(id) = tail(&log, 1).unwrap().trim().parse::<u32>() {
-                break id;
-            }
-            thread::sleep(POLL);
-        };
-        let ids = [process.id(), child];
-        drop(process);
-        // The child is killed with its parent, but we cannot wait for it: the kernel needs a moment to reap it.
-        let deadline = Instant::now() + START_DEADLINE;
-        let is_alive = |id: u32| {
-            let command_line = std::fs::read_to_string(format!("/proc/{id}/cmdline"));
-            command_line.is_ok_and(|line| !line.is_empty())
-        };
-        while let Some(id) = ids.into_iter().find(|&id| is_alive(id)) {
-            assert!(Instant::now() < deadline, "{id} is alive");
-            thread::sleep(POLL);
-        }
-    }
 }

@@ -18,9 +18,9 @@ struct Permission {
 }
 
 /// Returns the permissions that the roles of these shipped files grant, one by one.
-fn granted(files: &[&str]) -> Result<BTreeSet<Permission>> {
+fn granted(files: &str) -> Result<BTreeSet<Permission>> {
     let mut permissions = BTreeSet::new();
-    for file in files {
+    for file in files.split_whitespace() {
         for object in shipped_objects(file)? {
             let namespace = match object["kind"].as_str() {
                 Some("ClusterRole") => None,
@@ -107,7 +107,7 @@ impl Permission {
 
 /// Waits until the controller has used every permission that these shipped files grant, and checks that it has requested nothing
 /// else.
-pub(crate) async fn check_exact_permissions(hub: &Hub, files: &[&str]) -> Result<()> {
+pub(crate) async fn check_exact_permissions(hub: &Hub, files: &str) -> Result<()> {
     let granted = granted(files)?;
     let unused = || -> Result<Vec<&Permission>> {
         let requests = requests(hub)?;
@@ -145,7 +145,7 @@ async fn requests_have_their_own_flow_schema_and_leases_another() -> Result<()> 
         flow("argocd-ocm-cmp-controller-leases", "leader-election"),
     ];
     let served = async || {
-        let metrics = stage.hub.kubectl(&["get", "--raw", "/metrics"]).ok()?;
+        let metrics = stage.hub.kubectl("get --raw /metrics").ok()?;
         let has = |flow: &String| metrics.lines().any(|line| line.starts_with(flow));
         flows.iter().all(has).then_some(())
     };

@@ -8,7 +8,8 @@
 
 use super::ways_in::serve;
 use super::{Desk, desk};
-use crate::stage::{objects_of_yaml, shipped};
+use crate::documents::documents;
+use crate::stage::shipped;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ fn documented(registry: &str, name: &str, method: &str) -> Result<(Value, Value)
             .replace("shop", name)
             .replace("method: git", &format!("method: {method}"))
             .replace("eu1", "cluster1");
-        objects_of_yaml(&block)?.pop().context("a document")
+        documents(&block)?.pop().context("a document")
     });
     let mut block = || blocks.next().context("two blocks")?;
     Ok((block()?, block()?["plugin"].take()))
@@ -159,9 +160,9 @@ async fn image_updater_delivers_new_tags() -> Result<()> {
 
     desk.hub
         .apply_file(&manifests, &["--server-side", "--namespace=argocd"])?;
-    let permissions: [&[&str]; 2] = [
-        &["patch", "applications.argoproj.io", "--namespace=argocd"],
-        &["list", "secrets", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "patch applications.argoproj.io --namespace=argocd",
+        "list secrets --namespace=argocd",
     ];
     desk.hub.wait_for_permissions("argocd", ACCOUNT, &permissions).await?;
     desk.hub.wait_for_crds().await?;

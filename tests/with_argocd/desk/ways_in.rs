@@ -2,9 +2,9 @@
 //! repositories, the source hydrator, several sources, variables that tools write, and monorepos.
 
 use super::{colour, desk};
-use crate::mistakes::comparison_error;
-use crate::policy::PROJECT;
-use crate::stage::{PLUGIN_WITH_POLICY, application, apply, objects_of_yaml, shipped_object};
+use crate::documents::documents;
+use crate::policy::{PROJECT, comparison_error};
+use crate::stage::{PLUGIN_WITH_POLICY, application, apply, shipped_object};
 use anyhow::{Context, Result, ensure};
 use primitives::hash::hex;
 use serde_json::{Value, json};
@@ -61,25 +61,27 @@ fn digest(content: &[u8]) -> String {
 
 /// Returns files, given as path and content, as an archive.
 fn archive(files: &[(&str, &str)]) -> Result<Vec<u8>> {
-    let git = GitRepository::new()?;
-    git.commit(files)?;
+    let repository = GitRepository::new()?;
+    repository.commit(files)?;
+    git(&repository, "archive --format=tar.gz HEAD")
+}
+
+/// Runs Git in a repository, and returns its output.
+fn git(repository: &GitRepository, words: &str) -> Result<Vec<u8>> {
     let mut command = Command::new("git");
-    let output = command
-        .args(["archive", "--format=tar.gz", "HEAD"])
-        .current_dir(git.path())
-        .output()?;
-    ensure!(output.status.success(), "{output:?}");
+    let output = command.args(words.split(' ')).current_dir(repository.path()).output()?;
+    ensure!(output.status.success(), "git {words}: {output:?}");
     Ok(output.stdout)
 }
 
 /// Returns a chart with a ConfigMap whose colour is a value.
 fn chart(name: &str) -> [(String, String); 2] {
-    let template = colour(name, "{{ .Values.colour }}");
+    let (chart, template) = (
+        format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"),
+        colour(name, "{{ .Values.colour }}"),
+    );
     [
-        (
-            format!("{name}/Chart.yaml"),
-            format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n"),
-        ),
+        (format!("{name}/Chart.yaml"), chart),
         (format!("{name}/templates/colour.yaml"), template),
     ]
 }
@@ -99,17 +101,13 @@ async fn delivers_an_oci_artefact() -> Result<()> {
     });
     let manifest = manifest.to_string().into_bytes();
     let (json, bytes) = ("application/json", "application/octet-stream");
+    let tags = br#"{"name":"shop","tags":["1.0.0"]}"#.to_vec();
+    let by_digest = format!("/v2/shop/manifests/{}", digest(&manifest));
     let address = serve(BTreeMap::from([
         ("/v2/".to_owned(), (json, b"{}".to_vec())),
-        (
-            "/v2/shop/tags/list".to_owned(),
-            (json, br#"{"name":"shop","tags":["1.0.0"]}"#.to_vec()),
-        ),
+        ("/v2/shop/tags/list".to_owned(), (json, tags)),
         ("/v2/shop/manifests/1.0.0".to_owned(), (MANIFEST, manifest.clone())),
-        (
-            format!("/v2/shop/manifests/{}", digest(&manifest)),
-            (MANIFEST, manifest),
-        ),
+        (by_digest, (MANIFEST, manifest)),
         (format!("/v2/shop/blobs/{}", digest(&config)), (bytes, config)),
         (format!("/v2/shop/blobs/{}", digest(&layer)), (bytes, layer)),
     ]))?;
@@ -173,12 +171,10 @@ fn hydrated(name: &str, git: &GitRepository) -> Result<Value> {
     let dry = app["spec"]["source"].take();
     let spec = app["spec"].as_object_mut().context("a spec")?;
     spec.remove("source");
+    let hydrated = json!({"targetBranch": format!("hydrated/{name}"), "path": "works"});
     spec.insert(
         "sourceHydrator".to_owned(),
-        json!({
-            "drySource": dry,
-            "syncSource": {"targetBranch": format!("hydrated/{name}"), "path": "works"},
-        }),
+        json!({"drySource": dry, "syncSource": hydrated}),
     );
     Ok(app)
 }
@@ -190,20 +186,17 @@ async fn hydrated_works_are_delivered_as_the_plugin_made_them() -> Result<()> {
     }
     let desk = desk().await?;
     let name = "hydrated";
-    let git = GitRepository::new()?;
+    let repository = GitRepository::new()?;
     let files = chart(name);
     let mut files: Vec<_> = files.iter().map(|(path, content)| (&**path, &**content)).collect();
     files.push(("hydrated/values.yaml", "colour: green\n"));
-    git.commit(&files)?;
-    desk.hub.create_application(&hydrated(name, &git)?).await?;
+    repository.commit(&files)?;
+    desk.hub.create_application(&hydrated(name, &repository)?).await?;
     desk.wait(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "green"}));
 
-    let show = Command::new("git")
-        .args(["show", "hydrated/hydrated:works/manifest.yaml"])
-        .current_dir(git.path())
-        .output()?;
-    let committed = objects_of_yaml(&String::from_utf8(show.stdout)?)?;
+    let committed = git(&repository, "show hydrated/hydrated:works/manifest.yaml")?;
+    let committed = documents(&String::from_utf8(committed)?)?;
     let committed = committed.first().context("a work")?;
     let work = ObjectRef::manifest_work("cluster1", name);
     let work = desk.hub.wait_for(&work, is_applied).await?;
@@ -212,17 +205,12 @@ async fn hydrated_works_are_delivered_as_the_plugin_made_them() -> Result<()> {
 }
 
 /// Pushes a change of a file to a branch, as a user with write access to the repository.
-fn push_to(git: &GitRepository, branch: &str, file: &str, change: impl Fn(&str) -> String) -> Result<()> {
-    let clone = GitRepository::clone_of(git.path())?;
-    let run = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(clone.path()).output()?;
-        ensure!(output.status.success(), "git {}: {output:?}", arguments.join(" "));
-        anyhow::Ok(())
-    };
-    run(&["checkout", "--quiet", "-B", branch, &format!("origin/{branch}")])?;
+fn push_to(repository: &GitRepository, branch: &str, file: &str, change: impl Fn(&str) -> String) -> Result<()> {
+    let clone = GitRepository::clone_of(repository.path())?;
+    git(&clone, &format!("checkout --quiet -B {branch} origin/{branch}"))?;
     let text = fs::read_to_string(clone.path().join(file))?;
     clone.commit(&[(file, &change(&text))])?;
-    run(&["push", "--quiet", "origin", branch])
+    git(&clone, &format!("push --quiet origin {branch}")).map(drop)
 }
 
 #[tokio::test]
@@ -272,12 +260,10 @@ async fn policy_refuses_to_hydrate() -> Result<()> {
     let mut project = shipped_object("proj.yaml")?;
     project["metadata"]["name"] = json!(PROJECT);
     desk.hub.apply(&project).await?;
-    let git = GitRepository::new()?;
-    git.commit(&[(
-        "refused/limits.yaml",
-        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: limits, namespace: team-a}\nspec: {limits: []}\n",
-    )])?;
-    let mut app = hydrated(name, &git)?;
+    let repository = GitRepository::new()?;
+    let limits = "apiVersion: v1\nkind: LimitRange\nmetadata: {name: limits, namespace: team-a}\nspec: {limits: []}\n";
+    repository.commit(&[("refused/limits.yaml", limits)])?;
+    let mut app = hydrated(name, &repository)?;
     app["spec"]["project"] = json!(PROJECT);
     app["spec"]["sourceHydrator"]["drySource"]["plugin"]["name"] = json!(PLUGIN_WITH_POLICY);
     desk.hub.create_application(&app).await?;
@@ -289,13 +275,8 @@ async fn policy_refuses_to_hydrate() -> Result<()> {
     assert!(message.contains("LimitRange"), "{message}");
     let findings = desk.findings()?;
     assert!(findings.contains("applications-policy"), "{findings}");
-    let branches = Command::new("git")
-        .arg("branch")
-        .arg("--list")
-        .arg("hydrated/*")
-        .current_dir(git.path())
-        .output()?;
-    assert!(branches.stdout.is_empty(), "{branches:?}");
+    let branches = git(&repository, "branch --list hydrated/*")?;
+    assert!(branches.is_empty(), "{}", String::from_utf8_lossy(&branches));
     desk.remove(&application).await
 }
 
@@ -307,7 +288,7 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
         ("front/colour.yaml", &colour("several-front", "green")),
         ("back/colour.yaml", &colour("several-back", "blue")),
     ])?;
-    apply(&desk.hub, &["deploy/plugin_sources.yaml"])?;
+    apply(&desk.hub, "deploy/plugin_sources.yaml")?;
     let source_for = |cluster: &str, folder: &str, name: Option<&str>| {
         let mut plugin = json!({"name": "argocd-ocm-cmp", "env": [{"name": "TARGET_CLUSTER", "value": cluster}]});
         if let Some(name) = name {
@@ -336,16 +317,6 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
         refused.contains("sources of the Application share the works"),
         "{refused}"
     );
-    let same_name = app(&[source("front", Some("front")), source("back", Some("front"))])?;
-    assert!(create(&same_name).is_err());
-    let default_name = app(&[source("front", Some("several")), source("back", None)])?;
-    assert!(create(&default_name).is_err());
-    // As the plugin reads them: a blank text is none, and one text may name several clusters.
-    let two_clusters = [
-        source_for("cluster1, cluster2", "front", None),
-        source_for("cluster2", "back", None),
-    ];
-    assert!(create(&app(&two_clusters)?).is_err());
     // The sets of Placements are in the namespaces of these.
     let selected_by = |placement: &str| {
         let mut source = source("front", None);
@@ -353,9 +324,23 @@ async fn sources_that_share_works_are_refused_and_others_are_delivered() -> Resu
         source
     };
     create(&app(&[selected_by("fleet/eu"), selected_by("other/us")])?)?;
-    assert!(create(&app(&[selected_by("fleet/eu"), selected_by("fleet/us")])?).is_err());
-    let blank_name = app(&[source("front", Some(" ")), source("back", None)])?;
-    assert!(create(&blank_name).is_err());
+    let two_clusters = source_for("cluster1, cluster2", "front", None);
+    for (what, sources) in [
+        (
+            "one name",
+            [source("front", Some("front")), source("back", Some("front"))],
+        ),
+        (
+            "the default name",
+            [source("front", Some("several")), source("back", None)],
+        ),
+        // As the plugin reads them: a blank text is none, and one text may name several clusters.
+        ("a blank name", [source("front", Some(" ")), source("back", None)]),
+        ("a cluster of two", [two_clusters, source_for("cluster2", "back", None)]),
+        ("one namespace", [selected_by("fleet/eu"), selected_by("fleet/us")]),
+    ] {
+        assert!(create(&app(&sources)?).is_err(), "{what}");
+    }
     create(&application("several", &git)?)?;
     // Sources of other plugins, those that Argo CD detects, and those of other clusters share nothing.
     let mut others = [source("front", None), source("back", None)];
@@ -421,29 +406,21 @@ async fn plugin_gets_the_named_paths_of_a_monorepo() -> Result<()> {
     })
     .await?;
     let application = ObjectRef::application(name);
-    let app = desk
-        .hub
-        .wait_for(&application, |app| comparison_error(app).is_some())
-        .await?;
+    let has_error = |app: &Value| comparison_error(app).is_some();
+    let app = desk.hub.wait_for(&application, has_error).await?;
     let error = comparison_error(&app).context("an error")?;
     assert!(error.contains("../base"), "{error}");
 
-    desk.hub
-        .patch(
-            &application,
-            &json!({"metadata": {"annotations": {annotation: ".;/base"}}}),
-        )
-        .await?;
+    let both = json!({"metadata": {"annotations": {annotation: ".;/base"}}});
+    desk.hub.patch(&application, &both).await?;
     desk.hub.refresh_application(name, "hard").await?;
     desk.sync(name)?;
     assert_eq!(desk.data(name).await?, json!({"colour": "green"}));
 
     // Files that the administrator excludes are not sent.
     fs::write(git.path().join("monorepo/disk.iso"), "large")?;
-    git.commit(&[(
-        "monorepo/kustomization.yaml",
-        "resources: [../base]\nconfigMapGenerator: [{name: disk, files: [disk.iso]}]\n",
-    )])?;
+    let with_disk = "resources: [../base]\nconfigMapGenerator: [{name: disk, files: [disk.iso]}]\n";
+    git.commit(&[("monorepo/kustomization.yaml", with_disk)])?;
     desk.hub.refresh_application(name, "hard").await?;
     let is_missing = |app: &Value| comparison_error(app).is_some_and(|error| error.contains("disk.iso"));
     desk.hub.wait_for(&application, is_missing).await?;

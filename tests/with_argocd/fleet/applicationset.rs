@@ -151,14 +151,14 @@ async fn cluster_gets_a_work_on_joining_and_loses_it_on_leaving() -> Result<()> 
     let git = GitRepository::new()?;
     git.commit_folder(&shipped("guestbook"), "guestbook")?;
     let [placement, mut set] = guestbook.shipped()?;
-    hub.kubectl_with_input(&["apply", "-f", "-"], &placement.to_string())?;
+    hub.kubectl_with_input("apply -f -", &placement.to_string())?;
     for cluster in ["cluster1", "cluster2", "unknown"] {
         guestbook.select(cluster, true).await?;
     }
     guestbook.decided(1, &["cluster1", "cluster2", "unknown"]).await?;
     // Only the URL of the repository differs from the shipped file.
     set["spec"]["template"]["spec"]["source"]["repoURL"] = json!(git.url());
-    hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
+    hub.kubectl_with_input("apply -f -", &set.to_string())?;
 
     // An Application and a work exist for each cluster that is selected and known.
     let deployment = ObjectRef::deployment("default", "guestbook-ui");

@@ -71,7 +71,7 @@ async fn placement_and_its_rollout_wait_for_a_cluster_on_hold() -> Result<()> {
         placed(hub, cluster, "1").await?;
     }
 
-    run(hub, &["hold", "held-2"])?;
+    run(hub, "hold held-2")?;
     until_enforced(hub, "held-2").await?;
     app.push(&[("settings.yaml", &file("2"))]).await?;
     for cluster in ["held-1", "held-3"] {
@@ -80,7 +80,7 @@ async fn placement_and_its_rollout_wait_for_a_cluster_on_hold() -> Result<()> {
     shows(hub, &app.application(), &["held-2: on hold"]).await?;
     ensure!(values(hub, "held").await? == ["2", "1", "2"], "the others go on");
     // Ends by itself.
-    run(hub, &["hold", "held-2", "--until", "5s"])?;
+    run(hub, "hold held-2 --until 5s")?;
     placed(hub, "held-2", "2").await?;
     shows(hub, &app.application(), &[]).await?;
 
@@ -90,14 +90,14 @@ async fn placement_and_its_rollout_wait_for_a_cluster_on_hold() -> Result<()> {
     for cluster in HELD {
         complete(hub, cluster, "3").await?;
     }
-    run(hub, &["hold", "held-2"])?;
+    run(hub, "hold held-2")?;
     until_enforced(hub, "held-2").await?;
     app.push(&[("settings.yaml", &file("4"))]).await?;
     complete(hub, "held-1", "4").await?;
     let next = placed(hub, "held-3", "3").await?;
     hub.holds_for(&next, Duration::from_secs(10), delivers("3")).await?;
     ensure!(values(hub, "held").await? == ["4", "3", "3"], "the next cluster waits");
-    run(hub, &["release", "held-2"])?;
+    run(hub, "release held-2")?;
     complete(hub, "held-2", "4").await?;
     complete(hub, "held-3", "4").await?;
     app.end().await

@@ -368,9 +368,23 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
 }
 
 /// Runs `rollout`.
-fn rollout(fleet: &Fleet, words: &[&str]) -> Result<Outcome> {
-    let words = [&["rollout"], words].concat();
-    run(Path::new("/"), Some(fleet.hub.kubeconfig_path()), &words)
+fn rollout(fleet: &Fleet, words: &str) -> Result<Outcome> {
+    run(
+        Path::new("/"),
+        Some(fleet.hub.kubeconfig_path()),
+        &format!("rollout {words}"),
+    )
+}
+
+/// Runs `rollout`, and checks its exit code and that it says this. Returns its standard output.
+fn rollout_says(fleet: &Fleet, words: &str, code: i32, texts: &[&str]) -> Result<String> {
+    let (ended, stdout, stderr) = rollout(fleet, words)?;
+    let says = |text: &&str| stdout.contains(text) || stderr.contains(text);
+    ensure!(
+        ended == Some(code) && texts.iter().all(says),
+        "rollout {words}: {texts:?}: {ended:?} {stdout}{stderr}"
+    );
+    Ok(stdout)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -400,8 +414,8 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
             .commit(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
             .await?;
         let stopped = async || {
-            let (code, stdout, _) = rollout(&fleet, &["status", name]).ok()?;
-            (code == Some(1) && stdout.contains(": stopped at cluster1, 0 of 3 clusters updated\n")).then_some(stdout)
+            let text = ": stopped at cluster1, 0 of 3 clusters updated\n";
+            rollout_says(&fleet, "status stopped", 1, &[text]).ok()
         };
         wait::eventually("the rollout stops", wait::DEADLINE, stopped).await
     };
@@ -411,10 +425,10 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
             .lines()
             .find(|line| line.starts_with(cluster))
             .unwrap_or_default()
-            .to_owned()
     };
+    let failed = row("cluster1 ");
     ensure!(
-        row("cluster1 ").contains(" Failed ") && row("cluster1 ").contains("Deployment stopped/broken"),
+        failed.contains(" Failed ") && failed.contains("Deployment stopped/broken"),
         "{stdout}"
     );
     ensure!(
@@ -424,25 +438,20 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
 
     let heals = |value: Value| json!({"spec": {"syncPolicy": {"automated": {"selfHeal": value}}}});
     fleet.hub.patch(&placed.app.application(), &heals(json!(true))).await?;
-    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
-    ensure!(
-        code == Some(1) && stderr.contains("argocd app set stopped --self-heal=false"),
-        "{stderr}"
-    );
+    rollout_says(&fleet, "undo stopped", 1, &["argocd app set stopped --self-heal=false"])?;
     fleet.hub.patch(&placed.app.application(), &heals(Value::Null)).await?;
-    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
-    ensure!(
-        code == Some(1) && stderr.contains("agents of managed clusters may change works"),
-        "{stderr}"
-    );
-    apply_shipped(&fleet.hub, &["deploy/agent_admission.yaml"])?;
-    let (code, stdout, stderr) = rollout(&fleet, &["undo", name])?;
-    ensure!(
-        code == Some(0)
-            && stdout.contains("\n+++ earlier: ")
-            && stdout.contains("returns to the earlier content; 1 cluster to take back"),
-        "{stdout}{stderr}"
-    );
+    rollout_says(
+        &fleet,
+        "undo stopped",
+        1,
+        &["agents of managed clusters may change works"],
+    )?;
+    apply_shipped(&fleet.hub, "deploy/agent_admission.yaml")?;
+    let undone = [
+        "\n+++ earlier: ",
+        "returns to the earlier content; 1 cluster to take back",
+    ];
+    rollout_says(&fleet, "undo stopped", 0, &undone)?;
     fleet
         .hub
         .wait_for(&first, |work| version(work) == "1" && is_done(work))
@@ -454,23 +463,19 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
     let is_other = |app: &Value| app["status"]["sync"]["status"] == "OutOfSync";
     placed.set_becomes(is_other).await?;
     let complete = async || {
-        let (code, stdout, stderr) = rollout(&fleet, &["status", name]).ok()?;
         // Git has another version.
-        (code == Some(1) && stdout.contains(": complete, ") && stderr.contains("it is OutOfSync")).then_some(())
+        rollout_says(&fleet, "status stopped", 1, &[": complete, ", "it is OutOfSync"]).ok()
     };
     wait::eventually("the rollout is complete", wait::DEADLINE, complete).await?;
-    let (code, _, stderr) = rollout(&fleet, &["undo", name])?;
-    ensure!(
-        code == Some(1) && stderr.contains("no managed cluster has an earlier content"),
-        "{stderr}"
-    );
+    rollout_says(
+        &fleet,
+        "undo stopped",
+        1,
+        &["no managed cluster has an earlier content"],
+    )?;
 
     push("3").await?;
-    let (code, stdout, stderr) = rollout(&fleet, &["resume", name])?;
-    ensure!(
-        code == Some(0) && stdout.contains("rollout-max-failures=1"),
-        "{stdout}{stderr}"
-    );
+    rollout_says(&fleet, "resume stopped", 0, &["rollout-max-failures=1"])?;
     fleet.hub.wait_for(&second, |work| version(work) == "3").await?;
     placed.app.end().await
 }
@@ -518,9 +523,7 @@ async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let placed = PlacedApplication { fleet: &fleet, app };
     let settings = placed.config_map();
     let at = async |cluster: &ManagedCluster, version: &str| {
-        cluster
-            .wait_for(&settings, |settings| settings["data"]["version"] == version)
-            .await
+        cluster.wait_for_value(&settings, "/data/version", version).await
     };
     let before = at(&fleet.cluster1, "1").await?;
     placed.is("Healthy").await?;
@@ -594,9 +597,7 @@ async fn waves_and_hooks_wait_for_every_cluster() -> Result<()> {
         open(cluster, name).await?;
     }
     for cluster in fleet.clusters() {
-        cluster
-            .wait_for(&settings, |settings| settings["data"]["version"] == "2")
-            .await?;
+        cluster.wait_for_value(&settings, "/data/version", "2").await?;
     }
     placed.wait_for_delivery(&commit).await?;
     placed.app.end().await

@@ -16,11 +16,11 @@ async fn install(fleet: &Fleet) -> Result<()> {
 }
 
 async fn apply_files(hub: &Hub) -> Result<()> {
-    apply(hub, &["deploy/report_crd.yaml", "deploy/deploy_report.yaml"])?;
+    apply(hub, "deploy/report_crd.yaml deploy/deploy_report.yaml")?;
     hub.wait_for_crds().await?;
     let kind = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
-    hub.wait_for_permissions("argocd", ACCOUNT, &[&["create", kind, "--all-namespaces"]])
-        .await
+    let permission = format!("create {kind} --all-namespaces");
+    hub.wait_for_permissions("argocd", ACCOUNT, &[&permission]).await
 }
 
 /// Starts a controller that only writes reports, with its shipped permissions.
@@ -75,7 +75,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     hub.create(&other).await?;
     let reporter = reporter(hub)?;
     let set = application_set(name, &git, &["cluster1", "second"])?;
-    hub.kubectl_with_input(&["apply", "-f", "-"], &set.to_string())?;
+    hub.kubectl_with_input("apply -f -", &set.to_string())?;
     let set = ObjectRef::of(&set);
 
     // Both Applications become healthy.
@@ -112,7 +112,7 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
     let before = hub.read(&object).await?;
     assert_eq!(summary(&before), summary(&written));
     let empty = application_set("empty", &git, &[])?;
-    hub.kubectl_with_input(&["apply", "-f", "-"], &empty.to_string())?;
+    hub.kubectl_with_input("apply -f -", &empty.to_string())?;
     hub.wait_for(&ObjectRef::report("empty"), |report| summary(report) == Some([0; 6]))
         .await?;
     let after = hub.read(&object).await?;
@@ -170,20 +170,10 @@ async fn reports_an_application_set_until_deletion() -> Result<()> {
         "the work is being deleted"
     );
     hub.delete(&work).await?;
-    hub.delete(&ObjectRef {
-        name: "empty".to_owned(),
-        ..set
-    })
-    .await?;
+    hub.delete(&ObjectRef::application_set("empty")).await?;
     drop(reporter);
     Ok(())
 }
 
 /// An object that every cluster rejects: its namespace does not exist.
-const REFUSED: &str = "
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: settings
-  namespace: nowhere
-";
+const REFUSED: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: nowhere}}";

@@ -1,7 +1,7 @@
 //! Objects in all possible states, and the expected results for some of them: tests/data/health/objects.yaml.
 
 use super::{RuleConditions, conditions_of_health};
-use crate::stage::objects_of_yaml;
+use crate::documents::documents;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 use testing::merge;
@@ -16,7 +16,7 @@ fn section(name: &str) -> Result<Vec<(Value, Vec<Value>)>> {
 }
 
 fn file() -> Result<Value> {
-    let mut documents = objects_of_yaml(include_str!("../../data/health/objects.yaml"))?;
+    let mut documents = documents(include_str!("../../data/health/objects.yaml"))?;
     documents.pop().context("a document")
 }
 

@@ -95,13 +95,10 @@ async fn tenant_may_use_clusters_selected_by_its_placements() -> Result<()> {
     // A change of the hub's AppProject is soon copied to the cluster's.
     hub.patch(&tenants, &json!({"spec": {"description": "changed"}}))
         .await?;
-    cluster
-        .wait_for(&tenants, |project| project["spec"]["description"] == "changed")
-        .await?;
+    cluster.wait_for_value(&tenants, "/spec/description", "changed").await?;
 
     // Other Applications may need the AppProject and the Namespace.
-    hub.delete(&app).await?;
-    hub.wait_gone(&app).await?;
+    hub.delete_and_wait(&app).await?;
     cluster.wait_gone(&guestbook).await?;
     for stays in [namespace, tenants] {
         let now = cluster.read(&stays).await?;

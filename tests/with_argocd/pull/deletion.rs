@@ -22,8 +22,7 @@ async fn delete<'s>(
         let patch = json!({"metadata": {"finalizers": finalizer.as_slice()}});
         stage.hub.patch(&app.application(), &patch).await?;
     }
-    stage.hub.delete(&app.application()).await?;
-    stage.hub.wait_gone(&app.application()).await?;
+    stage.hub.delete_and_wait(&app.application()).await?;
     if finalizer.is_some() {
         // The hub's Application is deleted only after the cluster's.
         assert!(stage.hub.get(&work).await?.is_none(), "{work}");

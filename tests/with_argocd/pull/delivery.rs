@@ -69,7 +69,7 @@ async fn application_set_runs_on_every_cluster_and_follows_commits() -> Result<(
     let name = "pull-guestbook";
     let git = GitRepository::new()?;
     let first = git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    hub.kubectl_with_input(&["apply", "-f", "-"], &application_set(name, &git.url()))?;
+    hub.kubectl_with_input("apply -f -", &application_set(name, &git.url()))?;
 
     let guestbook = ObjectRef::deployment(name, "guestbook-ui");
     let service = ObjectRef::namespaced("v1", "Service", name, "guestbook-ui");

@@ -33,8 +33,7 @@ async fn use_cluster_permissions(hub: &Hub, name: &str) -> Result<()> {
     hub.wait_for(&secret, |_| true).await?;
     let label = json!({"metadata": {"labels": {"env": "prod"}}});
     hub.patch(&ObjectRef::managed_cluster(name), &label).await?;
-    hub.wait_for(&secret, |secret| secret["metadata"]["labels"]["env"] == "prod")
-        .await?;
+    hub.wait_for_value(&secret, "/metadata/labels/env", "prod").await?;
     hub.delete(&ObjectRef::managed_cluster(name)).await?;
     hub.wait_gone(&secret).await?;
     // The controller does not read a cluster again whose deletion it saw. It reads a missing cluster that still has a Secret.
@@ -115,8 +114,7 @@ async fn use_set_permissions(hub: &Hub, cluster: &str) -> Result<()> {
     hub.patch(&object, &json!({"spec": set["spec"]})).await?;
     let version = |report: &Value| report["metadata"]["resourceVersion"].clone();
     hub.wait_for(&report, |now| version(now) != version(&before)).await?;
-    hub.delete(&object).await?;
-    hub.wait_gone(&object).await
+    hub.delete_and_wait(&object).await
 }
 
 #[tokio::test]
@@ -131,13 +129,8 @@ async fn controllers_use_exactly_their_permissions() -> Result<()> {
         use_set_permissions(hub, cluster)
     );
     secret.and(application).and(set)?;
-    let files = [
-        "deploy/deploy_controller.yaml",
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_cluster_secrets.yaml",
-        "deploy/deploy_report.yaml",
-    ];
-    rights::check_exact_permissions(hub, &files).await?;
+    let files = "deploy/deploy_controller.yaml deploy/deploy_pull.yaml deploy/deploy_cluster_secrets.yaml deploy/deploy_report.yaml";
+    rights::check_exact_permissions(hub, files).await?;
     drop(watching);
     Ok(())
 }

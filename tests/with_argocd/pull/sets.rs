@@ -15,7 +15,7 @@ async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
     let name = "pull-preserved";
     let git = GitRepository::new()?;
     let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    hub.kubectl_with_input(&["apply", "-f", "-"], &application_set(name, &git.url()))?;
+    hub.kubectl_with_input("apply -f -", &application_set(name, &git.url()))?;
     let guestbook = ObjectRef::deployment(name, "guestbook-ui");
     let mut before = Vec::new();
     for cluster in [cluster1, cluster2] {
@@ -27,14 +27,9 @@ async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
         before.push((cluster, works, served["metadata"]["uid"].clone()));
     }
 
-    hub.kubectl(&[
-        "delete",
-        "applicationset",
-        name,
-        "-n=argocd",
-        "--cascade=orphan",
-        "--wait=false",
-    ])?;
+    hub.kubectl(&format!(
+        "delete applicationset {name} -n=argocd --cascade=orphan --wait=false"
+    ))?;
     hub.wait_gone(&set_named(name)).await?;
     let commit = scale(&git, 2)?;
     for (cluster, works, uid) in before {
@@ -48,8 +43,7 @@ async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
         assert_eq!(now[0]["metadata"]["uid"], works[0]["metadata"]["uid"]);
         assert!(now[0]["metadata"]["deletionTimestamp"].is_null());
 
-        hub.delete(&application).await?;
-        hub.wait_gone(&application).await?;
+        hub.delete_and_wait(&application).await?;
         cluster.wait_gone(&guestbook).await?;
     }
     Ok(())
@@ -78,7 +72,7 @@ async fn rolling_sync_proceeds_step_by_step() -> Result<()> {
     let strategy = json!({"type": "RollingSync", "rollingSync": {"steps": steps}});
     let set = application_set(name, &git.url());
     let set = set.replacen("spec:\n", &format!("spec:\n  strategy: {strategy}\n"), 1);
-    hub.kubectl_with_input(&["apply", "-f", "-"], &set)?;
+    hub.kubectl_with_input("apply -f -", &set)?;
 
     // The status of the Applications in the set, in the order of the steps.
     let step_statuses = |set: &Value, revision: &str| -> [String; 2] {

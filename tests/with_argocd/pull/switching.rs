@@ -88,8 +88,8 @@ fn uid(object: Option<Value>) -> Result<Value> {
 }
 
 /// Returns the rows of `migrate plan` for the hub, each with its columns, and the other lines.
-fn planned(hub: &Hub, options: &[&str]) -> Result<(Vec<Vec<String>>, Vec<String>)> {
-    let words = [&["migrate", "plan"], options].concat();
+fn planned(hub: &Hub, options: &str) -> Result<(Vec<Vec<String>>, Vec<String>)> {
+    let words = format!("migrate plan {options}");
     let (code, text, errors) = run(Path::new("/"), Some(hub.kubeconfig_path()), &words)?;
     ensure!(code == Some(0), "{errors}");
     let (lines, rows): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.contains(": "));
@@ -106,7 +106,7 @@ async fn takes_over_a_peers_works_in_place_and_leaves_them_to_others() -> Result
     let PeerInstallation { hub, commit, .. } = &installation;
     let before = installation.uids().await?;
     let untouched = hub.get(&installation.secret).await?;
-    let (plan, lines) = planned(hub, &[])?;
+    let (plan, lines) = planned(hub, "")?;
     for row in [
         ["Application", "1", "0", "1", "0"],
         ["ManifestWork", "1", "0", "1", "0"],
@@ -115,13 +115,11 @@ async fn takes_over_a_peers_works_in_place_and_leaves_them_to_others() -> Result
         assert!(plan.iter().any(|entry| *entry == row), "{row:?}: {plan:#?}");
     }
     assert_eq!(hub.get(&installation.secret).await?, untouched, "a plan writes nothing");
-    let (_, stop) = lines
-        .first()
-        .and_then(|line| line.split_once("run kubectl "))
-        .context("a command")?;
+    let stop = lines.first().and_then(|line| line.split_once("run kubectl "));
+    let (_, stop) = stop.context("a command")?;
     assert_eq!(lines.len(), 1, "{lines:?}");
-    hub.kubectl(&stop.split(' ').collect::<Vec<_>>())?;
-    assert_eq!(planned(hub, &[])?.1, [""; 0], "nothing is to be stopped");
+    hub.kubectl(stop)?;
+    assert_eq!(planned(hub, "")?.1, [""; 0], "nothing is to be stopped");
     let delivering = controller(hub, &[]).await?;
     let now = hub.wait_for(&installation.application, |app| runs(app, commit)).await?;
     assert!(
@@ -142,7 +140,7 @@ async fn takes_over_a_peers_works_in_place_and_leaves_them_to_others() -> Result
     assert_eq!(verbs, ["patch"], "{writes:#?}");
 
     let nothing_is_left = async || {
-        let (plan, _) = planned(hub, &[]).ok()?;
+        let (plan, _) = planned(hub, "").ok()?;
         let mut writes = plan.iter().skip(1).flat_map(|row| &row[2..]);
         writes.all(|count| count == "0").then_some(())
     };
@@ -186,8 +184,7 @@ async fn read_only_objects_stay_without_their_work(installation: &PeerInstallati
     assert_eq!(installation.uids().await?, before);
 
     // The deletion of the work deletes no object on the cluster.
-    hub.delete(work).await?;
-    hub.wait_gone(work).await?;
+    hub.delete_and_wait(work).await?;
     for (object, uid) in [
         (&installation.application, &before[2]),
         (&installation.guestbook, &before[3]),
@@ -207,17 +204,10 @@ const ACM_COMMANDS: &[&[&str]] = &[
 ];
 
 /// The options of `migrate plan` for ACM.
-const FROM_ACM: &[&str] = &[
-    "--pull-dialect=acm",
-    "--controllers=pull,gitopscluster,application-set-report",
-];
+const FROM_ACM: &str = "--pull-dialect=acm --controllers=pull,gitopscluster,application-set-report";
 
 /// The permission that the pull model needs.
-const CREATES_WORKS: [&str; 3] = [
-    "create",
-    "manifestworks.work.open-cluster-management.io",
-    "--all-namespaces",
-];
+const CREATES_WORKS: &str = "create manifestworks.work.open-cluster-management.io --all-namespaces";
 
 #[tokio::test]
 async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
@@ -253,15 +243,12 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     cluster.wait_for(&application, |app| runs(app, &commit)).await?;
     serves(&cluster, &guestbook, 1).await?;
     let uids = async || {
-        let (on_hub, on_cluster) = ([&work, &secret], [&application, &guestbook]);
-        let mut uids = Vec::new();
-        for object in on_hub {
-            uids.push(uid(hub.get(object).await?)?);
-        }
-        for object in on_cluster {
-            uids.push(uid(cluster.get(object).await?)?);
-        }
-        anyhow::Ok(uids)
+        let on_hub = [uid(hub.get(&work).await?)?, uid(hub.get(&secret).await?)?];
+        anyhow::Ok((
+            on_hub,
+            uid(cluster.get(&application).await?)?,
+            uid(cluster.get(&guestbook).await?)?,
+        ))
     };
     let before = uids().await?;
     for file in ["deploy/gitopscluster_crd.yaml", "deploy/report_crd.yaml"] {
@@ -288,19 +275,13 @@ async fn takes_over_works_that_acm_has_made_read_only() -> Result<()> {
     );
     assert!(plan.iter().skip(1).all(|row| row[4] == "0"), "{plan:#?}");
 
-    let files = [
-        "deploy/deploy_pull.yaml",
-        "deploy/deploy_report.yaml",
-        "deploy/deploy_gitopscluster.yaml",
-    ];
+    let files = "deploy/deploy_pull.yaml deploy/deploy_report.yaml deploy/deploy_gitopscluster.yaml";
+    let controllers = "pull,gitopscluster,application-set-report";
     let settings = [
-        (
-            "ARGOCD_OCM_CMP_CONTROLLERS",
-            "pull,gitopscluster,application-set-report",
-        ),
+        ("ARGOCD_OCM_CMP_CONTROLLERS", controllers),
         ("ARGOCD_OCM_CMP_PULL_DIALECT", "acm"),
     ];
-    let _controller = Controller::start_with(&hub, &files, &settings, &[&CREATES_WORKS]).await?;
+    let _controller = Controller::start_with(&hub, files, &settings, &[CREATES_WORKS]).await?;
     let is_adopted = |work: &Value| {
         let configs = work["spec"]["manifestConfigs"].as_array();
         let mut configs = configs.into_iter().flatten();

@@ -138,14 +138,12 @@ async fn cluster_cannot_claim_an_application_of_another() -> Result<()> {
     victim.runs(&commit).await?;
 
     // Even after its own Application is deleted, it cannot block the deletion of the other.
-    hub.delete(&neighbour.application()).await?;
-    hub.wait_gone(&neighbour.application()).await?;
+    hub.delete_and_wait(&neighbour.application()).await?;
     let claim = json!({"metadata": {"annotations": {HUB_NAME: "pull-victim"}}});
     let patch = format!("--patch={claim}");
     as_agent(&[&["patch", "--type=merge", &patch], &of_cluster2[..]].concat())?;
     victim.end().await?;
     hub.read(&stray).await?;
     hub.patch(&stray, &json!({"metadata": {"finalizers": null}})).await?;
-    hub.delete(&stray).await?;
-    hub.wait_gone(&stray).await
+    hub.delete_and_wait(&stray).await
 }

@@ -1,6 +1,6 @@
 //! Tests of the requests that the admission policies permit the view into the clusters, and the principal of argocd-agent.
 
-use super::{ARGO_CDS, SECRET_TYPE, application, is_refused};
+use super::{ARGO_CDS, SECRET_TYPE, application, is_refused, refuses_patches};
 use crate::stage::stage;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use testbed::{Account, Hub, ObjectRef, wait};
 
 /// Applies shipped files, and returns a ServiceAccount in Argo CD's namespace once it has a permission and a policy denies that it
 /// annotates this object.
-async fn account(hub: &Hub, files: &[&str], name: &str, permission: &[&str], refused: &ObjectRef) -> Result<Account> {
+async fn account(hub: &Hub, files: &[&str], name: &str, permission: &str, refused: &ObjectRef) -> Result<Account> {
     for file in files {
         let file = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
         hub.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &file])?;
@@ -36,8 +36,8 @@ async fn view_may_only_fill_its_secret_and_config_map() -> Result<()> {
     let secret = ObjectRef::namespaced("v1", "Secret", "argocd", "argocd-ocm-cmp-live");
     let config = ObjectRef::namespaced("v1", "ConfigMap", "argocd", "argocd-ocm-cmp-live");
     let repository = json!({"metadata": {"labels": {SECRET_TYPE: "repository"}}});
-    let permission = ["patch", "secrets/argocd-ocm-cmp-live", "--namespace=argocd"];
-    let account = account(hub, &files, "argocd-ocm-cmp-live", &permission, &secret).await?;
+    let permission = "patch secrets/argocd-ocm-cmp-live --namespace=argocd";
+    let account = account(hub, &files, "argocd-ocm-cmp-live", permission, &secret).await?;
     let annotated = json!({"metadata": {"annotations": {"a": "b"}}});
     is_refused(account.patch(&secret, &repository).await, "only the data")?;
     for object in [&secret, &config] {
@@ -73,8 +73,8 @@ fn bound_for(namespace: &str, name: &str, destination: &Value) -> Value {
 /// Returns the principal's account, which may not annotate this Application.
 async fn principal(hub: &Hub, on_hub: &ObjectRef) -> Result<Account> {
     let files = ["deploy/deploy_principal.yaml", "deploy/principal_admission.yaml"];
-    let permission = ["patch", "applications.argoproj.io", "--all-namespaces"];
-    account(hub, &files, "argocd-agent-principal", &permission, on_hub).await
+    let permission = "patch applications.argoproj.io --all-namespaces";
+    account(hub, &files, "argocd-agent-principal", permission, on_hub).await
 }
 
 /// Checks that the principal may report the syncs that Argo CD starts, and none of other content.
@@ -180,38 +180,24 @@ async fn principal_may_write_status_and_revision_of_applications_for_a_cluster()
         is_refused(account.delete(application).await, "for a managed cluster")?;
     }
     account.patch(managed, &synced).await?;
-    account
-        .patch(
-            managed,
-            &json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}),
-        )
-        .await?;
+    let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+    account.patch(managed, &refresh).await?;
     check_operations(hub, &account, managed).await?;
-    for (patch, why) in [
-        (json!({"spec": {"project": "other"}}), "nothing of an Application but"),
-        (
-            json!({"spec": {"destination": {"name": "in-cluster"}}}),
-            "for a managed cluster",
-        ),
-        (
-            json!({"metadata": {"labels": {"a": "b"}}}),
-            "nothing of an Application but",
-        ),
-        (json!({"metadata": {"finalizers": null}}), "being deleted"),
-    ] {
-        is_refused(account.patch(managed, &patch).await, why)?;
-    }
+    let refused = r"
+nothing of an Application but: [{spec: {project: other}}, {metadata: {labels: {a: b}}}]
+for a managed cluster: [{spec: {destination: {name: in-cluster}}}]
+being deleted: [{metadata: {finalizers: null}}]
+";
+    refuses_patches(&account, managed, refused).await?;
     is_refused(account.delete(managed).await, "only in the namespace of their cluster")?;
     hub.delete(managed).await?;
     hub.wait_for(managed, |object| !object["metadata"]["deletionTimestamp"].is_null())
         .await?;
-    account
-        .patch(managed, &json!({"metadata": {"finalizers": null}}))
-        .await?;
+    let without_finalizers = json!({"metadata": {"finalizers": null}});
+    account.patch(managed, &without_finalizers).await?;
     hub.wait_gone(managed).await?;
     for application in on_hub {
-        hub.patch(application, &json!({"metadata": {"finalizers": null}}))
-            .await?;
+        hub.patch(application, &without_finalizers).await?;
     }
     Ok(())
 }
@@ -220,88 +206,61 @@ async fn principal_may_write_status_and_revision_of_applications_for_a_cluster()
 async fn principal_may_write_all_of_autonomous_agents_in_their_namespace() -> Result<()> {
     let stage = stage("admission-autonomous").await?;
     let (hub, cluster) = (&stage.hub, stage.cluster.as_str());
-    let on_hub = bound_for(
-        "argocd",
-        "principal-hub",
-        &json!({"server": "https://kubernetes.default.svc"}),
-    );
+    let destination = json!({"server": "https://kubernetes.default.svc"});
+    let on_hub = bound_for("argocd", "principal-hub", &destination);
     let on_hub = ObjectRef::of(&hub.create(&on_hub).await?);
     let account = principal(hub, &on_hub).await?;
     let autonomous = bound_for(cluster, "principal-autonomous", &json!({"name": cluster}));
-    is_refused(
-        account
-            .create(&bound_for("argocd", "principal-other", &json!({"name": cluster})))
-            .await,
-        "only in the namespace of their cluster",
-    )?;
-    is_refused(
-        account
-            .create(&bound_for(
-                cluster,
-                "principal-other",
-                &json!({"server": "*", "name": cluster}),
-            ))
-            .await,
-        "for a managed cluster",
-    )?;
+    for (namespace, destination, why) in [
+        (
+            "argocd",
+            json!({"name": cluster}),
+            "only in the namespace of their cluster",
+        ),
+        (
+            cluster,
+            json!({"server": "*", "name": cluster}),
+            "for a managed cluster",
+        ),
+    ] {
+        let other = bound_for(namespace, "principal-other", &destination);
+        is_refused(account.create(&other).await, why)?;
+    }
     account.create(&autonomous).await?;
     let autonomous = ObjectRef::of(&autonomous);
-    account
-        .patch(
-            &autonomous,
-            &json!({"metadata": {"finalizers": null}, "spec": {"project": "other"}}),
-        )
-        .await?;
+    let changed = json!({"metadata": {"finalizers": null}, "spec": {"project": "other"}});
+    account.patch(&autonomous, &changed).await?;
     account.delete(&autonomous).await?;
 
     let project = |name: &str, namespaces: &[&str]| {
         let destinations = json!([{"name": namespaces[0], "server": "*", "namespace": "*"}]);
         let spec = json!({"sourceNamespaces": namespaces, "destinations": destinations});
-        ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", name).with(json!({"spec": spec}))
+        ObjectRef::app_project(name).with(json!({"spec": spec}))
     };
     let own = project(&format!("{cluster}-team"), &[cluster]);
     account.create(&own).await?;
     let own = ObjectRef::of(&own);
-    account.patch(&own, &json!({"spec": {"description": "x"}})).await?;
-    is_refused(
-        account
-            .patch(&own, &json!({"spec": {"sourceNamespaces": ["argocd"]}}))
-            .await,
-        "write no AppProject but",
-    )?;
+    let (described, why) = (json!({"spec": {"description": "x"}}), "write no AppProject but");
+    account.patch(&own, &described).await?;
+    let of_argocd = json!({"spec": {"sourceNamespaces": ["argocd"]}});
+    is_refused(account.patch(&own, &of_argocd).await, why)?;
     account.delete(&own).await?;
-    is_refused(
-        account.create(&project("principal-team", &[cluster])).await,
-        "write no AppProject but",
-    )?;
+    is_refused(account.create(&project("principal-team", &[cluster])).await, why)?;
     // Of the cluster CLUSTER-1.
     let neighbour = format!("{cluster}-1");
     let of_neighbour = project(&format!("{neighbour}-team"), &[&neighbour]);
     let of_neighbour = ObjectRef::of(&hub.create(&of_neighbour).await?);
-    is_refused(
-        account
-            .patch(
-                &of_neighbour,
-                &json!({"spec": {"sourceNamespaces": [cluster], "destinations": [{"name": cluster}]}}),
-            )
-            .await,
-        "write no AppProject but",
-    )?;
+    let of_ours = json!({"spec": {"sourceNamespaces": [cluster], "destinations": [{"name": cluster}]}});
+    is_refused(account.patch(&of_neighbour, &of_ours).await, why)?;
     hub.delete(&of_neighbour).await?;
     let foreign = project(&format!("{cluster}-others"), &["team", cluster]);
     let foreign = ObjectRef::of(&hub.create(&foreign).await?);
-    is_refused(
-        account.patch(&foreign, &json!({"spec": {"description": "x"}})).await,
-        "write no AppProject but",
-    )?;
-    is_refused(account.delete(&foreign).await, "write no AppProject but")?;
+    is_refused(account.patch(&foreign, &described).await, why)?;
+    is_refused(account.delete(&foreign).await, why)?;
     hub.patch(&foreign, &json!({"metadata": {"finalizers": [ARGO_CDS]}}))
         .await?;
-    account
-        .patch(&foreign, &json!({"metadata": {"finalizers": null}}))
-        .await?;
+    let without_finalizers = json!({"metadata": {"finalizers": null}});
+    account.patch(&foreign, &without_finalizers).await?;
     hub.delete(&foreign).await?;
-    hub.patch(&on_hub, &json!({"metadata": {"finalizers": null}}))
-        .await
-        .map(drop)
+    hub.patch(&on_hub, &without_finalizers).await.map(drop)
 }

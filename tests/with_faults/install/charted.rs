@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use testbed::ObjectRef;
+use testbed::{Arguments, ObjectRef};
 
 const NAMESPACE: &str = "charted";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -27,16 +27,9 @@ fn config() -> ObjectRef {
 fn release(installation: &Installation, chart: &Path, values: &[&str]) -> Result<()> {
     let chart = chart.to_str().context("a plain path")?;
     // The hub has these CRDs.
-    let mut words = vec![
-        "upgrade",
-        "edge",
-        chart,
-        "--install",
-        "--no-hooks",
-        "--set",
-        "crds.install=false",
-    ];
-    words.extend(values.iter().flat_map(|value| ["--set", value]));
+    let words = format!("upgrade edge {chart} --install --no-hooks --set crds.install=false");
+    let values = values.iter().flat_map(|value| ["--set", value]);
+    let words: Vec<_> = words.words().into_iter().chain(values).collect();
     helm(installation, NAMESPACE, &words).map(drop)
 }
 
@@ -57,12 +50,7 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     release(&installation, &chart, &[])?;
     let before = hub.read(&repo_server()).await?;
 
-    let words = [
-        "install",
-        "-n",
-        NAMESPACE,
-        "--features=plugin,applicationset,argocd-rbac,ui",
-    ];
+    let words = format!("install -n {NAMESPACE} --features=plugin,applicationset,argocd-rbac,ui");
     let lines = installation.run_ok(&words)?;
     for changed in ["repo-server", "server"] {
         let line = format!("deployment.apps/edge-argocd-{changed} configured\n");
@@ -115,8 +103,7 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     assert_eq!(config["data"][HEALTH], Value::Null);
     helm(&installation, NAMESPACE, &["uninstall", "edge", "--no-hooks"])?;
     let namespace = ObjectRef::namespace(NAMESPACE);
-    hub.delete(&namespace).await?;
-    hub.wait_gone(&namespace).await
+    hub.delete_and_wait(&namespace).await
 }
 
 /// Writes a chart that names the parts of Argo CD as the chart argo-cd does.

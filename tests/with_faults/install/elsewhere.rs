@@ -28,7 +28,7 @@ async fn argocd(hub: &Hub) -> Result<Vec<ObjectRef>> {
             }
         }
         // Argo CD's documentation long described the installation with client-side apply.
-        hub.kubectl_with_input(&["apply", "-f", "-"], &object.to_string())?;
+        hub.kubectl_with_input("apply -f -", &object.to_string())?;
         made.push(ObjectRef::of(&object));
     }
     Ok(made)
@@ -41,7 +41,7 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     let theirs = argocd(hub).await?;
     // The policies of a second controller, installed by hand.
     let others = read_shipped("deploy/admission_policy.yaml")?.replace(".argocd\n", ".second\n");
-    hub.kubectl_with_input(&["apply", "-f", "-"], &others)?;
+    hub.kubectl_with_input("apply -f -", &others)?;
     let before = installation.all()?;
     let features = "--features=plugin,project,pull,gitopscluster,argocd-agent";
     installation.run_ok(&["install", "-n", NAMESPACE, features])?;
@@ -104,7 +104,7 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
 
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     installation.until(&before).await?;
-    hub.kubectl_with_input(&["delete", "-f", "-"], &others)?;
+    hub.kubectl_with_input("delete -f -", &others)?;
     check_removal(hub, &theirs).await
 }
 
@@ -113,6 +113,5 @@ async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
         hub.delete(object).await?;
     }
     let namespace = ObjectRef::namespace(NAMESPACE);
-    hub.delete(&namespace).await?;
-    hub.wait_gone(&namespace).await
+    hub.delete_and_wait(&namespace).await
 }

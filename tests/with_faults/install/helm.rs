@@ -7,20 +7,28 @@ use clap::Parser as _;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
-use testbed::{ObjectRef, Part, Parts};
+use testbed::{Arguments, ObjectRef, Part, Parts};
 
 /// Runs Helm in a namespace of the hub, and returns its output.
-pub(super) fn helm(installation: &Installation, namespace: &str, words: &[&str]) -> Result<String> {
+pub(super) fn helm(installation: &Installation, namespace: &str, words: &(impl Arguments + ?Sized)) -> Result<String> {
+    let words = words.words();
     let home = tempfile::tempdir()?;
     let parts = Parts::ensure()?;
     let mut command = Command::new(parts.program(Part::Helm));
     command.env_clear().env("HOME", home.path());
     command.arg("--kubeconfig").arg(installation.hub.kubeconfig_path());
-    let output = command.args(["--namespace", namespace]).args(words).output()?;
+    let output = command.args(["--namespace", namespace]).args(&words).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{words:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)
 }
+
+/// The lines about Argo CD's own objects.
+const CONFIGURED: &str = "\
+configmap/argocd-cm configured
+deployment.apps/argocd-repo-server configured
+deployment.apps/argocd-server configured
+";
 
 /// The account of the Jobs that add fields to Argo CD's own objects.
 const JOBS: &str = "argocd-ocm-cmp-additions";
@@ -35,19 +43,19 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     );
     let (hub, chart) = (&installation.hub, shipped("chart"));
     let chart = chart.to_str().context("a plain path")?;
-    let values = ["--set", "additionsJob.enabled=true,features={plugin,ui}"];
+    let values = "--set additionsJob.enabled=true,features={plugin,ui}";
     // There is nothing that runs Jobs: the test runs their commands.
-    let words = ["install", "ours", chart, "--no-hooks"];
-    helm(&installation, "argocd", &[&words[..], &values].concat())?;
-    let words = ["template", "ours", chart, "--show-only", "templates/additions_job.yaml"];
-    let jobs = helm(&installation, "argocd", &[&words[..], &values].concat())?;
+    let install = format!("install ours {chart} --no-hooks {values}");
+    helm(&installation, "argocd", &install)?;
+    let words = format!("template ours {chart} --show-only templates/additions_job.yaml {values}");
+    let jobs = helm(&installation, "argocd", &words)?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("jobs.yaml");
     fs::write(&file, jobs)?;
     hub.apply_file(&file, &["-n", "argocd"])?;
-    let permissions: [&[&str]; 2] = [
-        &["patch", "configmaps/argocd-cm", "--namespace=argocd"],
-        &["patch", "deployments.apps/argocd-server", "--namespace=argocd"],
+    let permissions: [&str; 2] = [
+        "patch configmaps/argocd-cm --namespace=argocd",
+        "patch deployments.apps/argocd-server --namespace=argocd",
     ];
     hub.wait_for_permissions("argocd", JOBS, &permissions).await?;
     let kubeconfig = hub.service_account_kubeconfig("argocd", JOBS)?;
@@ -62,14 +70,8 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
         ensure!(output.status.success(), "{output:?}");
         Ok(String::from_utf8(output.stdout)?)
     };
-    assert_eq!(
-        run("install").await?,
-        "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
-    );
-    assert_eq!(
-        run("install").await?,
-        "configmap/argocd-cm unchanged\ndeployment.apps/argocd-repo-server unchanged\ndeployment.apps/argocd-server unchanged\n"
-    );
+    assert_eq!(run("install").await?, CONFIGURED);
+    assert_eq!(run("install").await?, CONFIGURED.replace("configured", "unchanged"));
     // The release no longer has the feature `ui`.
     let upgraded = ["upgrade", "ours", chart, "--no-hooks", "--set", "features={plugin}"];
     helm(&installation, "argocd", &upgraded)?;
@@ -102,11 +104,8 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let chart = shipped("chart");
     let chart = chart.to_str().context("a plain path")?;
     let features = ["--set", "features={plugin,project,policy,argocd-rbac,pull,ui}"];
-    let output = helm(
-        &installation,
-        "argocd",
-        &[&["install", "ours", chart], &features[..]].concat(),
-    )?;
+    let install = [&["install", "ours", chart], &features[..]].concat();
+    let output = helm(&installation, "argocd", &install)?;
     let (_, notes) = output.split_once("\nNOTES:\n").context("notes")?;
     insta::assert_snapshot!("chart-notes", notes.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     let (_, command) = notes.split_once("  argocd-ocm-cmp install ").context("a command")?;
@@ -116,10 +115,7 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     Cli::try_parse_from([&["argocd-ocm-cmp"], &words[..]].concat())?;
 
     let lines = installation.run_ok(&words)?;
-    assert_eq!(
-        lines,
-        "configmap/argocd-cm configured\ndeployment.apps/argocd-repo-server configured\ndeployment.apps/argocd-server configured\n"
-    );
+    assert_eq!(lines, CONFIGURED);
     // What an administrator has narrowed stays.
     let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
     let destinations = json!([{"namespace": "cluster1", "server": "https://kubernetes.default.svc"}]);
@@ -133,11 +129,8 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     let all = ["install", "--features=plugin,project,policy,argocd-rbac,pull,ui"];
     let installed = installation.all()?;
     let constraints = r#"controller.topologySpreadConstraints=[{"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]"#;
-    helm(
-        &installation,
-        "argocd",
-        &[&["upgrade", "ours", chart, "--set-json", constraints], &features[..]].concat(),
-    )?;
+    let upgrade = [&["upgrade", "ours", chart, "--set-json", constraints], &features[..]].concat();
+    helm(&installation, "argocd", &upgrade)?;
     assert_eq!(
         installation.hub.read(&project).await?["spec"]["destinations"],
         destinations

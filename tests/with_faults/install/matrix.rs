@@ -2,10 +2,10 @@
 //! before and after each other one. What was there stays, a second run changes nothing, and `uninstall` gives back the starting point.
 
 use super::{Installation, installation, read_shipped};
+use crate::documents::documents;
 use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::install::{Feature, MANAGER, with_implied};
 use clap::ValueEnum as _;
-use manifest::yaml;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -40,7 +40,7 @@ impl StartingPoint {
         } else {
             "install.yaml"
         };
-        let mut all = json_documents(&fs::read_to_string(Parts::ensure()?.argocd_manifests().join(file))?)?;
+        let mut all = documents(&fs::read_to_string(Parts::ensure()?.argocd_manifests().join(file))?)?;
         all.retain(|object| KINDS.iter().any(|kind| object["kind"] == *kind));
         for object in &mut all {
             object["metadata"]["namespace"] = NAMESPACE.into();
@@ -75,7 +75,7 @@ impl StartingPoint {
         ] {
             for file in files {
                 let text = read_shipped(file)?.replace("namespace: argocd\n", &format!("namespace: {NAMESPACE}\n"));
-                let objects = json_documents(&text)?.into_iter();
+                let objects = documents(&text)?.into_iter();
                 applied.extend(objects.map(|object| (is_server_side, object)));
             }
         }
@@ -118,18 +118,6 @@ impl StartingPoint {
         (self == Self::Core && ["ui", "live"].contains(&feature))
             .then_some("error: Namespace matrix: this Argo CD has no argocd-server: omit ui\n")
     }
-}
-
-fn json_documents(text: &str) -> Result<Vec<Value>> {
-    let documents = yaml::documents(text).map(|document| {
-        let mut text = String::new();
-        manifest::json::write(
-            &document.map_err(|error| anyhow::anyhow!("{error:?}"))?.value,
-            &mut text,
-        )?;
-        Ok(serde_json::from_str(&text)?)
-    });
-    documents.collect()
 }
 
 fn containers(workload: &mut Value) -> &mut Vec<Value> {
@@ -219,8 +207,7 @@ async fn check(start: StartingPoint) -> Result<()> {
             .with_context(|| format!("{start:?}: after uninstall"))?;
     }
     let namespace = ObjectRef::namespace(NAMESPACE);
-    hub.delete(&namespace).await?;
-    hub.wait_gone(&namespace).await
+    hub.delete_and_wait(&namespace).await
 }
 
 /// Installs a feature, and checks what is there.
@@ -369,9 +356,9 @@ async fn create(installation: &Installation, start: StartingPoint) -> Result<()>
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     if start == StartingPoint::Core {
-        hub.kubectl_with_input(&["apply", "-f", "-"], &list)?;
+        hub.kubectl_with_input("apply -f -", &list)?;
     } else {
-        hub.kubectl_with_input(&["apply", "--server-side", "-f", "-"], &list)?;
+        hub.kubectl_with_input("apply --server-side -f -", &list)?;
     }
     Ok(())
 }

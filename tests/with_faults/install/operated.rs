@@ -50,12 +50,7 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     let hub = &installation.hub;
     hub.create_namespace(NAMESPACE).await?;
     let crds = Parts::ensure()?.argocd_operator_crds();
-    for kind in [
-        "argocds",
-        "argocdexports",
-        "namespacemanagements",
-        "notificationsconfigurations",
-    ] {
+    for kind in "argocds argocdexports namespacemanagements notificationsconfigurations".split(' ') {
         let crd = crds.join(format!("argoproj.io_{kind}.yaml"));
         hub.apply_file(&crd, &["--server-side"])?;
     }
@@ -120,10 +115,8 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
         );
     }
 
-    hub.delete(&argocd()).await?;
-    hub.wait_gone(&argocd()).await?;
+    hub.delete_and_wait(&argocd()).await?;
     operator.terminate().await?;
     let namespace = ObjectRef::namespace(NAMESPACE);
-    hub.delete(&namespace).await?;
-    hub.wait_gone(&namespace).await
+    hub.delete_and_wait(&namespace).await
 }

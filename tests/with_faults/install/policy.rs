@@ -198,6 +198,7 @@ async fn mounts_a_config_map_of_the_user_and_keeps_it_mounted() -> Result<()> {
 #[tokio::test]
 async fn limits_that_an_administrator_narrowed_with_kubectl_stay() -> Result<()> {
     let installation = installation().await?;
+    let hub = &installation.hub;
     let folder = tempfile::tempdir()?;
     for (file, from, to) in [
         ("proj.yaml", "namespace: '!argocd'", "namespace: cluster1"),
@@ -209,15 +210,12 @@ async fn limits_that_an_administrator_narrowed_with_kubectl_stay() -> Result<()>
     ] {
         let path = folder.path().join("edited.yaml");
         fs::write(&path, read_shipped(file)?.replace(from, to))?;
-        installation.hub.apply_file(&path, &[])?;
+        hub.apply_file(&path, &[])?;
     }
     let limits = async || -> Result<[Value; 2]> {
-        let project = installation
-            .hub
-            .read(&ObjectRef::app_project("managed-clusters"))
-            .await?;
+        let project = hub.read(&ObjectRef::app_project("managed-clusters")).await?;
         let role = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "argocd-ocm-cmp");
-        let role = installation.hub.read(&role).await?;
+        let role = hub.read(&role).await?;
         Ok([project["spec"].clone(), role["rules"].clone()])
     };
     let narrowed = limits().await?;

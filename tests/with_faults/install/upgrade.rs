@@ -104,16 +104,7 @@ fn installed(installation: &Installation) -> Result<Vec<Value>> {
         let kind = group.map_or(words[0].to_owned(), |(group, version)| {
             format!("{}.{version}.{group}", words[0])
         });
-        let get = [
-            "get",
-            &kind,
-            words[1],
-            "-n",
-            namespace,
-            "-o",
-            "json",
-            "--show-managed-fields",
-        ];
+        let get = format!("get {kind} {} -n {namespace} -o json --show-managed-fields", words[1]);
         all.push(serde_json::from_str(&installation.hub.kubectl(&get)?)?);
     }
     Ok(all)
@@ -195,16 +186,15 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
 #[tokio::test]
 async fn takes_over_an_object_whose_status_changes_meanwhile() -> Result<()> {
     let installation = installation().await?;
-    installation
-        .hub
-        .apply_file(&shipped("deploy/deploy_controller.yaml"), &[])?;
-    let proxy = Proxy::start(&installation.hub).await?;
+    let hub = &installation.hub;
+    hub.apply_file(&shipped("deploy/deploy_controller.yaml"), &[])?;
+    let proxy = Proxy::start(hub).await?;
     proxy.fault(Fault::Status(409), Times::Next(2), |request| {
         request.is("patch", "flowschemas")
     });
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_argocd-ocm-cmp"))
         .args(["install", "--features=controller", IMAGE, "--kubeconfig"])
-        .arg(proxy.kubeconfig(installation.hub.kubeconfig_path())?)
+        .arg(proxy.kubeconfig(hub.kubeconfig_path())?)
         .env_clear()
         .output()?;
     ensure!(output.status.success() && output.stderr.is_empty(), "{output:?}");

@@ -75,8 +75,7 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
         assert_eq!(version(was), version(&object), "{}", name(was));
     }
     for object in made.iter().map(ObjectRef::of).filter(|object| *object != pulled) {
-        hub.delete(&object).await?;
-        hub.wait_gone(&object).await?;
+        hub.delete_and_wait(&object).await?;
     }
     assert!(hub.get(&shop).await?.is_none());
     installation.run_ok(&["uninstall"])?;
@@ -86,25 +85,20 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
 #[tokio::test]
 async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
     let installation = installation().await?;
+    let hub = &installation.hub;
     installation.run_ok(&["install", "--features=report"])?;
     let name = "multiclusterapplicationsetreports.apps.open-cluster-management.io";
     let crd = ObjectRef::crd(name);
-    let mut versions = installation.hub.read(&crd).await?["spec"]["versions"].take();
+    let mut versions = hub.read(&crd).await?["spec"]["versions"].take();
     versions[0]["served"] = json!(false);
-    installation
-        .hub
-        .patch(&crd, &json!({"spec": {"versions": versions}}))
-        .await?;
+    hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;
     let lines = installation.run_ok(&["uninstall"])?;
     let expected = format!(
         "customresourcedefinition.apiextensions.k8s.io/{name} kept: it is not served and may have objects: see its conditions"
     );
     assert!(lines.lines().any(|line| line == expected), "{lines}");
     versions[0]["served"] = json!(true);
-    installation
-        .hub
-        .patch(&crd, &json!({"spec": {"versions": versions}}))
-        .await?;
+    hub.patch(&crd, &json!({"spec": {"versions": versions}})).await?;
     let is_deleted = async || {
         let lines = installation.run_ok(&["uninstall"]).ok()?;
         lines.contains(&format!("{name} deleted")).then_some(())
@@ -116,21 +110,18 @@ async fn uninstall_keeps_a_crd_whose_objects_cannot_be_listed() -> Result<()> {
 #[tokio::test]
 async fn uninstall_leaves_acms_crd_alone() -> Result<()> {
     let installation = installation().await?;
+    let hub = &installation.hub;
     let printed = super::printed("json", "--features=report")?;
     let mut crd: Value = serde_json::from_str(printed.lines().next().unwrap_or_default())?;
     crd["metadata"]["labels"] = json!({"of": "acm"});
-    let made = installation.hub.create(&crd).await?;
+    let made = hub.create(&crd).await?;
     let lines = installation.run_ok(&["install", "--features=report"])?;
     let shown = "customresourcedefinition.apiextensions.k8s.io/multiclusterapplicationsetreports.apps.open-cluster-management.io";
     assert!(lines.starts_with(&format!("{shown} kept\n")), "{lines}");
     let lines = installation.run_ok(&["uninstall"])?;
     assert!(!lines.contains(shown), "{lines}");
-    let object = installation
-        .hub
-        .get(&ObjectRef::of(&made))
-        .await?
-        .unwrap_or(Value::Null);
+    let object = hub.get(&ObjectRef::of(&made)).await?.unwrap_or(Value::Null);
     assert_eq!(object["metadata"]["uid"], made["metadata"]["uid"]);
-    installation.hub.delete(&ObjectRef::of(&made)).await?;
+    hub.delete(&ObjectRef::of(&made)).await?;
     installation.until_restored().await
 }

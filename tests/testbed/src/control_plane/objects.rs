@@ -138,6 +138,12 @@ impl ControlPlane {
         }
     }
 
+    /// Deletes an object, and waits until it does not exist.
+    pub async fn delete_and_wait(&self, object: &ObjectRef) -> Result<()> {
+        self.delete(object).await?;
+        self.wait_gone(object).await
+    }
+
     /// Returns an object, if it exists.
     pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
         let api = wait::api(&self.client().await?, object).await?;
@@ -171,6 +177,15 @@ impl ControlPlane {
         waited
             .inspect_err(|_| self.bench.fail())
             .with_context(|| self.name.clone())
+    }
+
+    /// Waits until the object has this value at a JSON pointer, and returns it.
+    pub async fn wait_for_value(&self, object: &ObjectRef, pointer: &str, value: impl Into<Value>) -> Result<Value> {
+        let value = value.into();
+        let waited = self
+            .wait_for(object, |live| live.pointer(pointer) == Some(&value))
+            .await;
+        waited.with_context(|| format!("{pointer} is not {value}"))
     }
 
     /// Checks for `duration` that the condition always holds for the object; see [`wait::holds_for`].
