@@ -302,7 +302,7 @@ impl Object {
             Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
         };
         let mut annotations = annotations::annotations(&metadata)?;
-        if let Some(annotations) = annotations.as_mut().filter(|annotations| !annotations.hooks.is_empty()) {
+        if let Some(annotations) = annotations.as_mut().filter(|annotations| annotations.is_hook()) {
             hooks::prepare(&kind, annotations, &mut metadata, &mut fields)?;
         }
         fields_of_others::remove(&kind, &metadata, &mut fields);
