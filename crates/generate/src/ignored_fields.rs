@@ -258,12 +258,12 @@ fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
         })
         .collect();
     let warning = |autoscaler: &Placed| {
-        let value = autoscaler.object.to_value(None);
+        let value = autoscaler.object.to_value();
         let target = value.as_map()?.at(&["spec", "scaleTargetRef"])?.as_map()?;
         let text = |key| target.get(key).and_then(Value::as_str);
         let (kind, name) = (text("kind").unwrap_or("Deployment"), text("name")?);
         let scaled = by_key.get(&(kind, name, autoscaler.object.key.namespace.as_deref()))?;
-        scaled.object.to_value(None).as_map()?.at(&["spec", "replicas"])?;
+        scaled.object.to_value().as_map()?.at(&["spec", "replicas"])?;
         let is_ignored =
             find_ignored_fields(&scaled.object, options).contains(&FieldPath::Path(".spec.replicas".to_owned()));
         let is_applied = UpdateStrategy::choose(scaled, options.strategy).applies();
