@@ -48,7 +48,7 @@ const CONSTANTS: [&str; 5] = ["null", "true", "false", "[]", "{}"];
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathExpression {
     /// The expression, written anew. Works list expressions in the order of their texts.
-    pub(super) text: String,
+    pub text: String,
     stages: Vec<Path>,
     last: Vec<Path>,
 }
