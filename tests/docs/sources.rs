@@ -2,20 +2,36 @@
 
 use crate::generated::compare_parts;
 use anyhow::{Context, Result, ensure};
-use generate::settings::{Counterpart, OPTIONS, SETTINGS};
+use generate::settings::SETTINGS;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use testbed::Parts;
 
+/// The fields of a source of an Application, and the keys of `argocd-cm`, that change how Argo CD 3.6 renders. Each has the setting that does
+/// the same, and what else there is to know, or the reason why there is none.
+const OPTIONS: &str = include_str!("options.txt");
+
+/// Returns the options with their settings, and the rest of their lines.
+fn rows() -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+    OPTIONS.lines().map(|line| {
+        if let Some((option, counterpart)) = line.split_once(" = ") {
+            let (setting, more) = counterpart.split_once(", ").unwrap_or((counterpart, ""));
+            return (option, Some(setting), more);
+        }
+        let (option, why) = line.split_once(" – ").expect(line);
+        (option, None, why)
+    })
+}
+
 #[test]
 fn sources_page_lists_the_options_of_argo_cd() {
     let mut table = "| Argo CD | Here |\n|---|---|\n".to_owned();
-    for (option, counterpart) in OPTIONS {
-        let counterpart = match counterpart {
-            Counterpart::Setting(name, "") => format!("`{name}`"),
-            Counterpart::Setting(name, more) => format!("`{name}`, {more}"),
-            Counterpart::None(why) => format!("– ({why})"),
+    for (option, setting, more) in rows() {
+        let counterpart = match (setting, more) {
+            (Some(name), "") => format!("`{name}`"),
+            (Some(name), more) => format!("`{name}`, {more}"),
+            (None, why) => format!("– ({why})"),
         };
         let option = match option.strip_prefix("argocd-cm: ") {
             Some(key) => format!("`{key}` of `argocd-cm`"),
@@ -28,10 +44,9 @@ fn sources_page_lists_the_options_of_argo_cd() {
 
 #[test]
 fn counterparts_are_settings() {
-    for (option, counterpart) in OPTIONS {
-        if let Counterpart::Setting(name, _) = counterpart {
-            assert!(SETTINGS.iter().any(|setting| setting.name == *name), "{option}: {name}");
-        }
+    for (option, setting, _) in rows() {
+        let is_setting = |name| SETTINGS.iter().any(|setting| setting.name == name);
+        assert!(setting.is_none_or(is_setting), "{option}");
     }
 }
 
@@ -69,7 +84,7 @@ fn every_option_of_argo_cd_has_a_counterpart_or_a_reason() -> Result<()> {
     };
     options.extend(literals.filter(is_of_rendering).map(|key| format!("argocd-cm: {key}")));
     ensure!(options.len() > 45, "{options:?}");
-    let known: BTreeSet<String> = OPTIONS.iter().map(|(option, _)| (*option).to_owned()).collect();
+    let known: BTreeSet<String> = rows().map(|(option, ..)| option.to_owned()).collect();
     ensure!(
         options == known,
         "missing: {:?}, not in Argo CD: {:?}",

@@ -28,7 +28,7 @@ fn accepted_jq_paths_delete_the_same_in_go() {
     let expressions = (0..40_000).map(|at: usize| beginnings[at % 5].to_owned() + &random.random_text(&pieces, 9));
     let accepted: Vec<(String, String)> = expressions
         .filter_map(|text| match text.parse() {
-            Ok(FieldPath::Expression(written)) => Some((text, written)),
+            Ok(FieldPath::Expression(written)) => Some((text, written.text)),
             _ => None,
         })
         .collect();

@@ -177,11 +177,9 @@ fn our_objects(question: &Question<'_>) -> Result<Vec<String>, String> {
         max_size: None,
         ..FileSelection::default()
     };
-    let mut files =
+    let (files, _) =
         discover::manifests(question.folder, "", "", &selection).map_err(|problems| problems.to_string())?;
-    let loaded = load::files(&mut files, None, FieldValidation::Ignore);
-    files.end().map_err(|problems| problems.to_string())?;
-    let loaded = loaded.map_err(|problems| problems.to_string())?;
+    let loaded = load::files(files, None, FieldValidation::Ignore).map_err(|problems| problems.to_string())?;
     let mut texts: Vec<String> = loaded.objects.iter().map(|object| object.pieces().concat()).collect();
     texts.sort();
     Ok(texts)

@@ -11,6 +11,7 @@ use effects::{IGNORE_HEALTH, REPLACE};
 use manifest::json;
 use manifest::value::{Map, Value};
 use ocm::pull_model::SYNC_OPTIONS;
+use std::collections::BTreeSet;
 
 /// The annotation for the update strategy of an object: one of [`UpdateStrategy`]'s names.
 pub(crate) const UPDATE_STRATEGY: &str = "argocd-ocm-cmp.github.io/update-strategy";
@@ -55,7 +56,7 @@ impl Phase {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// The phases in which it is a hook; empty for an ordinary object.
-    pub hooks: Vec<Phase>,
+    pub hooks: BTreeSet<Phase>,
     /// True if it is never applied: a hook of type Skip, or of a type that only Helm runs.
     pub skip: bool,
     /// True if it stays on the cluster when it leaves Git or the Application is deleted.
@@ -138,13 +139,18 @@ pub fn annotations(metadata: &Map<'_>) -> Result<Option<Annotations>, Annotation
         without_effect: effects::without_effect(annotations),
         ..Annotations::default()
     };
-    // Helm's hooks count only if Argo CD's annotation is absent or empty.
-    match (text(HOOK), text(HELM_HOOK)) {
+    // Helm's hooks count only if Argo CD's annotation is absent or empty. `crd-install` is Helm 2's way to install CRDs first, and no hook.
+    let phases: Option<Vec<_>> = match (text(HOOK), text(HELM_HOOK)) {
         (Some(hooks), helm) if helm.is_none() || items(hooks).next().is_some() => {
-            argo_cd_hooks(hooks, &mut annotations)?;
+            let none = items(hooks).next().is_none().then_some("");
+            Some(items(hooks).chain(none).map(argo_cd_phase).collect::<Result<_, _>>()?)
         }
-        (_, Some(hooks)) => helm_hooks(hooks, &mut annotations)?,
-        _ => {}
+        (_, Some(hooks)) if hooks != "crd-install" => Some(items(hooks).map(helm_phase).collect::<Result<_, _>>()?),
+        _ => None,
+    };
+    if let Some(phases) = phases {
+        annotations.hooks = phases.into_iter().flatten().collect();
+        annotations.skip = annotations.hooks.is_empty();
     }
     if annotations.skip {
         // It is never applied, so no annotation has an effect.
@@ -182,6 +188,11 @@ fn items(list: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Annotations {
+    /// Returns true if the object is a hook, even if it is never applied.
+    pub(crate) fn is_hook(&self) -> bool {
+        self.skip || !self.hooks.is_empty()
+    }
+
     /// Returns true if they set more than that the object stays.
     pub fn has_other_options(&self) -> bool {
         let only_kept = Self {
@@ -241,56 +252,37 @@ fn length(annotations: &Map<'_>) -> u32 {
     u32::try_from(json::passage(&json).length).unwrap_or(u32::MAX)
 }
 
-fn argo_cd_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), AnnotationFault> {
-    for hook in items(hooks).chain(items(hooks).next().is_none().then_some("")) {
-        let phase = match hook {
-            "PreSync" => Phase::PreSync,
-            "Sync" => Phase::Sync,
-            "PostSync" => Phase::PostSync,
-            "SyncFail" => Phase::SyncFail,
-            "PreDelete" => Phase::PreDelete,
-            "PostDelete" => Phase::PostDelete,
-            "Skip" => continue,
-            _ => return Err(AnnotationFault::Hook(hook.to_owned())),
-        };
-        add(phase, annotations);
-    }
-    annotations.skip = annotations.hooks.is_empty();
-    Ok(())
+/// Returns the phase of Argo CD's hook; `None` for one that is never applied.
+fn argo_cd_phase(hook: &str) -> Result<Option<Phase>, AnnotationFault> {
+    Ok(Some(match hook {
+        "PreSync" => Phase::PreSync,
+        "Sync" => Phase::Sync,
+        "PostSync" => Phase::PostSync,
+        "SyncFail" => Phase::SyncFail,
+        "PreDelete" => Phase::PreDelete,
+        "PostDelete" => Phase::PostDelete,
+        "Skip" => return Ok(None),
+        _ => return Err(AnnotationFault::Hook(hook.to_owned())),
+    }))
 }
 
-fn helm_hooks(hooks: &str, annotations: &mut Annotations) -> Result<(), AnnotationFault> {
-    // `crd-install` is Helm 2's way to install CRDs first; it is not a hook.
-    if hooks == "crd-install" {
-        return Ok(());
-    }
-    for hook in items(hooks) {
-        match hook {
-            "pre-install" | "pre-upgrade" => add(Phase::PreSync, annotations),
-            "post-install" | "post-upgrade" => add(Phase::PostSync, annotations),
-            "post-delete" => add(Phase::PostDelete, annotations),
-            // Argo CD does not run these either.
-            "pre-delete" | "pre-rollback" | "post-rollback" | "test" | "test-success" | "test-failure"
-            | "crd-install" => {}
-            _ => return Err(AnnotationFault::HelmHook(hook.to_owned())),
-        }
-    }
-    annotations.skip = annotations.hooks.is_empty();
-    Ok(())
-}
-
-fn add(phase: Phase, annotations: &mut Annotations) {
-    if !annotations.hooks.contains(&phase) {
-        annotations.hooks.push(phase);
-        annotations.hooks.sort_unstable();
-    }
+/// Returns the phase in which Argo CD runs Helm's hook; `None` for one that it does not run.
+fn helm_phase(hook: &str) -> Result<Option<Phase>, AnnotationFault> {
+    Ok(Some(match hook {
+        "pre-install" | "pre-upgrade" => Phase::PreSync,
+        "post-install" | "post-upgrade" => Phase::PostSync,
+        "pre-delete" => Phase::PreDelete,
+        "post-delete" => Phase::PostDelete,
+        "pre-rollback" | "post-rollback" | "test" | "test-success" | "test-failure" | "crd-install" => return Ok(None),
+        _ => return Err(AnnotationFault::HelmHook(hook.to_owned())),
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::object::tests::fields;
-    use Phase::{PostDelete, PostSync, PreSync, Sync, SyncFail};
+    use Phase::{PostDelete, PostSync, PreDelete, PreSync, Sync, SyncFail};
     use ocm::pull_model::OWN;
 
     fn parsed(annotations: &str) -> Result<Annotations, String> {
@@ -314,12 +306,13 @@ mod tests {
                 "{helm.sh/hook: 'pre-install,pre-upgrade,post-upgrade'}",
                 &[PreSync, PostSync],
             ),
-            ("{helm.sh/hook: 'post-delete,pre-delete'}", &[PostDelete]),
+            ("{helm.sh/hook: 'post-delete,pre-delete'}", &[PreDelete, PostDelete]),
             ("{helm.sh/hook: crd-install}", &[]),
             ("{helm.sh/hook-weight: '5'}", &[]),
         ] {
             let read = parsed(annotations).unwrap();
-            assert_eq!((read.hooks.as_slice(), read.skip), (hooks, false), "{annotations}");
+            let phases: Vec<Phase> = read.hooks.into_iter().collect();
+            assert_eq!((phases.as_slice(), read.skip), (hooks, false), "{annotations}");
         }
     }
 
@@ -328,7 +321,7 @@ mod tests {
         for annotations in [
             "{argocd.argoproj.io/hook: Skip}",
             "{helm.sh/hook: test}",
-            "{helm.sh/hook: pre-delete}",
+            "{helm.sh/hook: post-rollback}",
         ] {
             assert!(parsed(annotations).unwrap().skip, "{annotations}");
         }

@@ -29,10 +29,10 @@ pub(crate) struct Item<T> {
 
 /// The maximum number of objects of a bucket. OCM's agent writes a status of 600 bytes and more for each object of a ManifestWork, and
 /// etcd refuses objects over 1.5 MiB.
-pub(crate) const OBJECTS_MAX: usize = 1000;
+const OBJECTS_MAX: usize = 1000;
 
 /// Returns true if so many items of so many bytes share a bucket. A capacity of `u64::MAX` is no limit.
-pub(crate) fn fits(items: usize, size: u64, capacity: u64) -> bool {
+fn fits(items: usize, size: u64, capacity: u64) -> bool {
     size <= capacity && (items <= OBJECTS_MAX || capacity == u64::MAX)
 }
 

@@ -31,7 +31,7 @@ pub const PATH: &str = r".metadata.annotations['argocd-ocm-cmp\.github\.io/conte
 pub struct Embedded {
     /// The object.
     pub placed: Placed,
-    /// The value of the annotation [`CONTENT`] that is added to it.
+    /// The value of its annotation [`CONTENT`], if this program has added it.
     pub hash: Option<Box<str>>,
 }
 
@@ -41,25 +41,14 @@ impl Embedded {
         &self.placed.object.key.kind
     }
 
-    /// Passes the canonical JSON to `write`, piece by piece.
-    pub(crate) fn each_piece<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
-        let object = &self.placed.object;
-        match &self.hash {
-            Some(hash) => object.pieces_with_hash(hash).iter().try_for_each(|piece| write(piece)),
-            None => object.pieces().iter().try_for_each(|piece| write(piece)),
-        }
-    }
-
     /// Parses the canonical JSON of this object.
     pub fn to_value(&self) -> Value<'_> {
-        self.placed.object.to_value(self.hash.as_deref())
+        self.placed.object.to_value()
     }
 
     /// Returns the size as a manifest, as OCM's admission webhook counts it.
     pub fn size(&self) -> u64 {
-        let object = &self.placed.object;
-        let hash = self.hash.as_deref();
-        hash.map_or_else(|| object.size(), |hash| object.size_with_hash(hash)) as u64
+        self.placed.object.size() as u64
     }
 }
 
@@ -77,10 +66,16 @@ pub fn embedded(objects: Vec<Placed>, is_needed: bool, options: &WorkOptions) ->
     let of_all = (is_needed && options.rollout.is_some())
         .then(|| hash::hash(objects.iter().flat_map(|placed| placed.object.pieces()), HASH_DIGITS));
     let of_one = |placed: &Placed| hash::hash(placed.object.pieces(), HASH_DIGITS);
-    let embed = |placed: Placed| Embedded {
-        hash: (is_needed && carries_hash(&placed, options))
-            .then(|| of_all.clone().unwrap_or_else(|| of_one(&placed)).into()),
-        placed,
+    let embed = |mut placed: Placed| {
+        let hash =
+            (is_needed && carries_hash(&placed, options)).then(|| of_all.clone().unwrap_or_else(|| of_one(&placed)));
+        if let Some(hash) = &hash {
+            placed.object.set_content_hash(hash);
+        }
+        Embedded {
+            hash: hash.map(Into::into),
+            placed,
+        }
     };
     objects.into_iter().map(embed).collect()
 }
@@ -103,7 +98,7 @@ pub fn has_health(placed: &Placed, options: &WorkOptions) -> bool {
 }
 
 fn is_load_balancer(service: &Placed) -> bool {
-    let service = service.object.to_value(None);
+    let service = service.object.to_value();
     let kind = service
         .as_map()
         .and_then(|fields| fields.at(&["spec", "type"])?.as_str());

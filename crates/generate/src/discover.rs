@@ -48,17 +48,17 @@ pub struct ManifestFile {
     pub name: String,
 }
 
-/// Lists the files of `folder`, or of its sub-folder `below`, that may contain manifests. `source_path` is the path of `folder`
-/// in its repository, if known.
+/// Lists the files of `folder`, or of its sub-folder `below`, that may contain manifests, folder by folder in byte order of their names.
+/// `source_path` is the path of `folder` in its repository, if known. Returns warnings about skipped entries, too, one line each.
 ///
 /// # Errors
-/// Returns an error if the folder does not exist.
-pub fn manifests<'s>(
-    folder: &'s Path,
+/// Returns an error if the folder does not exist, or if a part of it is unreadable or contains unsupported files.
+pub fn manifests(
+    folder: &Path,
     below: &str,
-    source_path: &'s str,
-    selection: &'s FileSelection,
-) -> Result<Files<'s>, Problems> {
+    source_path: &str,
+    selection: &FileSelection,
+) -> Result<(Vec<ManifestFile>, Vec<String>), Problems> {
     let start = if below.is_empty() {
         folder.to_owned()
     } else {
@@ -79,107 +79,74 @@ pub fn manifests<'s>(
         .sort_by_file_name()
         .into_iter()
         .filter_entry(is_looked_at);
-    Ok(Files {
-        walk: Box::new(walk),
-        folder,
-        source_path,
-        selection,
-        notices: Vec::new(),
-        problems: Vec::new(),
-    })
-}
-
-/// An iterator over the files that may contain manifests, folder by folder in byte order of their names. It reads the folder
-/// lazily.
-pub struct Files<'s> {
-    walk: Box<dyn Iterator<Item = walkdir::Result<DirEntry>> + Send + 's>,
-    folder: &'s Path,
-    source_path: &'s str,
-    selection: &'s FileSelection,
-    notices: Vec<String>,
-    problems: Vec<String>,
-}
-
-impl Iterator for Files<'_> {
-    type Item = ManifestFile;
-
-    fn next(&mut self) -> Option<ManifestFile> {
-        loop {
-            let entry = match self.walk.next()? {
-                Ok(entry) => entry,
-                Err(error) => {
-                    let path = error
-                        .path()
-                        .map_or_else(String::new, |path| relative(path, self.folder));
-                    let why = error.io_error().map_or_else(|| "it cannot be read".to_owned(), plain);
-                    self.problems.push(format!("{path}: the folder cannot be read: {why}"));
-                    continue;
-                }
-            };
-            match self.consider(&entry) {
-                Ok(None) => {}
-                Ok(Some(file)) => return Some(file),
-                Err(line) => self.problems.push(line),
+    let (mut files, mut notices, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for entry in walk {
+        let file = match entry {
+            Ok(entry) => consider(&entry, folder, source_path, selection, &mut notices),
+            Err(error) => {
+                let path = error.path().map_or_else(String::new, |path| relative(path, folder));
+                let why = error.io_error().map_or_else(|| "it cannot be read".to_owned(), plain);
+                Err(format!("{path}: the folder cannot be read: {why}"))
             }
-        }
-    }
-}
-
-impl Files<'_> {
-    /// Reads the rest of the folder. Returns warnings about skipped entries, one line each.
-    ///
-    /// # Errors
-    /// Returns an error if a part of the folder is unreadable or contains unsupported files.
-    pub fn end(mut self) -> Result<Vec<String>, Problems> {
-        while self.next().is_some() {}
-        Problems::or(self.problems, self.notices)
-    }
-
-    /// Returns an entry of the folder if it is a file to read, or the problem of a file that cannot be delivered.
-    fn consider(&mut self, entry: &DirEntry) -> Result<Option<ManifestFile>, String> {
-        let (kind, selection) = (entry.file_type(), self.selection);
-        let base = entry.file_name().to_string_lossy();
-        if let Some(tool) = tool_of(&base).filter(|_| entry.depth() > 1 && !kind.is_dir()) {
-            let name = relative(entry.path(), self.folder);
-            let inside = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-            if selection.selects(&name) {
-                return Err(format!(
-                    "{name}: {tool} does not render a sub-folder, so its files would be delivered as they are: deliver {inside} with an \
-                     Application of its own, or exclude {inside}/*"
-                ));
-            }
-        }
-        let Some((_, extension)) = base.rsplit_once('.') else {
-            return Ok(None);
         };
-        // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
-        let about_the_source = base.starts_with(SOURCE_OVERRIDES) && extension == "yaml";
-        if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
-            return Ok(None);
+        match file {
+            Ok(file) => files.extend(file),
+            Err(line) => problems.push(line),
         }
-        let name = relative(entry.path(), self.folder);
-        if !selection.selects(&name) {
-            return Ok(None);
-        }
-        if kind.is_symlink() {
-            let why_not = linked_file(entry.path(), self.folder, self.source_path);
-            if let Some(why) = why_not.map_err(|why| format!("{name}: {why}"))? {
-                self.notices.push(format!("{name}: left out: {why}"));
-                return Ok(None);
-            }
-        } else if !kind.is_file() {
-            return Err(format!(
-                "{name}: not a regular file, so it cannot come from Git: remove it or exclude it"
-            ));
-        }
-        if extension == "jsonnet" {
-            return Err(format!(
-                "{name}: Jsonnet is not rendered here: commit the JSON that it renders to, or exclude it"
-            ));
-        }
-        let path = entry.path().to_owned();
-        Ok(Some(ManifestFile { path, name }))
     }
+    Problems::or(problems, (files, notices))
+}
+
+/// Returns an entry of the folder if it is a file to read, or the problem of a file that cannot be delivered.
+fn consider(
+    entry: &DirEntry,
+    folder: &Path,
+    source_path: &str,
+    selection: &FileSelection,
+    notices: &mut Vec<String>,
+) -> Result<Option<ManifestFile>, String> {
+    let kind = entry.file_type();
+    let base = entry.file_name().to_string_lossy();
+    if let Some(tool) = tool_of(&base).filter(|_| entry.depth() > 1 && !kind.is_dir()) {
+        let name = relative(entry.path(), folder);
+        let inside = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if selection.selects(&name) {
+            return Err(format!(
+                "{name}: {tool} does not render a sub-folder, so its files would be delivered as they are: deliver {inside} with an \
+                 Application of its own, or exclude {inside}/*"
+            ));
+        }
+    }
+    let Some((_, extension)) = base.rsplit_once('.') else {
+        return Ok(None);
+    };
+    // `.argocd-source.yaml` and `.argocd-source-<app>.yaml` configure Argo CD's source; they are not manifests.
+    let about_the_source = base.starts_with(SOURCE_OVERRIDES) && extension == "yaml";
+    if kind.is_dir() || about_the_source || !matches!(extension, "yaml" | "yml" | "json" | "jsonnet") {
+        return Ok(None);
+    }
+    let name = relative(entry.path(), folder);
+    if !selection.selects(&name) {
+        return Ok(None);
+    }
+    if kind.is_symlink() {
+        let why_not = linked_file(entry.path(), folder, source_path);
+        if let Some(why) = why_not.map_err(|why| format!("{name}: {why}"))? {
+            notices.push(format!("{name}: left out: {why}"));
+            return Ok(None);
+        }
+    } else if !kind.is_file() {
+        return Err(format!(
+            "{name}: not a regular file, so it cannot come from Git: remove it or exclude it"
+        ));
+    }
+    if extension == "jsonnet" {
+        return Err(format!(
+            "{name}: Jsonnet is not rendered here: commit the JSON that it renders to, or exclude it"
+        ));
+    }
+    let path = entry.path().to_owned();
+    Ok(Some(ManifestFile { path, name }))
 }
 
 /// Returns the tool that a file of this name is for.
@@ -284,15 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn reports_every_refused_file_although_one_was_requested() {
+    fn reports_every_refused_file() {
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         for name in ["a.yaml", "b.jsonnet", "c.yaml", "d.jsonnet"] {
             fs::write(scratch.path().join(name), "").expect("a file");
         }
-        let selection = FileSelection::default();
-        let mut files = manifests(scratch.path(), "", "", &selection).expect("a folder");
-        assert_eq!(files.next().map(|file| file.name).as_deref(), Some("a.yaml"));
-        let message = files.end().unwrap_err().to_string();
+        let files = manifests(scratch.path(), "", "", &FileSelection::default());
+        let message = files.unwrap_err().to_string();
         assert!(
             message.contains("b.jsonnet: ") && message.contains("d.jsonnet: "),
             "{message}"

@@ -7,7 +7,6 @@ use super::object::{Object, ObjectFault, ObjectLocation};
 use super::schema::{self, FieldValidation};
 use manifest::value::{Map, Value};
 use manifest::yaml::{self, Positions};
-use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
@@ -266,7 +265,7 @@ impl<'a> DocumentReader<'a> {
         if self.options.strips_descriptions {
             canonical::strip_descriptions(&mut fields);
         }
-        let called = InvalidObjectName::from_fields(&fields);
+        let called = name_of(&fields);
         let findings = match self.options.validation {
             FieldValidation::Ignore => Vec::new(),
             FieldValidation::Strict | FieldValidation::Warn => schema::check(&fields),
@@ -352,37 +351,15 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, NoManifest> {
     Ok(fields)
 }
 
-/// The identification of an invalid object, formatted only if needed.
-struct InvalidObjectName<'a> {
-    kind: Option<Cow<'a, str>>,
-    namespace: Option<Cow<'a, str>>,
-    name: Option<Cow<'a, str>>,
-}
-
-impl<'a> InvalidObjectName<'a> {
-    fn from_fields(fields: &Map<'a>) -> Self {
-        let text = |fields: &Map<'a>, name| match fields.get(name) {
-            Some(Value::String(text)) => Some(text.clone()),
-            _ => None,
-        };
-        let metadata = fields.get("metadata").and_then(Value::as_map);
-        let in_metadata = |name| metadata.and_then(|metadata| text(metadata, name));
-        Self {
-            kind: text(fields, "kind"),
-            namespace: in_metadata("namespace"),
-            name: in_metadata("name").or_else(|| in_metadata("generateName")),
-        }
-    }
-}
-
-impl fmt::Display for InvalidObjectName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.as_deref().unwrap_or("object"))?;
-        match (&self.namespace, &self.name) {
-            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}"),
-            (None, Some(name)) => write!(f, " {name}"),
-            (_, None) => Ok(()),
-        }
+/// Returns the identification of an object for messages, as far as it has one.
+fn name_of(object: &Map<'_>) -> String {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or("object");
+    let metadata = object.get("metadata").and_then(Value::as_map);
+    let text = |name| metadata.and_then(|metadata| metadata.get(name)?.as_str());
+    match (text("namespace"), text("name").or_else(|| text("generateName"))) {
+        (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+        (None, Some(name)) => format!("{kind} {name}"),
+        (_, None) => kind.to_owned(),
     }
 }
 

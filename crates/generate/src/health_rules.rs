@@ -21,7 +21,6 @@
 
 mod cel;
 pub mod custom;
-#[cfg(test)]
 mod expressions;
 mod rules;
 
@@ -69,31 +68,25 @@ impl KindHealth {
     }
 }
 
-/// The kinds whose rules are written here, by group and kind.
-static OWN: [(&str, &str, KindHealth); 2] = [
-    ("", "Pod", rules::POD),
-    ("autoscaling", "HorizontalPodAutoscaler", rules::AUTOSCALER),
-];
-
-/// The kinds whose rules follow from the table of verdicts.
-static OF_TABLE: LazyLock<Vec<(&str, &str, KindHealth)>> = LazyLock::new(|| {
-    let kind_health = |verdicts: &'static KindVerdicts| {
+/// The kinds that have their own rules, by group and kind. Most follow from the table of verdicts.
+static WITH_OWN_RULES: LazyLock<Vec<(&str, &str, KindHealth)>> = LazyLock::new(|| {
+    let of_table = |verdicts: &'static KindVerdicts| {
         let kind_health = KindHealth::new(cel::rules(verdicts), verdicts.values);
         (verdicts.group, verdicts.kind, kind_health)
     };
-    verdicts::kinds().iter().map(kind_health).collect()
+    let others = [
+        ("", "Pod", rules::of_pods()),
+        ("autoscaling", "HorizontalPodAutoscaler", rules::of_autoscalers()),
+    ];
+    verdicts::kinds().iter().map(of_table).chain(others).collect()
 });
 
-fn with_own_rules() -> impl Iterator<Item = &'static (&'static str, &'static str, KindHealth)> {
-    OF_TABLE.iter().chain(&OWN)
-}
-
 /// The rules of all other custom kinds.
-static CUSTOM: KindHealth = rules::CUSTOM;
+static CUSTOM: LazyLock<KindHealth> = LazyLock::new(rules::of_custom_kinds);
 
 /// Returns the groups and kinds that have their own rules.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
-    with_own_rules().map(|(group, kind, _)| (*group, *kind))
+    WITH_OWN_RULES.iter().map(|(group, kind, _)| (*group, *kind))
 }
 
 /// Returns the health rules and feedback of a kind in any version; `None` for kinds without health, such as ConfigMap.
@@ -101,8 +94,9 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A `custom` kind, which Kubernetes does not serve itself, is evaluated by its rule in [`custom`], or else by the conditions that
 /// most custom resources have.
 pub fn find_kind_health(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
-    let own_rules = with_own_rules().find(|(of, name, _)| (*of, *name) == (group, kind));
+    let mut own_rules = WITH_OWN_RULES.iter();
     own_rules
+        .find(|(of, name, _)| (*of, *name) == (group, kind))
         .map(|(.., health)| health)
         .or_else(|| custom.then(|| custom::find(group, kind).unwrap_or(&CUSTOM)))
 }

@@ -13,10 +13,12 @@
 use super::annotations::{Annotations, Phase};
 use super::health_rules;
 use super::object::{Object, ObjectFault};
+use super::order;
 use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use primitives::hash;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The number of hex digits of the hash in a run's name: 40 bits are enough for the few runs of a folder.
 const HASH_DIGITS: usize = 10;
@@ -69,7 +71,8 @@ pub(super) fn prepare(
         }
         metadata.insert("name", Value::String(name.into()));
         annotations.name_prefix = Some(prefix.as_ref().into());
-        if health_rules::find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none()).is_none() {
+        let kind_health = health_rules::find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none());
+        if kind_health.is_none() && !annotations.skip {
             return Err(ObjectFault::HookWithoutHealth(kind.to_string()));
         }
     }
@@ -110,13 +113,19 @@ pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, R
         let phases = match &object.annotations {
             Some(annotations) if annotations.skip => continue,
             Some(annotations) => annotations.hooks.clone(),
-            None => Vec::new(),
+            None => BTreeSet::new(),
         };
         match phases.first() {
             None => all.push((object, Phase::Sync, Role::Ordinary)),
             Some(_) if runs(&object) => all.extend(phases.into_iter().map(|phase| run(object.clone(), phase))),
-            // A hook that does not run stays from its first phase on.
-            Some(&phase) => all.push((object, phase, Role::Hook)),
+            // A hook that does not run stays from its first phase on, until all works are deleted: then PostDelete begins.
+            Some(&phase) => {
+                let last = phases
+                    .last()
+                    .filter(|&&last| last != phase && is_applied_again(&object, last));
+                all.extend(last.map(|&last| (object.clone(), last, Role::Hook)));
+                all.push((object, phase, Role::Hook));
+            }
         }
     }
     all
@@ -130,6 +139,12 @@ fn runs(object: &Object) -> bool {
         .as_ref()
         .is_some_and(|annotations| annotations.name_prefix.is_some());
     generates_name || kind.is("batch", "Job") || kind.is("", "Pod") || RUNS.iter().any(|(group, of)| kind.is(group, of))
+}
+
+/// Returns true if a hook that does not run, and was applied in an earlier phase, is applied again in this one. A Namespace or CRD stays on
+/// the cluster.
+fn is_applied_again(object: &Object, phase: Phase) -> bool {
+    phase == Phase::PostDelete && object.defines.is_none() && !order::is_namespace(object)
 }
 
 fn run(mut object: Box<Object>, phase: Phase) -> (Box<Object>, Phase, Role) {
@@ -148,6 +163,7 @@ fn run(mut object: Box<Object>, phase: Phase) -> (Box<Object>, Phase, Role) {
 mod tests {
     use super::*;
     use crate::object::tests::object;
+    use crate::placed::tests::placed;
 
     fn run(kind: &str, name: &str, hook: &str, spec: &str) -> Vec<(Box<Object>, Phase, Role)> {
         let object = object(&format!(
@@ -248,9 +264,34 @@ mod tests {
         assert_eq!((once[0].1, once[0].2), (Phase::PreSync, Role::Hook));
     }
 
+    /// Argo CD deletes all works before it starts PostDelete hooks.
+    #[test]
+    fn hooks_that_do_not_run_are_applied_again_after_the_deletion() {
+        let phases = |kind: &str, hook: &str| -> Vec<Phase> {
+            let hooks = run(kind, "name: a", hook, "{}");
+            hooks.into_iter().map(|(_, phase, _)| phase).collect()
+        };
+        for hook in ["PreSync,PostDelete", "PostDelete,Sync,PreSync,PreDelete"] {
+            assert_eq!(phases("CronJob", hook), [Phase::PostDelete, Phase::PreSync], "{hook}");
+        }
+        assert_eq!(phases("CronJob", "PostDelete"), [Phase::PostDelete]);
+        assert_eq!(phases("CronJob", "PreSync,PreDelete"), [Phase::PreSync]);
+        let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: a, annotations: {helm.sh/hook: 'pre-install,post-delete'}}}";
+        assert_eq!(in_phases(vec![Box::new(object(namespace))]).len(), 1);
+        let account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, annotations: {helm.sh/hook: 'pre-install,post-delete'}}}";
+        assert!(order::duplicates(&placed(&[account])).is_empty());
+        assert_eq!(order::duplicates(&placed(&[account, account])).len(), 2);
+    }
+
     #[test]
     fn skips_skipped_hooks() {
-        assert!(run("Job", "name: a", "Skip", "{}").is_empty());
+        for (kind, name) in [
+            ("Job", "name: a"),
+            ("Job", "generateName: a-"),
+            ("CronJob", "generateName: a-"),
+        ] {
+            assert!(run(kind, name, "Skip", "{}").is_empty(), "{kind} {name}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod jq;
 
+use self::jq::PathExpression;
 use super::manifest_configs::WorkOptions;
 use super::object::Object;
 use super::placed::Placed;
@@ -24,8 +25,8 @@ pub enum FieldPath {
     Path(String),
     /// A JSON pointer, which OCM knows since 1.3.
     Pointer(String),
-    /// A jq path expression, as [`jq`] writes it, which OCM knows since 1.3.
-    Expression(String),
+    /// A jq path expression, which OCM knows since 1.3.
+    Expression(PathExpression),
 }
 
 /// The fields that identify the object to the agent, with those that contain them. They cannot be left to others.
@@ -44,9 +45,13 @@ impl FromStr for FieldPath {
     fn from_str(text: &str) -> Result<Self, String> {
         let pointer = text.strip_prefix('/').filter(|keys| !keys.is_empty());
         let path = if let Some(keys) = pointer {
-            json_path(keys.split('/').map(|key| match key.parse::<u32>() {
-                Ok(at) => (None, format!("[{at}]")),
-                Err(_) => (Some(key), String::new()),
+            let is_index = |key: &str| key.parse().is_ok_and(|at: u32| at.to_string() == key);
+            json_path(keys.split('/').map(|key| {
+                if is_index(key) {
+                    (None, format!("[{key}]"))
+                } else {
+                    (Some(key), String::new())
+                }
             }))
         } else {
             let keys = text.strip_prefix('.').unwrap_or_default();
@@ -55,22 +60,18 @@ impl FromStr for FieldPath {
                 None => (Some(key), String::new()),
             }))
         };
-        let (field, is_identity) = if let Some(path) = path {
-            let field = Self::Path(path);
-            let is_identity = IDENTITY.iter().any(|keys| field.may_select(keys));
-            (field, is_identity)
+        let field = if let Some(path) = path {
+            Self::Path(path)
         } else if pointer.is_some() {
-            (Self::Pointer(text.to_owned()), false)
+            Self::Pointer(text.to_owned())
         } else if text.starts_with('.') || text.starts_with("select") {
-            let expression = jq::parse(text)?;
-            let is_identity = IDENTITY.iter().any(|keys| expression.may_select(keys));
-            (Self::Expression(expression.to_string()), is_identity)
+            Self::Expression(jq::parse(text)?)
         } else {
             return Err(format!(
                 "{text:?} is neither a JSON pointer such as /spec/replicas nor a jq path expression such as .spec.replicas"
             ));
         };
-        if is_identity {
+        if IDENTITY.iter().any(|keys| field.may_select(keys)) {
             return Err(format!(
                 "{text:?} could remove the apiVersion, kind, name or namespace of the object: begin with another field, such as .spec"
             ));
@@ -88,8 +89,15 @@ impl FieldPath {
                 let unescaped = |key: &str| key.replace("~1", "/").replace("~0", "~");
                 pointer.split('/').skip(1).map(unescaped).eq(keys.iter().copied())
             }
-            // The rewritten expression may exceed the limits of the parser.
-            Self::Expression(text) => jq::parse(text).map_or(true, |expression| expression.may_select(keys)),
+            Self::Expression(expression) => expression.may_select(keys),
+        }
+    }
+
+    /// Returns the text for the agent.
+    fn text(&self) -> &str {
+        match self {
+            Self::Path(text) | Self::Pointer(text) => text,
+            Self::Expression(expression) => &expression.text,
         }
     }
 }
@@ -140,6 +148,33 @@ pub(super) fn find_ignored_fields<'p>(object: &'p Object, options: &'p WorkOptio
     of_kind.chain(own(object)).collect()
 }
 
+/// The maximum number of ignored fields of an object. The agent searches it for each of them, while its other works wait.
+const FIELDS_MAX: usize = 100;
+
+/// The maximum number of jq path expressions among them: the agent may need a second for each.
+const EXPRESSIONS_MAX: usize = 20;
+
+/// The maximum length of these expressions together in bytes, which also bounds their regular expressions.
+const EXPRESSIONS_LENGTH_MAX: usize = 2000;
+
+/// Returns the problem of an object with more ignored fields than the agent can search for.
+pub(super) fn excess(object: &Object, options: &WorkOptions) -> Option<String> {
+    let fields = find_ignored_fields(object, options);
+    let expressions = fields.iter().filter(|field| matches!(field, FieldPath::Expression(_)));
+    let lengths: Vec<usize> = expressions.map(|field| field.text().len()).collect();
+    let length: usize = lengths.iter().sum();
+    let is_excess = fields.len() > FIELDS_MAX || lengths.len() > EXPRESSIONS_MAX || length > EXPRESSIONS_LENGTH_MAX;
+    is_excess.then(|| {
+        format!(
+            "ignore-fields has {} fields, among them {} jq path expressions of {length} bytes, and the agent searches for {FIELDS_MAX} at \
+             most, among them {EXPRESSIONS_MAX} expressions of {EXPRESSIONS_LENGTH_MAX} bytes: name fewer fields, or write expressions as \
+             JSON pointers",
+            fields.len(),
+            lengths.len()
+        )
+    })
+}
+
 /// Returns true if the agent may apply an object without this annotation.
 pub(super) fn may_ignore_annotation(object: &Object, name: &str, options: &WorkOptions) -> bool {
     let keys = ["metadata", "annotations", name];
@@ -161,12 +196,12 @@ pub(super) fn own(object: &Object) -> &[FieldPath] {
 pub(super) fn config(fields: &BTreeSet<&FieldPath>) -> Option<Value<'static>> {
     let mut lists = ["jqPathExpressions", "jsonPaths", "jsonPointers"].map(|name| (name, Vec::new()));
     for field in fields {
-        let (at, text) = match field {
-            FieldPath::Expression(text) => (0, text),
-            FieldPath::Path(text) => (1, text),
-            FieldPath::Pointer(text) => (2, text),
+        let at = match field {
+            FieldPath::Expression(_) => 0,
+            FieldPath::Path(_) => 1,
+            FieldPath::Pointer(_) => 2,
         };
-        lists[at].1.push(Value::from_text(text));
+        lists[at].1.push(Value::from_text(field.text()));
     }
     let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
     let lists = lists.map(|(name, texts)| (name, Value::List(texts)));
@@ -191,13 +226,12 @@ pub(super) fn warnings(objects: &[Placed], options: &WorkOptions) -> Vec<String>
                 strategy.name()
             ));
         }
-        for field in fields {
-            if let FieldPath::Pointer(text) | FieldPath::Expression(text) = field {
-                warnings.push(format!(
-                    "{key}: only OCM 1.3 and newer can ignore {text}: an older hub rejects the work or drops it, and an older agent writes \
-                     the field: write it without special characters, filters and an index at the end"
-                ));
-            }
+        for field in fields.iter().filter(|field| !matches!(field, FieldPath::Path(_))) {
+            warnings.push(format!(
+                "{key}: only OCM 1.3 and newer can ignore {}: an older hub rejects the work or drops it, and an older agent writes the \
+                 field: write it without special characters, filters and an index at the end",
+                field.text()
+            ));
         }
     }
     warnings.extend(autoscaled(objects, options));
@@ -224,12 +258,12 @@ fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
         })
         .collect();
     let warning = |autoscaler: &Placed| {
-        let value = autoscaler.object.to_value(None);
+        let value = autoscaler.object.to_value();
         let target = value.as_map()?.at(&["spec", "scaleTargetRef"])?.as_map()?;
         let text = |key| target.get(key).and_then(Value::as_str);
         let (kind, name) = (text("kind").unwrap_or("Deployment"), text("name")?);
         let scaled = by_key.get(&(kind, name, autoscaler.object.key.namespace.as_deref()))?;
-        scaled.object.to_value(None).as_map()?.at(&["spec", "replicas"])?;
+        scaled.object.to_value().as_map()?.at(&["spec", "replicas"])?;
         let is_ignored =
             find_ignored_fields(&scaled.object, options).contains(&FieldPath::Path(".spec.replicas".to_owned()));
         let is_applied = UpdateStrategy::choose(scaled, options.strategy).applies();
@@ -247,6 +281,7 @@ fn autoscaled(objects: &[Placed], options: &WorkOptions) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::tests::object;
     use crate::placed::tests::placed;
 
     #[test]
@@ -267,10 +302,8 @@ mod tests {
                 FieldPath::Pointer("/metadata/labels/a.b~1c".to_owned()),
             ),
             ("/webhooks/0", FieldPath::Pointer("/webhooks/0".to_owned())),
-            (
-                ".webhooks[] | select(.name == \"a\").clientConfig.caBundle",
-                FieldPath::Expression(".webhooks[] | select(.name == \"a\").clientConfig.caBundle".to_owned()),
-            ),
+            ("/webhooks/+5/name", FieldPath::Pointer("/webhooks/+5/name".to_owned())),
+            ("/a/007/b", FieldPath::Path(".a.007.b".to_owned())),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
@@ -287,6 +320,44 @@ mod tests {
             ".zzz) | .metadata.name = \"other\" | del(.zzz",
         ] {
             assert!(wrong.parse::<FieldPath>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn refuses_more_fields_than_the_agent_can_search_for() {
+        let excess = |own: &[String], of_kind: usize| {
+            let fields = own.join("\\n");
+            let object = object(&format!(
+                "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, annotations: {{{IGNORE_FIELDS}: \"{fields}\"}}}}}}"
+            ));
+            let of_kind = (0..of_kind).map(|at| format!("/of/kind{at}").parse().expect("a field"));
+            let kind = &object.key.kind;
+            let options = WorkOptions {
+                ignored_fields: of_kind.map(|field| (kind.clone(), field)).collect(),
+                ..WorkOptions::default()
+            };
+            super::excess(&object, &options)
+        };
+        let expressions = |count: usize, length: usize| -> Vec<String> {
+            let expression = |at: usize| format!(".a{at:03}{}?", "b".repeat(length - 6));
+            (0..count).map(expression).collect()
+        };
+        let pointers: Vec<String> = (0..FIELDS_MAX).map(|at| format!("/a/b~1{at}")).collect();
+        for (own, of_kind) in [
+            (&pointers, 0),
+            (&expressions(EXPRESSIONS_MAX, 100), 0),
+            (&expressions(2, 1000), 0),
+            (&expressions(2, 900), FIELDS_MAX - 2),
+        ] {
+            assert_eq!(excess(own, of_kind), None);
+        }
+        for (own, of_kind) in [
+            (&pointers, 1),
+            (&expressions(EXPRESSIONS_MAX + 1, 10), 0),
+            (&expressions(3, 700), 0),
+        ] {
+            let message = excess(own, of_kind).unwrap_or_default();
+            assert!(message.contains("the agent searches for 100 at most"), "{message}");
         }
     }
 

@@ -1,5 +1,4 @@
-//! Reads files in parallel while their folder is still being listed, or texts that are already in memory, and parses them with
-//! [`documents`]. The result does not depend on the timing of threads.
+//! Reads files in parallel, or texts that are already in memory, and parses them with [`documents`]. The result does not depend on the timing of threads.
 
 use super::discover::ManifestFile;
 use super::documents::{self, FileObjects, ManifestText, ReadOptions};
@@ -10,8 +9,8 @@ use memchr::memmem::Finder;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 /// The text that makes Argo CD skip a file, anywhere in it.
@@ -20,16 +19,13 @@ static SKIP_MARK: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("+argocd:s
 /// The number of files that justifies another thread.
 const FILES_PER_THREAD: usize = 16;
 
-/// The number of files that a thread takes at a time, because only one thread at a time can list the folder.
-const FILES_AT_A_TIME: usize = 8;
-
-/// Reads the files as they are found. This thread must have [`yaml::STACK`] bytes of stack.
+/// Reads the files. This thread must have [`yaml::STACK`] bytes of stack.
 ///
 /// # Errors
 /// Returns an error with all problems of all files; or a single one if the files together exceed `max_size` bytes or a thread
 /// cannot be started.
 pub fn files(
-    mut files: impl Iterator<Item = ManifestFile> + Send,
+    files: Vec<ManifestFile>,
     max_size: Option<u64>,
     options: impl Into<ReadOptions>,
 ) -> Result<Manifests, Problems> {
@@ -38,58 +34,49 @@ pub fn files(
         max: max_size,
         read: AtomicU64::new(0),
     };
-    let mut first: Vec<ManifestFile> = files.by_ref().take(FILES_PER_THREAD + 1).collect();
     let mut threads = 1;
-    if first.len() > FILES_PER_THREAD {
+    if files.len() > FILES_PER_THREAD {
         // Counting the cores takes as long as reading a few files.
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        first.extend(files.by_ref().take(FILES_PER_THREAD * (cores - 1)));
-        threads = first.len().div_ceil(FILES_PER_THREAD).min(cores);
+        threads = files.len().div_ceil(FILES_PER_THREAD).min(cores);
     }
-    let queue = Mutex::new(first.into_iter().chain(files).enumerate());
+    let next = AtomicUsize::new(0);
     let loaded = thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
             .map(|_| {
                 // The parser recurses, and documents may be nested deeply.
                 thread::Builder::new()
                     .stack_size(yaml::STACK)
-                    .spawn_scoped(scope, || work(&queue, &budget, options))
+                    .spawn_scoped(scope, || work(&files, &next, &budget, options))
             })
             .collect();
-        let mut loaded = work(&queue, &budget, options);
+        let mut loaded = work(&files, &next, &budget, options);
         for other in others {
             let done = other?.join().map_err(|_| io::Error::other("a thread stopped"))?;
             loaded.extend(done);
         }
         Ok(loaded)
     });
-    let mut loaded: Vec<Loaded> =
+    let mut loaded =
         loaded.map_err(|error: io::Error| Problems::one(format!("the files cannot be read: {}", plain(&error))))?;
     if let Some(max) = budget.exceeded() {
         return Err(Problems::one(too_large(max)));
     }
-    loaded.sort_unstable_by_key(|loaded| loaded.at);
-    let (files, read): (Vec<_>, Vec<_>) = loaded.into_iter().map(|loaded| (loaded.name, loaded.read)).unzip();
-    let FileObjects { objects, notices } = combined(read)?;
-    Ok(Manifests {
-        objects,
-        files,
-        notices,
-        kind: None,
-    })
+    loaded.sort_unstable_by_key(|(at, _)| *at);
+    let names = files.into_iter().map(|file| file.name).collect();
+    combined(loaded.into_iter().map(|(_, read)| read), names)
 }
 
 /// Parses the objects in the output of a tool, in order; each text has a name for messages.
 ///
 /// # Errors
 /// Returns an error with all problems of all texts.
-pub fn texts(texts: &[(String, &[u8])], options: ReadOptions) -> Result<FileObjects, Problems> {
-    let texts = texts.iter().enumerate();
-    combined(texts.map(|(index, (name, bytes))| {
-        let text = decoded(name, bytes)?;
-        let text = &text;
+pub fn texts(texts: &[(String, &[u8])], options: ReadOptions) -> Result<Manifests, Problems> {
+    let read = texts.iter().enumerate().map(|(index, (name, bytes))| {
+        let text = &decoded(name, bytes)?;
         documents::rendered(ManifestText { index, name, text }, options)
-    }))
+    });
+    combined(read, texts.iter().map(|(name, _)| name.clone()).collect())
 }
 
 /// Returns the message about manifests of more than `max` bytes.
@@ -100,8 +87,15 @@ pub fn too_large(max: u64) -> String {
     )
 }
 
-fn combined(read: impl IntoIterator<Item = Result<FileObjects, Vec<String>>>) -> Result<FileObjects, Problems> {
-    let mut all = FileObjects::default();
+/// Returns the objects of these files together.
+fn combined(
+    read: impl Iterator<Item = Result<FileObjects, Vec<String>>>,
+    files: Vec<String>,
+) -> Result<Manifests, Problems> {
+    let mut all = Manifests {
+        files,
+        ..Manifests::default()
+    };
     let mut problems = Vec::new();
     for read in read {
         match read {
@@ -117,13 +111,6 @@ fn combined(read: impl IntoIterator<Item = Result<FileObjects, Vec<String>>>) ->
         }
     }
     Problems::or(problems, all)
-}
-
-struct Loaded {
-    /// The index among all files.
-    at: usize,
-    name: String,
-    read: Result<FileObjects, Vec<String>>,
 }
 
 /// The number of bytes that all threads together may read.
@@ -144,35 +131,28 @@ impl Budget {
     }
 }
 
-/// Reads files until there are no more.
+/// Reads files until there are no more, or until they exceed the budget. `next` is the index of the next one. Returns their indexes, too.
 fn work(
-    files: &Mutex<impl Iterator<Item = (usize, ManifestFile)>>,
+    files: &[ManifestFile],
+    next: &AtomicUsize,
     budget: &Budget,
     options: ReadOptions,
-) -> Vec<Loaded> {
+) -> Vec<(usize, Result<FileObjects, Vec<String>>)> {
     let mut loaded = Vec::new();
     let mut bytes = Vec::new();
     loop {
-        let some: Vec<_> = {
-            let mut queue = files.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.by_ref().take(FILES_AT_A_TIME).collect()
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let Some(file) = files.get(at) else { return loaded };
+        let read = match read_within_budget(file, budget, &mut bytes) {
+            Ok(true) => documents_of(at, &file.name, &bytes, options),
+            Ok(false) => return loaded,
+            Err(error) => Err(vec![format!(
+                "{}: the file cannot be read: {}",
+                file.name,
+                plain(&error)
+            )]),
         };
-        if some.is_empty() {
-            return loaded;
-        }
-        for (at, file) in some {
-            let read = match read_within_budget(&file, budget, &mut bytes) {
-                Ok(true) => documents_of(at, &file.name, &bytes, options),
-                Ok(false) => return loaded,
-                Err(error) => Err(vec![format!(
-                    "{}: the file cannot be read: {}",
-                    file.name,
-                    plain(&error)
-                )]),
-            };
-            let name = file.name;
-            loaded.push(Loaded { at, name, read });
-        }
+        loaded.push((at, read));
     }
 }
 
@@ -225,7 +205,7 @@ mod tests {
                 path: scratch.path().join(name),
                 name: name.clone(),
             });
-            super::files(files, None, FieldValidation::Warn)
+            super::files(files.collect(), None, FieldValidation::Warn)
         };
         let loaded = load().expect("good files");
         assert_eq!(loaded.files, names);
@@ -257,7 +237,7 @@ mod tests {
             path: PathBuf::from("/nonexistent/web.yaml"),
             name: "web.yaml".to_owned(),
         }];
-        let message = super::files(files.into_iter(), None, FieldValidation::Warn)
+        let message = super::files(files.into(), None, FieldValidation::Warn)
             .unwrap_err()
             .to_string();
         assert_eq!(

@@ -176,7 +176,12 @@ impl<'a> ManifestWork<'a> {
             if at > 0 {
                 write(",")?;
             }
-            embedded.each_piece(&mut write)?;
+            embedded
+                .placed
+                .object
+                .pieces()
+                .iter()
+                .try_for_each(|piece| write(piece))?;
         }
         write(&behind)
     }

@@ -14,10 +14,8 @@ use manifest::kinds::{GroupKind, Scope};
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 use std::num::NonZeroU32;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The location of an object in the folder. Compact, because a folder may hold very many objects.
@@ -123,57 +121,8 @@ pub struct Object {
     length: u32,
     /// The JSON without the namespace.
     text: Box<str>,
-    /// The insertion point of the annotation with a content hash; it precedes the name.
-    hash_insertion: InsertionPoint,
     /// The offset in the JSON at which the namespace is inserted: after the name.
     namespace_at: u32,
-}
-
-/// A position in the JSON of an object at which the annotation [`CONTENT`] is inserted.
-#[derive(Clone, Copy, Debug)]
-struct InsertionPoint {
-    start: u32,
-    /// The end of the annotation with that name, if the object has one; else as `start`.
-    end: u32,
-    adjacent: Adjacent,
-}
-
-/// The entries adjacent to an inserted annotation.
-#[derive(Clone, Copy, Debug)]
-enum Adjacent {
-    /// The object has no annotations.
-    NoAnnotations,
-    /// Another annotation follows.
-    Next,
-    /// It is the last of several.
-    Previous,
-    /// It replaces one with the same name.
-    Same,
-}
-
-impl InsertionPoint {
-    fn new(range: Range<usize>, adjacent: Adjacent) -> Self {
-        Self {
-            start: offset(range.start),
-            end: offset(range.end),
-            adjacent,
-        }
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-
-    /// Returns the JSON to insert for a content hash.
-    fn annotation(self, hash: &str) -> String {
-        let (before, behind) = match self.adjacent {
-            Adjacent::NoAnnotations => (r#""annotations":{"#, "},"),
-            Adjacent::Next => ("", ","),
-            Adjacent::Previous => (",", ""),
-            Adjacent::Same => ("", ""),
-        };
-        format!(r#"{before}"{CONTENT}":"{hash}"{behind}"#)
-    }
 }
 
 /// The reason why a value is not a valid object.
@@ -302,7 +251,7 @@ impl Object {
             Some(other) => return Err(wrong_type("metadata", &other, "a mapping")),
         };
         let mut annotations = annotations::annotations(&metadata)?;
-        if let Some(annotations) = annotations.as_mut().filter(|annotations| !annotations.hooks.is_empty()) {
+        if let Some(annotations) = annotations.as_mut().filter(|annotations| annotations.is_hook()) {
             hooks::prepare(&kind, annotations, &mut metadata, &mut fields)?;
         }
         fields_of_others::remove(&kind, &metadata, &mut fields);
@@ -320,7 +269,7 @@ impl Object {
         let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
         let has_values = ["data", "stringData"].iter().any(|field| fields.get(field).is_some());
         let is_token_request = key.kind.is("", "Secret") && is_token && !has_values;
-        let (json, hash_insertion, namespace_at) = write_text(&fields, &metadata)?;
+        let (json, namespace_at) = write_text(&fields, &metadata)?;
         if json.len() > HUGE {
             return Err(ObjectFault::Huge);
         }
@@ -340,7 +289,6 @@ impl Object {
             is_token_request,
             source,
             text: json.into_boxed_str(),
-            hash_insertion,
             namespace_at: offset(namespace_at),
         })
     }
@@ -357,38 +305,33 @@ impl Object {
         [before.into(), namespace.into(), after.into()]
     }
 
-    /// Returns the same JSON with the annotation [`CONTENT`].
-    pub(crate) fn pieces_with_hash(&self, hash: &str) -> [Cow<'_, str>; 5] {
-        let range = self.hash_insertion.range();
-        let [_, namespace, after] = self.pieces();
-        [
-            self.text[..range.start].into(),
-            self.hash_insertion.annotation(hash).into(),
-            self.text[range.end..self.namespace_at as usize].into(),
-            namespace,
-            after,
-        ]
-    }
-
-    /// Parses the canonical JSON, and adds the namespace, and the annotation [`CONTENT`] if `hash` is given.
-    pub fn to_value<'a>(&'a self, hash: Option<&'a str>) -> Value<'a> {
+    /// Parses the canonical JSON, and adds the namespace.
+    pub fn to_value(&self) -> Value<'_> {
         let mut object = yaml::json(&self.text).expect("the text is JSON");
-        let metadata = object
-            .as_map_mut()
-            .and_then(|fields| fields.get_mut("metadata")?.as_map_mut())
-            .expect("every object has metadata");
         if let Some(namespace) = self.key.namespace.as_deref() {
+            let metadata = object.as_map_mut().and_then(|fields| fields.map_at_mut(&["metadata"]));
+            let metadata = metadata.expect("every object has metadata");
             metadata.insert("namespace", Value::String(namespace.into()));
         }
-        if let Some(hash) = hash {
-            let mut annotations = match metadata.remove("annotations") {
-                Some(Value::Map(annotations)) => annotations,
-                _ => Map::default(),
-            };
-            annotations.insert(CONTENT, Value::String(hash.into()));
-            metadata.insert("annotations", Value::Map(annotations));
-        }
         object
+    }
+
+    /// Sets the annotation [`CONTENT`].
+    pub(crate) fn set_content_hash(&mut self, hash: &str) {
+        let Ok(Value::Map(mut fields)) = yaml::json(&self.text) else {
+            unreachable!("the text is a JSON object");
+        };
+        let Some(Value::Map(mut metadata)) = fields.remove("metadata") else {
+            unreachable!("every object has metadata");
+        };
+        let mut annotations = match metadata.remove("annotations") {
+            Some(Value::Map(annotations)) => annotations,
+            _ => Map::default(),
+        };
+        annotations.insert(CONTENT, Value::from_text(hash));
+        metadata.insert("annotations", Value::Map(annotations));
+        let (text, namespace_at) = write_text(&fields, &metadata).expect("it is as deep as before");
+        self.set_text(text, namespace_at);
     }
 
     pub(super) fn rename(&mut self, name: &str) {
@@ -399,10 +342,14 @@ impl Object {
         let end = self.namespace_at as usize;
         let start = end - old.len();
         let text = [&self.text[..start], &new, &self.text[end..]].concat();
-        self.namespace_at = offset(start + new.len());
+        self.set_text(text, start + new.len());
+        self.key.name = name.into();
+    }
+
+    fn set_text(&mut self, text: String, namespace_at: usize) {
+        self.namespace_at = offset(namespace_at);
         self.length = offset(json::passage(&text).length);
         self.text = text.into_boxed_str();
-        self.key.name = name.into();
     }
 
     /// Returns the number of bytes that the object adds to a ManifestWork: its size and that of its configuration entries.
@@ -427,12 +374,6 @@ impl Object {
     /// Returns the size of the object as a manifest, as OCM's admission webhook counts it.
     pub fn size(&self) -> usize {
         json::webhook_size(self.length())
-    }
-
-    /// Returns its size with the annotation [`CONTENT`].
-    pub(crate) fn size_with_hash(&self, hash: &str) -> usize {
-        let replaced = json::passage(&self.text[self.hash_insertion.range()]).length;
-        json::webhook_size(self.length() - replaced + self.hash_insertion.annotation(hash).len())
     }
 
     /// Returns the length in bytes in Go's JSON encoding.
@@ -533,77 +474,48 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
     }))
 }
 
-/// Writes the JSON of an object whose `metadata` was removed from `fields`, without the namespace. Returns the insertion points of the
-/// content hash and the namespace, too.
-fn write_text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<(String, InsertionPoint, usize), ObjectFault> {
+/// Writes the JSON of an object whose `metadata` was removed from `fields`, without the namespace. Returns the offset at which that is
+/// inserted, too.
+fn write_text(fields: &Map<'_>, metadata: &Map<'_>) -> Result<(String, usize), ObjectFault> {
     let mut out = String::with_capacity(1024);
-    let mut insertion_points = None;
+    let mut namespace_at = None;
     out.push('{');
     for (key, value) in fields.iter() {
-        if insertion_points.is_none() && key > "metadata" {
-            insertion_points = Some(write_metadata(metadata, &mut out)?);
+        if namespace_at.is_none() && key > "metadata" {
+            namespace_at = Some(write_metadata(metadata, &mut out)?);
             out.push(',');
         }
         json::write_key(key, &mut out)?;
         json::write(value, &mut out)?;
         out.push(',');
     }
-    let (hash_insertion, namespace_at) = match insertion_points {
-        Some(insertion_points) => {
+    let namespace_at = match namespace_at {
+        Some(namespace_at) => {
             out.pop();
-            insertion_points
+            namespace_at
         }
         None => write_metadata(metadata, &mut out)?,
     };
     out.push('}');
-    Ok((out, hash_insertion, namespace_at))
+    Ok((out, namespace_at))
 }
 
-/// Writes `metadata`. Returns the insertion points of the content hash and the namespace.
-fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<(InsertionPoint, usize), ObjectFault> {
+/// Writes `metadata`. Returns the offset at which the namespace is inserted.
+fn write_metadata(metadata: &Map<'_>, out: &mut String) -> Result<usize, ObjectFault> {
     out.push_str("\"metadata\":{");
-    // Annotations come first among the fields of metadata that the API server keeps, and a name always follows.
-    let mut hash_insertion = InsertionPoint::new(out.len()..out.len(), Adjacent::NoAnnotations);
     let mut namespace_at = out.len();
     for (at, (key, value)) in metadata.iter().enumerate() {
         if at > 0 {
             out.push(',');
         }
         json::write_key(key, out)?;
-        match (key, value) {
-            ("annotations", Value::Map(annotations)) => hash_insertion = write_annotations(annotations, out)?,
-            _ => json::write(value, out)?,
-        }
+        json::write(value, out)?;
         if key == "name" {
             namespace_at = out.len();
         }
     }
     out.push('}');
-    Ok((hash_insertion, namespace_at))
-}
-
-/// Writes annotations, at least one. Returns the insertion point of the content hash.
-fn write_annotations(annotations: &Map<'_>, out: &mut String) -> Result<InsertionPoint, ObjectFault> {
-    out.push('{');
-    let mut hash_insertion = None;
-    for (at, (key, value)) in annotations.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        let start = out.len();
-        json::write_key(key, out)?;
-        json::write(value, out)?;
-        match key.cmp(CONTENT) {
-            Ordering::Less => {}
-            Ordering::Equal => hash_insertion = Some(InsertionPoint::new(start..out.len(), Adjacent::Same)),
-            Ordering::Greater => {
-                hash_insertion.get_or_insert(InsertionPoint::new(start..start, Adjacent::Next));
-            }
-        }
-    }
-    let end = out.len();
-    out.push('}');
-    Ok(hash_insertion.unwrap_or(InsertionPoint::new(end..end, Adjacent::Previous)))
+    Ok(namespace_at)
 }
 
 #[cfg(test)]
@@ -705,10 +617,7 @@ pub(crate) mod tests {
             object.pieces().concat(),
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"},"name":"web","namespace":"shop","ownerReferences":[{"name":"x"}]},"spec":{}}"#
         );
-        assert_eq!(
-            object.to_value(None),
-            yaml::json(&object.pieces().concat()).expect("JSON")
-        );
+        assert_eq!(object.to_value(), yaml::json(&object.pieces().concat()).expect("JSON"));
     }
 
     #[test]
@@ -728,20 +637,17 @@ pub(crate) mod tests {
                 "HASH",
             ),
         ] {
-            let object = object(&format!(
+            let mut object = object(&format!(
                 "{{apiVersion: v1, kind: Pod, metadata: {{{annotations}labels: {{c: d}}, name: web, namespace: shop}}}}"
             ));
+            object.set_content_hash("0123456789");
             let expected = expected.replace("HASH", r#""argocd-ocm-cmp.github.io/content-hash":"0123456789""#);
             let expected = format!(
                 r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"annotations":{{{expected}}},"labels":{{"c":"d"}},"name":"web","namespace":"shop"}}}}"#
             );
-            assert_eq!(object.pieces_with_hash("0123456789").concat(), expected);
-            assert_eq!(
-                object.to_value(Some("0123456789")),
-                yaml::json(&expected).expect("JSON")
-            );
+            assert_eq!(object.pieces().concat(), expected);
             let size = json::webhook_size(json::passage(&expected).length);
-            assert_eq!(object.size_with_hash("0123456789"), size, "{annotations}");
+            assert_eq!(object.size(), size, "{annotations}");
         }
     }
 

@@ -1,11 +1,13 @@
 //! The order of application, as in Argo CD: by phase and sync wave, then by kind, then by name; Namespaces and CRDs precede the
 //! objects that need them. OCM's agents before v1.3 apply in the order of the ManifestWork.
 
-use super::buckets;
+use super::annotations::Phase;
 use super::hooks::Role;
 use super::object::Object;
 use super::placed::Placed;
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// The largest absolute sync wave. It leaves room for the phases, which the hub distinguishes by wave.
 pub(crate) const WAVE_MAX: i32 = 999_999;
@@ -55,68 +57,25 @@ pub(crate) fn rank(kind: &str) -> u8 {
     u8::try_from(position).expect("there are few kinds")
 }
 
-/// Returns pairs of objects with the same key: the first and each later one.
+/// Returns pairs of objects with the same key: the first and each later one. PostDelete begins when all others are deleted.
 pub(crate) fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
-    let mut hashes: Vec<(u64, usize)> = objects
-        .iter()
-        .map(|placed| buckets::hash(&placed.object.key))
-        .zip(0..)
-        .collect();
-    hashes.sort_unstable();
+    let mut first: HashMap<_, &Object> = HashMap::new();
     let mut pairs = Vec::new();
-    for same_hash in hashes
-        .chunk_by(|one, other| one.0 == other.0)
-        .filter(|same_hash| same_hash.len() > 1)
-    {
-        for (count, &(_, later)) in same_hash.iter().enumerate() {
-            let has_same_key =
-                |&&(_, earlier): &&(u64, usize)| objects[earlier].object.key == objects[later].object.key;
-            pairs.extend(
-                same_hash[..count]
-                    .iter()
-                    .find(has_same_key)
-                    .map(|&(_, earlier)| (earlier, later)),
-            );
+    for Placed { object, phase, .. } in objects {
+        match first.entry((&object.key, *phase == Phase::PostDelete)) {
+            Entry::Occupied(earlier) => pairs.push((*earlier.get(), &**object)),
+            Entry::Vacant(entry) => {
+                entry.insert(object);
+            }
         }
     }
-    pairs.sort_unstable_by_key(|&(_, later)| later);
     pairs
-        .into_iter()
-        .map(|(earlier, later)| (&*objects[earlier].object, &*objects[later].object))
-        .collect()
 }
 
 /// Sorts objects into the order of application; objects of one ManifestWork are adjacent. The result does not depend on the input
 /// order of objects with different keys.
 pub(crate) fn for_apply(objects: &mut [Placed]) {
-    // The sort key decides nearly all comparisons, so that few strings are compared.
-    objects.sort_by_cached_key(sort_key);
-    for tied in objects.chunk_by_mut(|one, other| sort_key(one) == sort_key(other)) {
-        tied.sort_unstable_by(|one, other| compare_works(one, other).then_with(|| compare_within_work(one, other)));
-    }
-}
-
-/// Returns a sort key: if it is less than that of another object, the object comes first.
-fn sort_key(placed: &Placed) -> (u64, u64) {
-    let Placed {
-        object,
-        phase,
-        wave,
-        role,
-        ..
-    } = placed;
-    // A Namespace or CRD may be one wave before the first.
-    let wave = u64::from((wave + WAVE_MAX + 1).unsigned_abs());
-    let usual = object.always_served && !is_alone(*role);
-    let class = (*phase as u64) << 48 | wave << 16 | (*role as u64) << 12 | u64::from(!usual) << 11;
-    if !usual {
-        return (class, 0);
-    }
-    let mut start = [0; 8];
-    let name = object.key.name.as_bytes();
-    let length = name.len().min(start.len());
-    start[..length].copy_from_slice(&name[..length]);
-    (class | u64::from(object.rank), u64::from_be_bytes(start))
+    objects.sort_by(|one, other| compare_works(one, other).then_with(|| compare_within_work(one, other)));
 }
 
 /// Returns true if two objects belong in the same ManifestWork unless it is too large: see [`partition`](super::partition).
@@ -146,7 +105,7 @@ fn is_alone(role: Role) -> bool {
 }
 
 /// Orders objects within a ManifestWork.
-pub(crate) fn compare_within_work(one: &Placed, other: &Placed) -> Ordering {
+fn compare_within_work(one: &Placed, other: &Placed) -> Ordering {
     let (one, other) = (&one.object, &other.object);
     one.rank
         .cmp(&other.rank)

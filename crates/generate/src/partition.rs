@@ -101,21 +101,13 @@ fn partitions_of_group(group: Vec<Placed>, capacity: u64) -> Vec<Partition> {
             objects: items,
         }
     };
-    in_buckets(group, capacity).into_iter().map(partition).collect()
-}
-
-fn in_buckets(objects: Vec<Placed>, capacity: u64) -> Vec<Bucket<Placed>> {
-    let weights = objects.iter().map(|placed| placed.object.weight_unless_kept());
-    if buckets::fits(objects.len(), weights.sum(), capacity) {
-        let prefix = String::new();
-        return vec![Bucket { prefix, items: objects }];
-    }
-    let items = objects.into_iter().map(|placed| Item {
+    let items = group.into_iter().map(|placed| Item {
         hash: buckets::hash(&placed.object.key),
         size: placed.object.weight_unless_kept(),
         value: placed,
     });
-    buckets::buckets(items.collect(), capacity)
+    let buckets = buckets::buckets(items.collect(), capacity);
+    buckets.into_iter().map(partition).collect()
 }
 
 fn size(objects: &[Placed]) -> u64 {
@@ -472,20 +464,5 @@ mod tests {
         for capacity in (300..6000).step_by(7) {
             assert_eq!(works(&plain, capacity), works(&kept, capacity), "{capacity}");
         }
-    }
-
-    #[test]
-    fn splits_partitions_beyond_the_limit() {
-        let objects: Vec<String> = (0..20)
-            .map(|at| annotated("v1 ConfigMap", &format!("c{at}"), ""))
-            .collect();
-        let objects = texts(&objects);
-        let partitions = arranged(&objects, 400);
-        assert!(partitions.len() > 3, "{partitions:?}");
-        assert!(
-            partitions.iter().all(|partition| partition.0.starts_with('b')),
-            "{partitions:?}"
-        );
-        assert_eq!(partitions.iter().map(|partition| partition.3.len()).sum::<usize>(), 20);
     }
 }

@@ -21,14 +21,13 @@ use manifest::key::ObjectKey;
 use manifest::kinds::{GroupKind, Scope};
 use manifest::problem::Problems;
 use ocm::names;
-use ocm::names::is_dns_subdomain;
 use pattern::Patterns;
 use refusal::{ObjectViolations, item};
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-pub use file::{check, checked, load};
+pub use file::{check, load, load_with_text};
 
 /// The path at which deploy/deploy_policy.yaml mounts the policy.
 pub const MOUNTED: &str = "/etc/argocd-ocm-cmp/policy.yaml";
@@ -86,13 +85,10 @@ impl Executor {
     /// # Errors
     /// Returns an error if Kubernetes rejects the namespace or the name.
     pub fn new(namespace: &str, name: &str) -> Result<Self, [Option<names::InvalidName>; 2]> {
-        let namespace = names::namespace(namespace);
-        let name = if is_dns_subdomain(name) {
-            Ok(name.to_owned())
-        } else {
-            Err(names::InvalidName::Subdomain(name.to_owned(), "a ServiceAccount's"))
-        };
-        match (namespace, name) {
+        match (
+            names::namespace(namespace),
+            names::subdomain(name, "a ServiceAccount's"),
+        ) {
             (Ok(namespace), Ok(name)) => Ok(Self { namespace, name }),
             (namespace, name) => Err([namespace.err(), name.err()]),
         }

@@ -2,7 +2,6 @@
 //!
 //! `table` lists the names of each setting, `sources` decides which source of a value wins, and `values` parses the values.
 
-mod argo_cd;
 mod kustomize;
 mod parameter_announcements;
 #[cfg(test)]
@@ -37,7 +36,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use values::{expanded, glob, plural, unset_variables};
 
-pub use argo_cd::{Counterpart, OPTIONS};
 pub(crate) use kustomize::COMMON_LABELS;
 pub use parameter_announcements::announcements;
 pub use suggestions::misspelled_variable;

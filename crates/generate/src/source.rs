@@ -19,7 +19,7 @@ mod value_files;
 
 use super::confine::TOOLS_AT_A_TIME;
 use super::discover::{self, FileSelection};
-use super::documents::{FileObjects, ReadOptions};
+use super::documents::ReadOptions;
 use super::load;
 use super::object::Object;
 use super::schema::FieldValidation;
@@ -393,11 +393,8 @@ impl Read<'_> {
 
 fn directory(folder: &Path, below: &str, source: &Source) -> Result<Manifests, Problems> {
     let selection = &source.selection;
-    let mut discovered = discover::manifests(folder, below, &source.path, selection)?;
-    let loaded = load::files(&mut discovered, selection.max_size, source.reading);
-    // Report an unlistable folder first: it is the cause of other problems.
-    let notices = discovered.end()?;
-    let mut manifests = loaded?;
+    let (files, notices) = discover::manifests(folder, below, &source.path, selection)?;
+    let mut manifests = load::files(files, selection.max_size, source.reading)?;
     if source.reading.validation == FieldValidation::Strict {
         // What is left out may be missing on the cluster.
         Problems::or(notices.clone(), ())?;
@@ -415,21 +412,16 @@ fn standard_input(source: &Source) -> Result<Manifests, Problems> {
         .take(max.map_or(u64::MAX, |max| max.saturating_add(1)))
         .read_to_end(&mut bytes)
         .map_err(|error| Problems::one(format!("{name} cannot be read: {}", plain(&error))))?;
-    rendered(vec![(name.to_owned(), &bytes)], bytes.len(), source)
+    rendered(&[(name.to_owned(), &*bytes)], source)
 }
 
 /// Parses the objects in the output of a program; each text has its own name.
-fn rendered(texts: Vec<(String, &[u8])>, size: usize, source: &Source) -> Result<Manifests, Problems> {
-    if let Some(max) = source.selection.max_size.filter(|&max| size as u64 > max) {
-        return Err(Problems::one(load::too_large(max)));
+fn rendered(texts: &[(String, &[u8])], source: &Source) -> Result<Manifests, Problems> {
+    let size: u64 = texts.iter().map(|(_, text)| text.len() as u64).sum();
+    match source.selection.max_size.filter(|&max| size > max) {
+        Some(max) => Err(Problems::one(load::too_large(max))),
+        None => load::texts(texts, source.reading),
     }
-    let FileObjects { objects, notices } = load::texts(&texts, source.reading)?;
-    Ok(Manifests {
-        objects,
-        files: texts.into_iter().map(|(name, _)| name).collect(),
-        notices,
-        kind: None,
-    })
 }
 
 /// Returns the number of sources to read concurrently, out of `count`. Counting the cores reads cgroup files, so a single source

@@ -1,6 +1,7 @@
 //! Checks across objects that are each valid.
 
 use super::discover;
+use super::ignored_fields;
 use super::manifest_configs::WorkOptions;
 use super::manifestwork::Template;
 use super::object::Object;
@@ -94,6 +95,10 @@ pub(super) fn objects(
             )
         })
     });
+    let excess = objects().filter_map(|object| {
+        let excess = ignored_fields::excess(object, options)?;
+        Some(format!("{}: {excess}", named(object)))
+    });
     let delivered = objects().map(|object| DeliveredObject::new(object, location(object)));
     let refused = policy::violations(rules, settings.allow_secrets, settings.target.clusters(), delivered);
     let created = rules.and_then(|rules| rules.against_created_namespace(&created?.object.key.name));
@@ -106,6 +111,7 @@ pub(super) fn objects(
         .chain(twice)
         .chain(large)
         .chain(repeated)
+        .chain(excess)
         .chain(refused)
         .chain(created);
     Problems::or(problems.collect(), ())

@@ -24,7 +24,13 @@ pub enum GlobError {
     /// A `{` without its `}`.
     #[error("a '{{' is not closed by '}}'")]
     OpenAlternatives,
+    /// More than [`DEPTH_MAX`] levels of `{`.
+    #[error("'{{' is nested more than {DEPTH_MAX} levels deep")]
+    TooDeep,
 }
+
+/// The maximum nesting depth of `{…}`. The compiler recurses, and the controller reads the patterns of all AppProjects.
+const DEPTH_MAX: usize = 100;
 
 /// A step of the matcher: a nondeterministic automaton that follows all alternatives at once, so that no pattern is slow.
 #[derive(Clone, Debug)]
@@ -53,6 +59,7 @@ impl Glob {
         let mut compiler = Compiler {
             rest: pattern.chars().peekable(),
             program: Vec::new(),
+            depth: 0,
         };
         compiler.sequence(false)?;
         compiler.program.push(GlobStep::Match);
@@ -131,6 +138,7 @@ impl Threads {
 struct Compiler<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     program: Vec<GlobStep>,
+    depth: usize,
 }
 
 impl Compiler<'_> {
@@ -164,6 +172,10 @@ impl Compiler<'_> {
     }
 
     fn alternatives(&mut self) -> Result<(), GlobError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(GlobError::TooDeep);
+        }
         let mut ends = Vec::new();
         loop {
             let fork = self.program.len();
@@ -183,6 +195,7 @@ impl Compiler<'_> {
         for jump in ends {
             self.program[jump] = GlobStep::Jump(end);
         }
+        self.depth -= 1;
         Ok(())
     }
 
@@ -265,6 +278,9 @@ mod tests {
         assert_eq!(Glob::new("[a").unwrap_err(), GlobError::OpenClass);
         assert_eq!(Glob::new("[z-a]").unwrap_err(), GlobError::BackwardRange);
         assert_eq!(Glob::new("{a,b").unwrap_err(), GlobError::OpenAlternatives);
+        let nested = |depth| format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
+        assert_eq!(Glob::new(&nested(1_000_000)).unwrap_err(), GlobError::TooDeep);
+        assert!(matches(&nested(DEPTH_MAX).repeat(2), "aa"));
     }
 
     #[test]

@@ -35,11 +35,7 @@ impl FromStr for ClusterName {
     type Err = InvalidName;
 
     fn from_str(name: &str) -> Result<Self, InvalidName> {
-        if is_dns_label(name) {
-            Ok(Self(name.to_owned()))
-        } else {
-            Err(InvalidName::Label(name.to_owned(), "managed cluster"))
-        }
+        label(name, "managed cluster").map(Self)
     }
 }
 
@@ -54,10 +50,28 @@ impl fmt::Display for ClusterName {
 /// # Errors
 /// Returns an error if `name` is not one.
 pub fn namespace(name: &str) -> Result<String, InvalidName> {
-    if is_dns_label(name) {
-        Ok(name.to_owned())
+    label(name, "namespace")
+}
+
+fn label(name: &str, of: &'static str) -> Result<String, InvalidName> {
+    let name = name.to_owned();
+    if is_dns_label(&name) {
+        Ok(name)
     } else {
-        Err(InvalidName::Label(name.to_owned(), "namespace"))
+        Err(InvalidName::Label(name, of))
+    }
+}
+
+/// Returns a DNS subdomain; `whose` is its owner in the error, such as `a project's`.
+///
+/// # Errors
+/// Returns an error if `name` is not one.
+pub fn subdomain(name: &str, whose: &'static str) -> Result<String, InvalidName> {
+    let name = name.to_owned();
+    if is_dns_subdomain(&name) {
+        Ok(name)
+    } else {
+        Err(InvalidName::Subdomain(name, whose))
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn requested(args: &HubInstallArgs) -> Result<Option<PolicySource>, P
     }
     Ok(match (&args.policy, &args.policy_configmap) {
         _ if args.no_policy => Some(PolicySource::None),
-        (Some(file), _) => Some(PolicySource::Text(policy::checked(file)?)),
+        (Some(file), _) => Some(PolicySource::Text(policy::load_with_text(file)?.1)),
         (_, Some(name)) => Some(PolicySource::ConfigMap(name.clone())),
         _ => is_named.then_some(PolicySource::Sample),
     })

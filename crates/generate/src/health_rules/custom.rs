@@ -17,7 +17,7 @@ pub use evaluate::{Evaluation, evaluate};
 pub use file::{CONFIG_MAP, CONFIG_MAP_KEY, check, load};
 pub use parse::{RuleError, parse};
 
-use super::{CelRule, HEALTHY, KindHealth, PROGRESSING, rules};
+use super::{CUSTOM, CelRule, HEALTHY, KindHealth, PROGRESSING};
 use manifest::value::Value;
 use ocm::health::HealthStatus;
 use std::cmp::Ordering;
@@ -91,12 +91,12 @@ fn kind_health(rule: &CustomRule) -> KindHealth {
 
 /// The rules of kinds without one whose CRD has a status: an object without it is not in its desired state.
 pub(super) static REPORTS_STATUS: LazyLock<KindHealth> = LazyLock::new(|| {
-    let [progressing, healthy] = rules::CUSTOM.rules;
+    let [progressing, healthy] = CUSTOM.rules;
     let progressing = CelRule {
         expression: format!("!has(object.status)||{}", progressing.expression).leak(),
         ..progressing
     };
-    KindHealth::new([progressing, healthy], rules::CUSTOM.feedback)
+    KindHealth::new([progressing, healthy], CUSTOM.feedback)
 });
 
 /// The health that a clause may assign to an object.

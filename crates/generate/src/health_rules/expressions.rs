@@ -1,4 +1,4 @@
-//! Reads files of CEL expressions, and shortens them. The build script does so, because every ManifestWork carries them.
+//! Reads files of CEL expressions, and shortens them, because every ManifestWork carries them.
 //!
 //! A file has definitions `name = expression`, each from the start of a line, with indented lines that continue it. `$name` stands
 //! for the expression of that name. Comments are lines that begin with `//`.
@@ -11,7 +11,7 @@ pub(crate) type Definitions = BTreeMap<String, String>;
 /// Adds the definitions of a file, without spaces.
 ///
 /// # Panics
-/// If a line is neither a definition nor part of one: the build fails.
+/// If a line is neither a definition nor part of one.
 pub(crate) fn read_definitions(file: &str, definitions: &mut Definitions) {
     let mut name = None;
     for line in file.lines().filter(|line| !line.trim_start().starts_with("//")) {
@@ -32,7 +32,7 @@ pub(crate) fn read_definitions(file: &str, definitions: &mut Definitions) {
 /// Returns the expression of that name with the expressions of the names in it.
 ///
 /// # Panics
-/// If a name is not defined: the build fails.
+/// If a name is not defined.
 pub(crate) fn expand(name: &str, definitions: &Definitions) -> String {
     let mut expression = String::new();
     for (text, is_string) in strings(definitions.get(name).expect(name)) {

@@ -1,7 +1,7 @@
 //! Health rules and feedback of the kinds that `ocm::verdicts` does not have: the CEL expressions that OCM's agent evaluates, and the
 //! values that it reports, chosen for what users look at first.
 //!
-//! The files in `expressions` have them; the build shortens them, because every ManifestWork carries the rules of its kinds. They use
+//! The files in `expressions` have them; they are shortened, because every ManifestWork carries the rules of its kinds. They use
 //! the extensions of the agent's CEL: optional fields (`object.?status`), OCM's `hasConditions`, Kubernetes' `find` and the string
 //! functions. It has no `cel.bind` and no JSON; `[value].exists(name, …)` and `[value].map(name, …)[0]` bind a value to a name
 //! instead.
@@ -11,29 +11,24 @@
 //! `status`. Messages come from other controllers, and that of a condition is limited to 32,768 characters, beyond which the agent
 //! could not write the status at all: the expressions take the first 300 characters.
 
+use super::expressions::{Definitions, expand, read_definitions};
 use super::{CelRule, HEALTHY, KindHealth, PROGRESSING};
-
-mod expressions {
-    include!(concat!(env!("OUT_DIR"), "/expressions.rs"));
-}
 
 type Feedback = &'static [(&'static str, &'static str)];
 
-const fn kind_health(
-    [progressing, what_it_waits_for, healthy, what_is_broken]: [&'static str; 4],
-    feedback: Feedback,
-) -> KindHealth {
+/// Returns the rules in a file of expressions, with this feedback. They live as long as the program, which uses them for all objects.
+fn kind_health(file: &str, feedback: Feedback) -> KindHealth {
+    let mut definitions = Definitions::new();
+    read_definitions(include_str!("expressions/common.cel"), &mut definitions);
+    read_definitions(file, &mut definitions);
+    let rule = |condition, [expression, message]: [&str; 2]| CelRule {
+        condition,
+        expression: expand(expression, &definitions).leak(),
+        message: expand(message, &definitions).leak(),
+    };
     let rules = [
-        CelRule {
-            condition: PROGRESSING,
-            expression: progressing,
-            message: what_it_waits_for,
-        },
-        CelRule {
-            condition: HEALTHY,
-            expression: healthy,
-            message: what_is_broken,
-        },
+        rule(PROGRESSING, ["progressing", "progressing_message"]),
+        rule(HEALTHY, ["healthy", "healthy_message"]),
     ];
     KindHealth::new(rules, feedback)
 }
@@ -52,7 +47,15 @@ const AUTOSCALER_FEEDBACK: Feedback = &[
     ("DesiredReplicas", ".status.desiredReplicas"),
 ];
 
-pub(super) const POD: KindHealth = kind_health(expressions::POD, POD_FEEDBACK);
-pub(super) const AUTOSCALER: KindHealth = kind_health(expressions::AUTOSCALER, AUTOSCALER_FEEDBACK);
-pub(super) const CUSTOM: KindHealth =
-    kind_health(expressions::CUSTOM, &[("Ready", READY), ("ReadyReason", READY_REASON)]);
+pub(super) fn of_pods() -> KindHealth {
+    kind_health(include_str!("expressions/pod.cel"), POD_FEEDBACK)
+}
+
+pub(super) fn of_autoscalers() -> KindHealth {
+    kind_health(include_str!("expressions/autoscaler.cel"), AUTOSCALER_FEEDBACK)
+}
+
+pub(super) fn of_custom_kinds() -> KindHealth {
+    let feedback = &[("Ready", READY), ("ReadyReason", READY_REASON)];
+    kind_health(include_str!("expressions/custom.cel"), feedback)
+}

@@ -45,17 +45,19 @@ const FUNCTIONS: [(&str, usize); 11] = [
 const CONSTANTS: [&str; 5] = ["null", "true", "false", "[]", "{}"];
 
 /// An expression: stages between `|`, of which the last may have several paths between commas.
-#[derive(Debug)]
-pub(super) struct PathExpression {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PathExpression {
+    /// The expression, written anew. Works list expressions in the order of their texts.
+    pub text: String,
     stages: Vec<Path>,
     last: Vec<Path>,
 }
 
 /// The path of a stage: `.` and its steps.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Path(Vec<Step>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// `.key`
     Key(String),
@@ -71,7 +73,7 @@ enum Step {
     Select(Condition),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Condition {
     /// A path with keys, indexes and `?`.
     Path(Path),
@@ -100,7 +102,8 @@ pub(super) fn parse(text: &str) -> Result<PathExpression, String> {
         depth: 0,
         has_recursion: false,
     };
-    parser.expression().filter(|_| parser.rest.is_empty()).ok_or_else(|| {
+    let expression = parser.expression().filter(|_| parser.rest.is_empty());
+    let (stages, last) = expression.ok_or_else(|| {
         format!(
             "{text:?} is not a supported jq path expression, from {:?} on: write keys, indexes, [], ?, one .., commas only at the end, and \
              select with paths without [], constants, parentheses, comparisons, and, or, // and {}, and no count such as {{2}} in the \
@@ -108,6 +111,14 @@ pub(super) fn parse(text: &str) -> Result<PathExpression, String> {
             parser.rest,
             FUNCTIONS.map(|(name, _)| name).join(", ")
         )
+    })?;
+    let paths: Vec<String> = last.iter().map(Path::to_string).collect();
+    let mut written: Vec<String> = stages.iter().map(Path::to_string).collect();
+    written.push(paths.join(", "));
+    Ok(PathExpression {
+        text: written.join(" | "),
+        stages,
+        last,
     })
 }
 
@@ -145,7 +156,8 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    fn expression(&mut self) -> Option<PathExpression> {
+    /// Parses the stages before the last one, and the paths of the last one.
+    fn expression(&mut self) -> Option<(Vec<Path>, Vec<Path>)> {
         let mut stages = Vec::new();
         let mut last = vec![self.path()?];
         while self.take("|") {
@@ -156,7 +168,7 @@ impl Parser<'_> {
             last.push(self.path()?);
         }
         self.skip_spaces();
-        Some(PathExpression { stages, last })
+        Some((stages, last))
     }
 
     fn path(&mut self) -> Option<Path> {
@@ -347,16 +359,6 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-impl Display for PathExpression {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        for stage in &self.stages {
-            write!(out, "{stage} | ")?;
-        }
-        let last: Vec<String> = self.last.iter().map(Path::to_string).collect();
-        out.write_str(&last.join(", "))
-    }
-}
-
 impl Display for Path {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let begins_with_point = matches!(self.0.first(), None | Some(Step::Index(_) | Step::Each));
@@ -384,21 +386,15 @@ impl Display for Condition {
             Self::Constant(constant) => out.write_str(constant),
             Self::Call(name, arguments) if arguments.is_empty() => out.write_str(name),
             Self::Call(name, arguments) => write!(out, "{name}({})", arguments.join("; ")),
-            Self::Binary(left, operator, right) => write!(out, "{} {operator} {}", Operand(left), Operand(right)),
+            Self::Binary(left, operator, right) => {
+                let operand = |side: &Self| match side {
+                    Self::Binary(..) => format!("({side})"),
+                    _ => side.to_string(),
+                };
+                write!(out, "{} {operator} {}", operand(left), operand(right))
+            }
             // Without parentheses, only the last step of a path would be optional.
             Self::Optional(condition) => write!(out, "({condition})?"),
-        }
-    }
-}
-
-/// A part of a condition, in parentheses if it has an operator.
-struct Operand<'c>(&'c Condition);
-
-impl Display for Operand<'_> {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Condition::Binary(..) => write!(out, "({})", self.0),
-            condition => write!(out, "{condition}"),
         }
     }
 }
@@ -409,7 +405,7 @@ mod tests {
     use crate::ignored_fields::FieldPath;
 
     fn rewritten(text: &str) -> String {
-        parse(text).unwrap_or_else(|error| panic!("{error}")).to_string()
+        parse(text).unwrap_or_else(|error| panic!("{error}")).text
     }
 
     #[test]

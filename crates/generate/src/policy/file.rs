@@ -17,19 +17,14 @@ pub(crate) const MAX_SIZE: u64 = 1 << 20;
 /// Returns an error if the file is missing, unreadable or not a policy. None of these means "no policy": a forgotten mount must
 /// not lift the restrictions.
 pub fn load(path: &Path) -> Result<Policy, Problems> {
-    parsed(path).map(|(policy, _)| policy)
-}
-
-/// Returns the text of a policy, or of the one in a ConfigMap, after validating it.
-///
-/// # Errors
-/// As [`load`].
-pub fn checked(path: &Path) -> Result<String, Problems> {
-    parsed(path).map(|(_, text)| text)
+    load_with_text(path).map(|(policy, _)| policy)
 }
 
 /// Reads a policy, and returns its text too.
-fn parsed(path: &Path) -> Result<(Policy, String), Problems> {
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with_text(path: &Path) -> Result<(Policy, String), Problems> {
     let text = read_policy_text(path)?;
     let shown = path.display();
     let Some(data) = in_config_map(&text) else {

@@ -8,7 +8,7 @@ use manifest::kinds::{BUILT_IN, GroupKind, custom_kinds};
 use manifest::problem::Problems;
 use manifest::value::{Map, Value};
 use manifest::yaml;
-use ocm::names::{self, ClusterName, is_dns_subdomain};
+use ocm::names::{self, ClusterName};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -139,7 +139,8 @@ impl PolicyReader<'_> {
             let value = fields.get(name)?;
             Some(self.patterns(value, &format!("{path}.{name}"), check))
         };
-        let names = list("names", &literal(project)).unwrap_or_default();
+        let project = literal(|name| names::subdomain(name, "a project's"));
+        let names = list("names", &project).unwrap_or_default();
         let clusters = list("clusters", &literal(ClusterName::from_str));
         let placements = list("placements", &literal(PlacementTarget::from_str));
         let namespaces = list("namespaces", &literal(names::namespace));
@@ -275,13 +276,6 @@ fn literal<T, E: Display>(parse: impl Fn(&str) -> Result<T, E>) -> impl Fn(&Patt
         }
         Ok(())
     }
-}
-
-fn project(name: &str) -> Result<(), names::InvalidName> {
-    if is_dns_subdomain(name) {
-        return Ok(());
-    }
-    Err(names::InvalidName::Subdomain(name.to_owned(), "a project's"))
 }
 
 /// Returns true if a comma of the glob does not separate alternatives: no name has a comma, so it would match nothing.

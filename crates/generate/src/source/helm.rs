@@ -71,7 +71,7 @@ pub(super) fn render(
         }
     }
     let written = written.map_err(|error| Problems::one(error_message(&error)))?;
-    let mut manifests = rendered(by_template(&written.manifests), written.manifests.len(), source)?;
+    let mut manifests = rendered(&by_template(&written.manifests), source)?;
     manifests.notices.extend(written.notices("helm template"));
     Ok(manifests)
 }

@@ -91,8 +91,7 @@ pub(super) fn render(folder: &Path, below: &str, source: &Source) -> Result<Mani
     } else {
         run.kustomize("kustomize build", &arguments, &folder, &repository, false)?
     };
-    let texts = vec![("kustomize build".to_owned(), &*written.manifests)];
-    let mut manifests = rendered(texts, written.manifests.len(), source)?;
+    let mut manifests = rendered(&[("kustomize build".to_owned(), &*written.manifests)], source)?;
     let mut notices = written.notices("kustomize build");
     let adds_labels = source.kustomize.edits.iter().any(|edit| edit.setting == COMMON_LABELS);
     notices.retain(|line| !adds_labels || !line.contains(DEPRECATED_LABELS));

@@ -352,7 +352,8 @@ impl Tools {
         let arguments = [DOWNLOAD, url, &remotes.to_string()];
         match self.run_program("the download", &program, arguments, root, None, &access)? {
             Ok(output) if self.max_size.is_some_and(|max| output.manifests.len() as u64 > max) => Err(failed(
-                "it is larger than --max-output: ask an administrator to raise it",
+                "it is larger than --max-size: ask an administrator to raise it \
+                 (ARGOCD_REPO_SERVER_MAX_COMBINED_DIRECTORY_MANIFESTS_SIZE in the sidecar)",
             )),
             outcome => Ok(outcome.map(|output| output.manifests)),
         }

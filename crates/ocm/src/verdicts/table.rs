@@ -12,28 +12,20 @@ use crate::health::HealthStatus;
 
 type NamedPath = (&'static str, &'static str);
 
+const fn rule(health: HealthStatus, when: &'static [Test], message: &'static str) -> Rule {
+    Rule { health, when, message }
+}
+
 const fn progressing(when: &'static [Test], message: &'static str) -> Rule {
-    Rule {
-        health: HealthStatus::Progressing,
-        when,
-        message,
-    }
+    rule(HealthStatus::Progressing, when, message)
 }
 
 const fn degraded(when: &'static [Test], message: &'static str) -> Rule {
-    Rule {
-        health: HealthStatus::Degraded,
-        when,
-        message,
-    }
+    rule(HealthStatus::Degraded, when, message)
 }
 
 const fn suspended(when: &'static [Test], message: &'static str) -> Rule {
-    Rule {
-        health: HealthStatus::Suspended,
-        when,
-        message,
-    }
+    rule(HealthStatus::Suspended, when, message)
 }
 
 /// Argo CD checks nothing else while an object is being deleted.
