@@ -71,7 +71,9 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
     mirror.conditions = conditions(current, mirror.conditions, inputs);
     mirror.history = match inputs.application.zip(inputs.pull_work) {
         Some((application, pull_work)) if mirror.operation == pull_work.feedback.reported.operation => {
-            history::after(application, &current.history, &pull_work.feedback)
+            let forwarded = pull_work.operation.as_ref();
+            let forwarded = forwarded.filter(|operation| pull_work.has_begun(operation));
+            history::after(application, &current.history, &pull_work.feedback, forwarded)
         }
         _ => current.history.clone(),
     };

@@ -800,7 +800,7 @@ fn clears_a_sync_request_after_the_work_carries_it() {
     let refresh = json!({REFRESH: "hard"});
     hub.change(
         &shop(),
-        &json!({"operation": {"sync": {"revision": "abc"}}, "metadata": {"annotations": refresh}}),
+        &json!({"operation": {"sync": {"revision": "abc", "source": {"path": "earlier"}}}, "metadata": {"annotations": refresh}}),
     );
     assert_eq!(
         hub.settle(&shop()),
@@ -811,8 +811,14 @@ fn clears_a_sync_request_after_the_work_carries_it() {
     let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
     assert_eq!(payload["operation"]["sync"]["revision"], "abc");
     assert_eq!(payload["metadata"]["annotations"][REFRESH], "hard");
-    hub.report(WORK, &WELL);
+    let id = payload["operation"]["info"][0]["value"]
+        .as_str()
+        .expect("an ID")
+        .to_owned();
+    hub.report(WORK, &[&WELL[..], &OPERATION, &[("operationBegun", &*id)]].concat());
     hub.settle(&shop());
+    let deployed = &hub.get_application(&shop())["status"]["history"][0];
+    assert_eq!(deployed["source"], json!({"path": "earlier"}), "as of a rollback");
     let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
     assert!(payload.get("operation").is_none(), "it was done: {payload}");
 }
