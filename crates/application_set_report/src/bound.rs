@@ -186,26 +186,24 @@ fn describe(candidates: &[Candidate<'_, '_>], resources: usize) -> Option<String
         .iter()
         .filter(|candidate| candidate.shown.is_none())
         .collect();
-    let counted = |count: usize, one: &str, more: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {more}")),
-    };
-    let messages = counted(messages, "message", "messages");
-    let hidden = counted(shown().filter(is_hidden).count(), "entry", "entries");
     let unhealthy = match left_out.iter().filter(|candidate| !is_healthy(candidate.whole)).count() {
         0 => String::new(),
         count => format!(", {count} of them not healthy"),
     };
-    let left_out = counted(left_out.len(), "entry", "entries");
-    let resources = counted(resources, "resource", "resources");
     let parts = [
-        messages.map(|what| format!("{what} shortened")),
-        hidden.map(|what| format!("{what} without details")),
-        left_out.map(|what| format!("{what} left out{unhealthy}")),
-        resources.map(|what| format!("{what} left out")),
+        (messages, ["message", "messages"], "shortened".to_owned()),
+        (
+            shown().filter(is_hidden).count(),
+            ["entry", "entries"],
+            "without details".to_owned(),
+        ),
+        (left_out.len(), ["entry", "entries"], format!("left out{unhealthy}")),
+        (resources, ["resource", "resources"], "left out".to_owned()),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+    let parts =
+        parts.map(|(count, [one, more], what)| format!("{count} {} {what}", if count == 1 { one } else { more }));
+    let parts: Vec<_> = parts.collect();
     (!parts.is_empty()).then(|| format!("report truncated: {}; the summary counts all", parts.join("; ")))
 }
 
