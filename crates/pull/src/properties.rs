@@ -22,11 +22,6 @@ fn now() -> Timestamp {
 
 /// Generates feedback for the current payload, with values of any type.
 fn reports() -> BoxedStrategy<Value> {
-    let rules = feedback::rules(2);
-    let paths = rules.as_array().into_iter().flatten();
-    let paths = paths.flat_map(|rule| rule["jsonPaths"].as_array().into_iter().flatten());
-    let names = paths.filter_map(|path| path["name"].as_str().filter(|name| *name != "payload"));
-    let names: Vec<_> = names.map(str::to_owned).collect();
     const TEXTS: &[&str] = &[
         "Healthy",
         "Degraded",
@@ -42,6 +37,11 @@ fn reports() -> BoxedStrategy<Value> {
         "2026-06-01T11:59:60Z",
         "applicationset-controller",
     ];
+    let rules = feedback::rules(2);
+    let paths = rules.as_array().into_iter().flatten();
+    let paths = paths.flat_map(|rule| rule["jsonPaths"].as_array().into_iter().flatten());
+    let names = paths.filter_map(|path| path["name"].as_str().filter(|name| *name != "payload"));
+    let names: Vec<_> = names.map(str::to_owned).collect();
     let text = prop_oneof![2 => select(TEXTS).prop_map(str::to_owned), 1 => hostile_text()];
     let value = prop_oneof![
         5 => text.prop_map(|text| json!({"type": "String", "string": text})),

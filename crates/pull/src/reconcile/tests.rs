@@ -111,6 +111,11 @@ impl Hub {
         self.put("applications", object_ref, Some(object));
     }
 
+    /// Changes the metadata of `argocd/shop`.
+    fn change_metadata(&mut self, metadata: &Value) {
+        self.change(&shop(), &json!({"metadata": metadata}));
+    }
+
     fn put(&mut self, plural: &'static str, object_ref: &ObjectRef, object: Option<Value>) {
         let key = (plural, object_ref.clone());
         let object = object.map(|mut object| {
@@ -393,10 +398,7 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
     hub.settle(&shop());
     hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
     assert_eq!(hub.settle(&shop()), [""; 0], "a change waits");
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}}),
-    );
+    hub.change_metadata(&json!({"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}));
     hub.settle(&shop());
     assert_eq!(hub.works(), [WORK], "a deletion waits");
     hub.put("applications", &shop(), None);
@@ -447,7 +449,7 @@ fn changed_cluster_moves_the_work_and_label_removes_it() {
     hub.settle(&shop());
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu2"}}));
     let moved = [
         "create eu2/shop-0a1b2",
         "delete eu1/shop-0a1b2",
@@ -455,7 +457,7 @@ fn changed_cluster_moves_the_work_and_label_removes_it() {
     ];
     assert_eq!(hub.settle(&shop()), moved);
     assert_eq!(hub.health(), "Progressing", "what the other said is past");
-    hub.change(&shop(), &json!({"metadata": {"labels": {names::PULL: "false"}}}));
+    hub.change_metadata(&json!({"labels": {names::PULL: "false"}}));
     assert_eq!(hub.settle(&shop()), ["delete eu2/shop-0a1b2"]);
 }
 
@@ -473,18 +475,18 @@ fn application_without_a_project_is_of_the_project_default() {
 fn missing_target_cluster_keeps_the_work_on_the_old_one() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu3"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu3"}}));
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
     assert_eq!(hub.conditions(&shop()), [(ERROR, "ManagedCluster eu3 does not exist")]);
     assert_eq!(hub.events[0].reason, "ManifestWorkRefused");
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: ""}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: ""}}));
     hub.settle(&shop());
     let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster names no managed cluster";
     assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
     assert_eq!(hub.works(), [WORK]);
     let affected = hub.cache.apply(cluster("eu3", Availability::Available));
     assert!(affected.is_empty(), "no Application targets it now: {affected:?}");
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu4"}}));
     let affected = hub.cache.apply(cluster("eu4", Availability::Available));
     assert!(
         affected.iter().any(|request| request.object_ref == shop()),
@@ -546,12 +548,9 @@ fn deleted_application_deletes_its_work_except_on_an_empty_list() {
 fn removes_cascade_finalizers_after_the_work() {
     for finalizer in names::CASCADE {
         let mut hub = Hub::with_shop();
-        hub.change(
-            &shop(),
-            &json!({"metadata": {"finalizers": [finalizer, "example.com/mine"]}}),
-        );
+        hub.change_metadata(&json!({"finalizers": [finalizer, "example.com/mine"]}));
         hub.settle(&shop());
-        hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+        hub.change_metadata(&json!({"deletionTimestamp": NOW}));
         assert_eq!(
             hub.settle(&shop()),
             [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
@@ -563,10 +562,7 @@ fn removes_cascade_finalizers_after_the_work() {
     }
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
-    );
+    hub.change_metadata(&json!({"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}));
     assert_eq!(
         hub.settle(&shop()),
         [""; 0],
@@ -577,7 +573,7 @@ fn removes_cascade_finalizers_after_the_work() {
 /// Returns a hub whose Application has these finalizers, and is on its cluster.
 fn with_applied(finalizers: &[&str]) -> Hub {
     let mut hub = Hub::with_shop();
-    hub.change(&shop(), &json!({"metadata": {"finalizers": finalizers}}));
+    hub.change_metadata(&json!({"finalizers": finalizers}));
     hub.settle(&shop());
     hub.mark(
         WORK,
@@ -609,10 +605,7 @@ fn deletion_without_cascade_first_removes_the_finalizers_on_the_cluster() {
 #[test]
 fn deletion_with_cascade_first_adds_the_finalizer_on_the_cluster() {
     let mut hub = with_applied(&[]);
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     assert_eq!(*payload_finalizers(&hub), json!([names::CASCADE[0]]));
     hub.report(WORK, &WELL);
@@ -624,17 +617,14 @@ fn deletion_does_not_wait_for_a_change_that_leaves_the_finalizers() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
     hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop())[0], DELETED);
 }
 
 #[test]
 fn deletion_does_not_wait_for_an_application_that_a_cluster_cannot_have() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": null, "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": null, "deletionTimestamp": NOW}));
     hub.put("applications", &shop(), None);
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     let mut work = hub.work(WORK).clone();
@@ -685,10 +675,7 @@ fn finalizers_reach_the_cluster_without_earlier_requests() {
     let requests = json!({"argocd.argoproj.io/refresh": "hard", names::HYDRATE: "normal", names::REFRESH_REQUEST: "1"});
     merge(payload, &json!({"metadata": {"annotations": requests}}));
     hub.put("manifestworks", &at(WORK), Some(work));
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": null, "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": null, "deletionTimestamp": NOW}));
     hub.put("applications", &shop(), None);
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     let manifests = hub.work(WORK)["spec"]["workload"]["manifests"].to_string();
@@ -702,31 +689,28 @@ fn finalizers_reach_the_cluster_without_earlier_requests() {
 fn work_that_lost_its_marks_is_deleted_as_it_is() {
     let mut hub = with_applied(&[]);
     hub.mark(WORK, &json!({"labels": null, "annotations": null}));
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop())[0], DELETED);
 }
 
 #[test]
 fn label_and_finalizers_removed_together_keep_what_was_deployed() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
-    hub.change(&shop(), &json!({"metadata": {"finalizers": null, "labels": null}}));
+    hub.change_metadata(&json!({"finalizers": null, "labels": null}));
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     hub.report(WORK, &WELL);
     assert_eq!(hub.settle(&shop()), [DELETED]);
     let mut hub = with_applied(&[names::CASCADE[0]]);
-    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    hub.change_metadata(&json!({"labels": null}));
     assert_eq!(hub.settle(&shop()), [DELETED], "its finalizer is as it was");
 }
 
 #[test]
 fn reports_errors_that_block_deletion() {
     let mut hub = Hub::with_shop();
-    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]]}));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     let mut work = hub.work(WORK).clone();
     work["metadata"]["deletionTimestamp"] = json!(NOW);
     hub.put("manifestworks", &ObjectRef::new("eu1", "shop-0a1b2"), Some(work));
@@ -785,7 +769,7 @@ fn read_only_mode_deletes_nothing() {
         [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
     );
     assert_eq!(state(&hub), (json!("Orphan"), json!("ReadOnly")), "it has");
-    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    hub.change_metadata(&json!({"labels": null}));
     assert_eq!(hub.settle(&shop()), [""; 0]);
     hub.put("applications", &shop(), None);
     assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
@@ -830,7 +814,7 @@ fn clears_a_refresh_after_its_result_is_on_the_hub() {
     let compared_at = |time| [WELL[0], WELL[1], ("reconciledAt", time)];
     hub.report(WORK, &compared_at("2026-06-01T12:00:00Z"));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {REFRESH: "normal"}}}));
+    hub.change_metadata(&json!({"annotations": {REFRESH: "normal"}}));
     hub.settle(&shop());
     hub.report(WORK, &compared_at("2026-06-01T12:00:05Z"));
     // The reverse order would lose the result if the controller stopped between the writes.
@@ -931,7 +915,7 @@ fn application_also_run_by_the_hub_gets_only_a_condition() {
         assert_eq!(application["metadata"]["finalizers"], json!([names::CASCADE[0]]));
     };
     is_left(&hub);
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop()), [DELETED]);
     is_left(&hub);
 }
@@ -1016,7 +1000,7 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
         json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
     hub.mark(stray, &claim(&shop()));
     hub.mark(stray, &held);
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(
         hub.settle(&shop()),
         [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
@@ -1030,7 +1014,7 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
 #[test]
 fn finds_a_work_by_name_without_its_marks() {
     let mut hub = Hub::with_shop();
-    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]]}));
     hub.settle(&shop());
     let bare = |hub: &mut Hub, name: &str| hub.mark(name, &json!({"labels": null, "annotations": null}));
     bare(&mut hub, WORK);
@@ -1038,11 +1022,11 @@ fn finds_a_work_by_name_without_its_marks() {
     assert_eq!(hub.work(WORK)["metadata"]["labels"][names::PULL], "true");
     // For an Application that moved to another cluster, and for a deleted one.
     bare(&mut hub, WORK);
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu2"}}));
     let moved = ["create eu2/shop-0a1b2", "delete eu1/shop-0a1b2"];
     assert_eq!(hub.settle(&shop())[..2], moved);
     bare(&mut hub, "eu2/shop-0a1b2");
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop())[0], "delete eu2/shop-0a1b2");
     assert_eq!(hub.works(), [""; 0]);
 }
@@ -1284,7 +1268,7 @@ fn refused_work_sets_a_condition_until_it_is_accepted() {
     hub.refuse(&shop(), Some("it cannot be changed"));
     hub.try_in_vain(&shop());
     assert_eq!(hub.conditions(&shop())[0].1, "it cannot be changed");
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     hub.refuse(&shop(), Some("it cannot be deleted"));
     hub.try_in_vain(&shop());
     assert_eq!(hub.conditions(&shop())[0].1, "it cannot be deleted");
@@ -1305,7 +1289,7 @@ fn application_that_cannot_be_written_is_delivered_and_deleted() {
         (action.writes[0].resource.kind, action.writes[0].verb.name())
     };
     assert_eq!(first(&mut hub), ("ManifestWork", "patch"));
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(first(&mut hub), ("ManifestWork", "delete"));
 }
 
@@ -1322,12 +1306,9 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     );
 
     let finalizers = json!(["resources-finalizer.argocd.argoproj.io"]);
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": finalizers}}),
-    );
+    hub.change_metadata(&json!({"deletionTimestamp": NOW, "finalizers": finalizers}));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu2"}}));
     hub.settle(&shop());
     assert_eq!(
         hub.objects[&("applications", shop())]["metadata"]["finalizers"],
