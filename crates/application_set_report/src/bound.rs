@@ -6,6 +6,7 @@ use super::summary::{is_healthy, is_progressing, is_synced, summarize};
 use hub_state::report::{Entry, Resource, ResourceEntry, Statuses};
 use manifest::text::shortened;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The maximum size in bytes of entries and resources as the API server stores them. The API server limits an object to 1.5 MiB
@@ -66,25 +67,12 @@ impl Detail {
                 longer.for_each(|condition| condition.message = shortened(&condition.message, max).into_owned().into());
             }
         }
-        if matches!(self, Self::Full(_)) {
-            return entry;
+        if !matches!(self, Self::Full(_)) {
+            entry.operation_state_phase = Cow::default();
+            entry.operation_state_started_at = Cow::default();
+            entry.sync_revision = Cow::default();
         }
-        let Entry {
-            app,
-            cluster,
-            conditions,
-            health_status,
-            sync_status,
-            ..
-        } = entry;
-        Entry {
-            app,
-            cluster,
-            conditions,
-            health_status,
-            sync_status,
-            ..Entry::default()
-        }
+        entry
     }
 }
 
@@ -198,26 +186,24 @@ fn describe(candidates: &[Candidate<'_, '_>], resources: usize) -> Option<String
         .iter()
         .filter(|candidate| candidate.shown.is_none())
         .collect();
-    let counted = |count: usize, one: &str, more: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        count => Some(format!("{count} {more}")),
-    };
-    let messages = counted(messages, "message", "messages");
-    let hidden = counted(shown().filter(is_hidden).count(), "entry", "entries");
     let unhealthy = match left_out.iter().filter(|candidate| !is_healthy(candidate.whole)).count() {
         0 => String::new(),
         count => format!(", {count} of them not healthy"),
     };
-    let left_out = counted(left_out.len(), "entry", "entries");
-    let resources = counted(resources, "resource", "resources");
     let parts = [
-        messages.map(|what| format!("{what} shortened")),
-        hidden.map(|what| format!("{what} without details")),
-        left_out.map(|what| format!("{what} left out{unhealthy}")),
-        resources.map(|what| format!("{what} left out")),
+        (messages, ["message", "messages"], "shortened".to_owned()),
+        (
+            shown().filter(is_hidden).count(),
+            ["entry", "entries"],
+            "without details".to_owned(),
+        ),
+        (left_out.len(), ["entry", "entries"], format!("left out{unhealthy}")),
+        (resources, ["resource", "resources"], "left out".to_owned()),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+    let parts =
+        parts.map(|(count, [one, more], what)| format!("{count} {} {what}", if count == 1 { one } else { more }));
+    let parts: Vec<_> = parts.collect();
     (!parts.is_empty()).then(|| format!("report truncated: {}; the summary counts all", parts.join("; ")))
 }
 
@@ -383,60 +369,42 @@ mod tests {
     }
 
     #[test]
-    fn report_of_20000_clusters_keeps_the_least_healthy() {
-        let health = |n: usize| match n {
-            0..8_000 => "Healthy",
-            8_000..16_000 => "Progressing",
-            _ => "Degraded",
-        };
-        let lines = lines(20_000, |n| (health(n), &["message"]));
-        let (report, cut) = report(&lines);
-        assert_eq!(
-            (
-                count(&report, is_healthy),
-                count(&report, |entry| entry["healthStatus"] == "Degraded")
-            ),
-            (0, 4_000)
-        );
-        let (shown, first) = (entries(&report).len(), &entries(&report)[0]);
-        assert!(shown > 5_000, "{shown}");
-        assert_eq!(first["cluster"], "cluster-08000");
-        let (left_out, ill) = (20_000 - shown, 12_000 - shown);
-        assert!(
-            cut.contains(&format!("; {left_out} entries left out, {ill} of them not healthy;")),
-            "{cut}"
-        );
-    }
-
-    #[test]
-    fn truncated_report_prefers_healthy_entries_with_messages() {
-        let lines = lines(9_000, |n| ("Healthy", if n < 8_900 { &[][..] } else { &["message"] }));
-        let (report, _) = report(&lines);
-        assert!(entries(&report).len() < 8_000);
-        let last = entries(&report).iter().rev().take(100);
-        assert!(
-            last.map(|entry| &entry["cluster"])
-                .eq(CLUSTERS[8_900..9_000].iter().rev())
-        );
-    }
-
-    #[test]
-    fn more_unhealthy_entries_displace_only_healthy_ones() {
-        // One more unhealthy line displaces healthy lines, never unhealthy ones.
+    fn leaves_out_the_healthiest_entries() {
         let long = "x".repeat(300);
-        let long = [&*long];
-        for ill in [0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 9_000] {
-            let lines = lines(9_000, |n| {
-                if n < ill {
-                    ("Degraded", &long[..])
-                } else {
-                    ("Healthy", &[])
-                }
+        let message = [&*long];
+        // The numbers of the first healthy entry with a message, of the first progressing one, and of the first degraded one.
+        for [warned, progressing, degraded] in [
+            [9_000, 9_000, 9_000],
+            [8_900, 9_000, 9_000],
+            [7_000, 7_000, 7_000],
+            [5_000, 5_000, 7_000],
+            [500, 500, 5_000],
+            [0, 0, 0],
+        ] {
+            let lines = lines(9_000, |n| match n {
+                n if n < warned => ("Healthy", &[][..]),
+                n if n < progressing => ("Healthy", &message[..]),
+                n if n < degraded => ("Progressing", &message[..]),
+                _ => ("Degraded", &message[..]),
             });
-            let (report, _) = report(&lines);
-            let shown = count(&report, |entry| !is_healthy(entry));
-            assert!(shown == ill || count(&report, is_healthy) == 0, "{shown} of {ill}");
-            assert!(entries(&report).len() > 2_500, "{ill}");
+            let (report, cut) = report(&lines);
+            let shown: Vec<_> = entries(&report)
+                .iter()
+                .filter_map(|entry| entry["cluster"].as_str())
+                .collect();
+            assert!((2_500..9_000).contains(&shown.len()), "{}", shown.len());
+            let mut room = shown.len();
+            for range in [degraded..9_000, progressing..degraded, warned..progressing, 0..warned] {
+                let clusters = &CLUSTERS[range];
+                let is_in_range =
+                    |cluster: &&&str| clusters.binary_search_by(|other| other.as_str().cmp(cluster)).is_ok();
+                let expected = clusters.len().min(room);
+                assert_eq!(shown.iter().filter(is_in_range).count(), expected, "{cut}");
+                room -= expected;
+            }
+            let (left_out, ill) = (9_000 - shown.len(), (9_000 - progressing).saturating_sub(shown.len()));
+            let ill_left = format!("; {left_out} entries left out, {ill} of them not healthy;");
+            assert_eq!(cut.contains(&ill_left), ill > 0, "{cut}");
         }
     }
 

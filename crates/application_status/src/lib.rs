@@ -23,7 +23,7 @@ use ocm::resources::APPLICATIONS;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
 use runtime::action::{Action, InvolvedObject, Write};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The controller of the conditions of Applications.
@@ -90,22 +90,14 @@ fn end_of_hold(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Opti
 /// Returns the patch of an Application, which applies only to the resource version that was read: conditions are written as a
 /// whole list, and a user may have requested a hard refresh meanwhile.
 fn patch(version: &str, conditions: Option<Vec<Condition>>, refresh: bool) -> Value {
-    let mut metadata = Map::new();
-    let mut body = Map::new();
-    metadata.insert("resourceVersion".to_owned(), json!(version));
+    let mut body = json!({"metadata": {"resourceVersion": version}});
     if let Some(conditions) = conditions {
-        let conditions = if conditions.is_empty() {
-            Value::Null
-        } else {
-            json!(conditions)
-        };
-        body.insert("status".to_owned(), json!({"conditions": conditions}));
+        body["status"] = json!({"conditions": (!conditions.is_empty()).then_some(conditions)});
     }
     if refresh {
-        metadata.insert("annotations".to_owned(), json!({REFRESH: "normal"}));
+        body["metadata"]["annotations"] = json!({REFRESH: "normal"});
     }
-    body.insert("metadata".to_owned(), metadata.into());
-    body.into()
+    body
 }
 
 /// Returns all conditions in the order in which Argo CD keeps them, so that Argo CD does not reorder them.

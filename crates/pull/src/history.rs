@@ -3,7 +3,8 @@
 
 use hub_state::pull::application::Application;
 use hub_state::pull::deployment::Deployment;
-use hub_state::pull::mirrored_status::OperationState;
+use hub_state::pull::feedback::Feedback;
+use hub_state::pull::forwarded::OperationRequest;
 use primitives::timestamp::format_time;
 use serde_json::{Value, json};
 
@@ -14,25 +15,35 @@ const LIMIT: usize = 10;
 const SIZE_MAX: usize = 500_000;
 
 /// Returns the history with the last reported operation added, if that is new and deployed something. The feedback does not
-/// contain the deployed revision of each source of several.
+/// contain the deployed revision of each source of several. `forwarded` is that operation, if the hub requested it: a rollback
+/// has the source of an earlier deployment.
 pub(super) fn after(
     application: &Application,
     before: &[Deployment],
-    operation: Option<&OperationState>,
+    feedback: &Feedback,
+    forwarded: Option<&OperationRequest>,
 ) -> Vec<Deployment> {
     let mut history = before.to_vec();
-    let done = operation.filter(|operation| &*operation.phase == "Succeeded");
-    let Some((operation, revision, finished)) =
-        done.and_then(|done| Some((done, done.revision.as_deref()?, done.finished_at?)))
-    else {
+    let operation = feedback.reported.operation.as_ref();
+    // Argo CD records neither dry runs nor syncs of selected resources.
+    let Some(operation) = operation.filter(|operation| &*operation.phase == "Succeeded" && !feedback.is_partial) else {
         return history;
     };
     let is_it = |entry: &Deployment| entry.started == Some(operation.started_at);
-    let spec = application.spec();
-    let source = spec.get("source");
-    if before.iter().any(is_it) || source.is_none() {
+    let (Some(revision), Some(finished)) = (&operation.revision, operation.finished_at) else {
+        return history;
+    };
+    if before.iter().any(is_it) {
         return history;
     }
+    let spec = application.spec();
+    let Some(source) = spec.get("source") else {
+        return history;
+    };
+    let forwarded: Value = forwarded.map_or(Value::Null, |forwarded| {
+        serde_json::from_str(&forwarded.value).unwrap_or_default()
+    });
+    let source = forwarded.pointer("/sync/source").unwrap_or(source);
     let id = before.last().map_or(0, |last| last.id.saturating_add(1));
     let entry = json!({
         "id": id,
@@ -62,33 +73,54 @@ pub(super) fn after(
 mod tests {
     use super::*;
     use hub_state::json::borrowed;
+    use hub_state::pull::mirrored_status::{MirroredStatus, OperationState};
     use hub_state::pull::text::time;
     use hub_state::testing::pull::application;
 
-    fn operation(second: u32, phase: &str) -> OperationState {
-        OperationState {
+    fn operation(second: u32, phase: &str) -> Feedback {
+        let operation = OperationState {
             phase: phase.into(),
             started_at: time(&format!("2026-06-01T12:00:{second:02}Z")).expect("a time"),
             finished_at: time(&format!("2026-06-01T12:01:{second:02}Z")),
             message: None,
             retries: None,
             revision: Some(format!("revision-{second}").into()),
+        };
+        Feedback {
+            reported: MirroredStatus {
+                operation: Some(operation),
+                ..MirroredStatus::default()
+            },
+            ..Feedback::default()
         }
     }
 
     #[test]
     fn records_successful_deployments_in_the_history() {
         let shop = application(|_| ());
-        let first = after(&shop, &[], Some(&operation(1, "Succeeded")));
-        assert_eq!(after(&shop, &first, Some(&operation(1, "Succeeded"))), first, "once");
-        assert_eq!(after(&shop, &first, Some(&operation(2, "Failed"))), first);
-        assert_eq!(after(&shop, &first, None), first);
-        let second = after(&shop, &first, Some(&operation(2, "Succeeded")));
+        let first = after(&shop, &[], &operation(1, "Succeeded"), None);
+        let partial = Feedback {
+            is_partial: true,
+            ..operation(2, "Succeeded")
+        };
+        for ignored in [
+            &operation(1, "Succeeded"),
+            &operation(2, "Failed"),
+            &partial,
+            &Feedback::default(),
+        ] {
+            assert_eq!(after(&shop, &first, ignored, None), first, "{ignored:?}");
+        }
+        let rollback = OperationRequest {
+            id: "1".into(),
+            value: r#"{"sync":{"source":{"repoURL":"https://example.com/shop","path":"earlier"}}}"#.into(),
+        };
+        let second = after(&shop, &first, &operation(2, "Succeeded"), Some(&rollback));
         let entries: Vec<_> = second.iter().map(Deployment::to_json).collect();
         let entry = json!({
             "id": 1,
             "revision": "revision-2",
-            "source": {"repoURL": "https://example.com/shop", "path": "guestbook"},
+            "source": {"repoURL": "https://example.com/shop", "path": "earlier"},
             "deployStartedAt": "2026-06-01T12:00:02Z",
             "deployedAt": "2026-06-01T12:01:02Z",
         });
@@ -106,7 +138,7 @@ mod tests {
             let shop = application(|object| object["spec"]["source"]["helm"] = json!({"values": "x".repeat(values)}));
             let mut history = Vec::new();
             let lengths = (0..5).map(|second| {
-                history = after(&shop, &history, Some(&operation(second, "Succeeded")));
+                history = after(&shop, &history, &operation(second, "Succeeded"), None);
                 history.len()
             });
             lengths.collect::<Vec<_>>()
@@ -120,7 +152,7 @@ mod tests {
         let short = application(|object| object["spec"]["revisionHistoryLimit"] = json!(2));
         for (shop, length) in [(application(|_| ()), LIMIT), (short, 2)] {
             let operations = (0..30).map(|second| operation(second, "Succeeded"));
-            let history = operations.fold(Vec::new(), |before, operation| after(&shop, &before, Some(&operation)));
+            let history = operations.fold(Vec::new(), |before, operation| after(&shop, &before, &operation, None));
             let ids: Vec<_> = history.iter().map(|entry| entry.id).collect();
             assert_eq!((ids.len(), ids.last()), (length, Some(&29)));
         }

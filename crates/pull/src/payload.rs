@@ -10,6 +10,9 @@ use hub_state::pull::{Dialect, Settings};
 use ocm::pull_model as names;
 use serde_json::{Map, Value, json};
 
+/// The field of a source with Helm values as an object.
+const VALUES: &str = "valuesObject";
+
 /// Returns the namespace of an Application on its managed cluster.
 pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'a str {
     let asked = application.cluster_namespace.as_deref();
@@ -81,6 +84,7 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
     if let Some(operation) = &requests.operation {
         object["operation"] = serde_json::from_str(&operation.value).expect("it was written as JSON");
     }
+    write_null_values_as_text(&mut object);
     // No component on the cluster would remove finalizers of others.
     let finalizers: Vec<_> = application.argocd_finalizers().collect();
     let id = payload_id(&object.to_string(), &finalizers);
@@ -89,6 +93,35 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
         object["metadata"]["finalizers"] = json!(finalizers);
     }
     object
+}
+
+/// Replaces Helm values with nulls, which remove defaults of a chart, by the text that Argo CD reads in the same way: the API server
+/// drops nulls in a list from a merge patch, and the manifests of a work are a list.
+fn write_null_values_as_text(value: &mut Value) {
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(write_null_values_as_text),
+        Value::Object(fields) => {
+            if fields
+                .get(VALUES)
+                .is_some_and(|values| values.is_object() && has_null(values))
+            {
+                let values = fields.remove(VALUES).unwrap_or_default();
+                fields.insert("values".to_owned(), json!(values.to_string()));
+            }
+            let others = fields.iter_mut().filter(|(key, _)| *key != VALUES);
+            others.for_each(|(_, field)| write_null_values_as_text(field));
+        }
+        _ => {}
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(elements) => elements.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(has_null),
+        _ => false,
+    }
 }
 
 /// Returns the ApplicationSet that created the Application, as the peer integrations write it.
@@ -311,6 +344,16 @@ mod tests {
         assert_eq!(application["metadata"]["namespace"], "gitops");
         let application = payload(&acm(), |object| object["metadata"]["namespace"] = json!(""));
         assert_eq!(application["metadata"]["namespace"], "openshift-gitops");
+    }
+
+    #[test]
+    fn nulls_in_helm_values_are_text() {
+        let application = payload(&pull(), |object| {
+            let source = |values: Value| json!({"helm": {"valuesObject": values}});
+            object["spec"]["sources"] = json!([source(json!({"a": [1, {"b": null}]})), source(json!({"a": 1}))]);
+        });
+        let sources = json!([{"helm": {"values": r#"{"a":[1,{"b":null}]}"#}}, {"helm": {"valuesObject": {"a": 1}}}]);
+        assert_eq!(application["spec"]["sources"], sources);
     }
 
     #[test]

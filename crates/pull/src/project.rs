@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 /// The pattern for all clusters, including those that only the managed cluster's Argo CD knows.
 const ALL: &str = "*";
 
+/// A server for the hub in sync windows, which the managed cluster's Argo CD cannot know. Without it, a window may be for more
+/// Applications, or for none, which Argo CD refuses.
+const HUB: &str = "https://hub.invalid";
+
 /// Returns the `spec` of an AppProject for a managed cluster.
 pub(super) fn translated_spec(project: &Value, cluster: &str) -> Value {
     let mut spec = project.get("spec").cloned().unwrap_or_else(|| json!({}));
@@ -20,7 +24,7 @@ pub(super) fn translated_spec(project: &Value, cluster: &str) -> Value {
     if let Some(Value::Array(accounts)) = spec.get_mut("destinationServiceAccounts") {
         accounts.retain(|account| {
             let server = field_text(account, "server");
-            names_cluster(server, cluster) || !has_glob(server, IN_CLUSTER)
+            names_cluster(server, cluster) || !names_hub(server)
         });
         for account in accounts {
             translate(&mut account["server"], cluster);
@@ -50,7 +54,7 @@ fn destination(item: &Value, cluster: &str) -> Option<Value> {
         }
     } else if patterns.iter().any(|pattern| pattern.starts_with('!')) {
         format!("!{IN_CLUSTER}")
-    } else if has_glob(name, "in-cluster") || has_glob(server, IN_CLUSTER) {
+    } else if patterns.into_iter().any(names_hub) {
         return None;
     } else {
         return Some(item.clone());
@@ -61,12 +65,20 @@ fn destination(item: &Value, cluster: &str) -> Option<Value> {
     Some(translated.into())
 }
 
-/// Replaces a pattern that names the managed cluster.
+/// Replaces a pattern that names the managed cluster or the hub.
 fn translate(pattern: &mut Value, cluster: &str) {
-    let names_it = |text: &str| text != ALL && names_cluster(text, cluster);
-    if pattern.as_str().is_some_and(names_it) {
-        *pattern = json!(IN_CLUSTER);
-    }
+    let server = match pattern.as_str() {
+        None | Some(ALL) => return,
+        Some(text) if names_cluster(text, cluster) => IN_CLUSTER,
+        Some(text) if names_hub(text) => HUB,
+        Some(_) => return,
+    };
+    *pattern = json!(server);
+}
+
+/// Returns true if a pattern matches the name or the server by which Argo CD knows its own cluster.
+fn names_hub(pattern: &str) -> bool {
+    has_glob(pattern, "in-cluster") || has_glob(pattern, IN_CLUSTER)
 }
 
 fn field_text<'v>(object: &'v Value, key: &str) -> &'v str {
@@ -133,10 +145,16 @@ mod tests {
         assert_eq!(translated("destinationServiceAccounts", &accounts), desired);
         let window =
             |clusters: Value| json!({"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": clusters});
-        let windows = json!([window(json!(["eu1", "eu2"])), window(json!(["eu2", "*"])), {"namespaces": ["x"]}]);
+        let windows = json!([
+            window(json!(["eu1", "eu2"])),
+            window(json!(["eu2", "*"])),
+            window(json!(["in-cluster", "https://kubernetes.*"])),
+            {"namespaces": ["x"]},
+        ]);
         let desired = json!([
             window(json!(["https://kubernetes.default.svc", "eu2"])),
             window(json!(["eu2", "*"])),
+            window(json!(["https://hub.invalid", "https://hub.invalid"])),
             {"namespaces": ["x"]},
         ]);
         assert_eq!(translated("syncWindows", &windows), desired);
@@ -146,7 +164,6 @@ mod tests {
     fn project_without_rules_stays_as_it_is() {
         assert_eq!(translated_spec(&json!({}), "eu1"), json!({}));
         let odd = json!({"destinations": [7, {}], "syncWindows": [null, {"clusters": "eu1"}], "destinationServiceAccounts": 1});
-        let desired = json!({"destinations": [7, {}], "syncWindows": [null, {"clusters": "eu1"}], "destinationServiceAccounts": 1});
-        assert_eq!(translated_spec(&json!({"spec": odd}), "eu1"), desired);
+        assert_eq!(translated_spec(&json!({"spec": odd}), "eu1"), odd);
     }
 }

@@ -3,6 +3,7 @@
 use super::status::{StatusInputs, desired};
 use super::tests::{payload, work};
 use hub_state::json::{self, borrowed};
+use hub_state::pull::feedback;
 use hub_state::pull::forwarded::Requests;
 use hub_state::pull::mirrored_status::{MirroredStatus, patch};
 use hub_state::pull::pull_work::PullWork;
@@ -21,30 +22,6 @@ fn now() -> Timestamp {
 
 /// Generates feedback for the current payload, with values of any type.
 fn reports() -> BoxedStrategy<Value> {
-    const NAMES: &[&str] = &[
-        "healthStatus",
-        "healthMessage",
-        "healthLastTransitionTime",
-        "syncStatus",
-        "syncRevision",
-        "syncRevision0",
-        "syncRevision1",
-        "operationStatePhase",
-        "operationStateStartedAt",
-        "operationStateFinishedAt",
-        "operationStateMessage",
-        "operationStateRetryCount",
-        "operationStateInitiatedBy",
-        "syncResultRevision",
-        "reconciledAt",
-        "sourceType",
-        "SyncError",
-        "SyncErrorLastTransitionTime",
-        "ComparisonError",
-        "refreshPending",
-        "operationPending",
-        "operationBegun",
-    ];
     const TEXTS: &[&str] = &[
         "Healthy",
         "Degraded",
@@ -60,6 +37,11 @@ fn reports() -> BoxedStrategy<Value> {
         "2026-06-01T11:59:60Z",
         "applicationset-controller",
     ];
+    let rules = feedback::rules(2);
+    let paths = rules.as_array().into_iter().flatten();
+    let paths = paths.flat_map(|rule| rule["jsonPaths"].as_array().into_iter().flatten());
+    let names = paths.filter_map(|path| path["name"].as_str().filter(|name| *name != "payload"));
+    let names: Vec<_> = names.map(str::to_owned).collect();
     let text = prop_oneof![2 => select(TEXTS).prop_map(str::to_owned), 1 => hostile_text()];
     let value = prop_oneof![
         5 => text.prop_map(|text| json!({"type": "String", "string": text})),
@@ -68,7 +50,7 @@ fn reports() -> BoxedStrategy<Value> {
         1 => hostile_json().prop_map(|value| json!({"type": "JsonRaw", "jsonRaw": value.to_string()})),
         1 => hostile_json(),
     ];
-    let values = vec((select(NAMES), value), 0..12);
+    let values = vec((select(names), value), 0..12);
     let reports = values.prop_map(|values| {
         let form = payload(&application(|_| ()), &Requests::default());
         let mut reported = reported(&[("payload", &form)]);

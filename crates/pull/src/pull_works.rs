@@ -57,35 +57,22 @@ fn reads_empty_and_reordered_statuses() {
     namespace["resourceMeta"] = json!({"ordinal": 0, "group": "", "resource": "namespaces", "name": "shop"});
     let mut other = reported(&[("healthStatus", "Missing")]);
     other["resourceMeta"]["name"] = json!("other");
-    for manifests in [
-        json!([namespace, other, ours]),
-        json!([ours, other]),
-        json!([null, {"conditions": []}, other, ours]),
+    for (manifests, is_current) in [
+        (json!([namespace, other, ours]), true),
+        (json!([null, {"conditions": []}, ours, other]), true),
+        (json!([namespace, other]), false),
+        (json!([]), false),
+        (Value::Null, false),
     ] {
         let mut work = work_with_feedback(None);
-        work["status"] = json!({"resourceStatus": {"manifests": manifests}});
+        work["status"]["resourceStatus"]["manifests"] = manifests;
         let pull_work = read_work(&work);
-        assert!(
-            pull_work.applied == ApplyState::Succeeded && pull_work.is_current(),
-            "{work}"
-        );
-        assert_eq!(pull_work.feedback.reported.health.status.as_deref(), Some("Healthy"));
+        assert_eq!(pull_work.is_current(), is_current, "{work}");
+        assert_eq!(pull_work.applied == ApplyState::Unknown, !is_current, "{work}");
+        let health = pull_work.feedback.reported.health.status;
+        assert_eq!(health.as_deref(), is_current.then_some("Healthy"));
     }
-    for status in [
-        json!({}),
-        json!({"resourceStatus": {}}),
-        json!({"resourceStatus": {"manifests": []}}),
-        json!({"resourceStatus": {"manifests": [namespace, other]}}),
-    ] {
-        let mut work = work_with_feedback(None);
-        work["status"] = status;
-        let pull_work = read_work(&work);
-        assert!(
-            pull_work.applied == ApplyState::Unknown && !pull_work.is_current(),
-            "{work}"
-        );
-        assert!(pull_work.feedback.reported.health.status.is_none());
-    }
+    assert_eq!(read_work(&work_with_feedback(None)).applied, ApplyState::Unknown);
 }
 
 #[test]
@@ -103,22 +90,9 @@ fn reads_the_apply_error_of_an_unknown_kind() {
 }
 
 #[test]
-fn application_missing_on_the_cluster_is_not_current() {
-    let hash = payload(&application(|_| ()), &Requests::default());
-    let mut gone = reported(&[("payload", &hash), ("healthStatus", "Healthy")]);
-    gone["conditions"][1]["status"] = json!("False");
-    let pull_work = read_work(&work_with_feedback(Some(gone)));
-    assert!(pull_work.missing && !pull_work.is_current());
-}
-
-#[test]
-fn feedback_of_another_payload_is_not_current() {
-    assert!(!read_work(&work_with_feedback(Some(reported(&[("payload", "of before")])))).is_current());
-    assert!(!read_work(&work_with_feedback(Some(reported(&[])))).is_current());
+fn feedback_of_a_work_of_a_peer_is_current() {
     let mut peers = work_with_feedback(Some(reported(&[("healthStatus", "Healthy")])));
+    assert!(!read_work(&peers).is_current(), "feedback of another payload");
     peers["spec"]["workload"]["manifests"][0]["metadata"]["annotations"] = json!({});
-    assert!(
-        read_work(&peers).is_current(),
-        "a work of the peers, who do not mark it"
-    );
+    assert!(read_work(&peers).is_current());
 }

@@ -69,9 +69,13 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
         mirror.operation.clone_from(&current.operation);
     }
     mirror.conditions = conditions(current, mirror.conditions, inputs);
-    mirror.history = match inputs.application {
-        Some(application) => history::after(application, &current.history, mirror.operation.as_ref()),
-        None => current.history.clone(),
+    mirror.history = match inputs.application.zip(inputs.pull_work) {
+        Some((application, pull_work)) if mirror.operation == pull_work.feedback.reported.operation => {
+            let forwarded = pull_work.operation.as_ref();
+            let forwarded = forwarded.filter(|operation| pull_work.has_begun(operation));
+            history::after(application, &current.history, &pull_work.feedback, forwarded)
+        }
+        _ => current.history.clone(),
     };
     if !mirror.conditions.iter().any(is_hubs_own) {
         return mirror;

@@ -120,7 +120,21 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
     serves(&stage.cluster1, &app.guestbook(), 1).await?;
     app.has_no_requests().await?;
     app.change("after-rollback").await?;
-    assert_eq!(times(&cluster1, has_operation), 3);
+
+    // Argo CD records no sync of selected resources, such as a self-heal.
+    let mut selected = sync(&second);
+    selected["operation"]["sync"]["resources"] =
+        json!([{"group": "apps", "kind": "Deployment", "name": "guestbook-ui"}]);
+    app.patch(&selected).await?;
+    app.runs(&second).await?;
+    let revisions = |application: &Value| -> Vec<Value> {
+        let history = application["status"]["history"].as_array().into_iter().flatten();
+        history.map(|entry| entry["revision"].clone()).collect()
+    };
+    let live = stage.cluster1.get(&app.application()).await?.unwrap_or_default();
+    assert_eq!(revisions(&app.on_hub().await?), revisions(&live));
+    assert_eq!(revisions(&live), [&*app.commit, &second, &app.commit]);
+    assert_eq!(times(&cluster1, has_operation), 4);
     app.end().await
 }
 

@@ -129,11 +129,18 @@ async fn check_operations(hub: &Hub, account: &Account, managed: &ObjectRef) -> 
     }
     // As a progressive sync of an ApplicationSet does: the operation names no source, and its result has the first one besides all.
     let sources = json!([source, other]);
-    let spec = json!({"source": null, "sources": sources});
+    let mut spec = json!({"source": null, "sources": sources});
+    spec["sources"][0]["directory"]["exclude"] = json!("");
     hub.patch(managed, &json!({"spec": spec})).await?;
-    let mut started = running(&json!({}), &source);
-    started["status"]["operationState"]["syncResult"]["sources"] = sources.clone();
-    account.patch(managed, &started).await?;
+    let reported = |sources: &Value| {
+        let mut started = running(&json!({}), &source);
+        started["status"]["operationState"]["syncResult"]["sources"] = sources.clone();
+        started
+    };
+    for sources in [json!([other, source]), json!([source]), json!([source, other, other])] {
+        is_refused(account.patch(managed, &reported(&sources)).await, "other manifests")?;
+    }
+    account.patch(managed, &reported(&sources)).await?;
     // An unused source must not become that of a later operation.
     let unused = operation(json!({"revision": null, "sources": sources, "source": other}));
     account.patch(managed, &unused).await?;

@@ -441,17 +441,3 @@ fn keeps_no_report_data_when_reports_are_disabled() {
             .all(|(_, _, work)| work.resources.is_empty())
     );
 }
-
-#[test]
-fn stores_equal_resource_lists_once() {
-    let mut hub = Hub::new();
-    for name in ["eu1", "eu2"] {
-        hub.work(&format!("{name}/shop"), &WELL);
-    }
-    let application = ObjectRef::new("argocd", "shop");
-    let mut lists = hub
-        .cache
-        .works_of(&application)
-        .map(|(_, _, work)| work.resources.as_ptr());
-    assert_eq!(lists.next(), lists.next());
-}

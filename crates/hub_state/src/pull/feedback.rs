@@ -29,13 +29,15 @@ const PHASE: &str = "operationStatePhase";
 const REVISION: &str = "syncRevision";
 
 /// The additional feedback values that the controller selects.
-const OURS: [(&str, &str); 10] = [
+const OURS: [(&str, &str); 12] = [
     (HEALTH_MESSAGE, ".status.health.message"),
     (HEALTH_SINCE, ".status.health.lastTransitionTime"),
     (FINISHED_AT, ".status.operationState.finishedAt"),
     (MESSAGE, ".status.operationState.message"),
     (RETRIES, ".status.operationState.retryCount"),
     (INITIATED_BY, ".status.operationState.operation.initiatedBy.username"),
+    (DRY_RUN, ".status.operationState.operation.sync.dryRun"),
+    (SELECTED, ".status.operationState.operation.sync.resources[0].kind"),
     (RESULT_REVISION, ".status.operationState.syncResult.revision"),
     (RECONCILED_AT, ".status.reconciledAt"),
     (SOURCE_TYPE, ".status.sourceType"),
@@ -48,6 +50,8 @@ const FINISHED_AT: &str = "operationStateFinishedAt";
 const MESSAGE: &str = "operationStateMessage";
 const RETRIES: &str = "operationStateRetryCount";
 const INITIATED_BY: &str = "operationStateInitiatedBy";
+const DRY_RUN: &str = "operationStateDryRun";
+const SELECTED: &str = "operationStateSelectedKind";
 const RESULT_REVISION: &str = "syncResultRevision";
 const RECONCILED_AT: &str = "reconciledAt";
 const SOURCE_TYPE: &str = "sourceType";
@@ -122,6 +126,8 @@ pub struct Feedback {
     pub operation_begun: Option<Box<str>>,
     /// The user or component that requested the last operation.
     pub initiated_by: Option<Box<str>>,
+    /// True if the last operation was a dry run, or synced only selected resources, as each self-heal does.
+    pub is_partial: bool,
     /// True if the cluster reports nothing.
     pub is_silent: bool,
 }
@@ -138,6 +144,8 @@ impl Feedback {
             operation_pending: word(OPERATION_PENDING),
             operation_begun: word(OPERATION_BEGUN),
             initiated_by: word(INITIATED_BY),
+            // Argo CD omits a false value.
+            is_partial: values.0.contains_key(DRY_RUN) || values.0.contains_key(SELECTED),
             is_silent: values.0.is_empty(),
         }
     }
@@ -305,10 +313,11 @@ mod tests {
             ("operationBegun", "b"),
         ]);
         let retries = json!({"name": "operationStateRetryCount", "fieldValue": {"type": "Integer", "integer": 2}});
-        manifest["statusFeedback"]["values"]
-            .as_array_mut()
-            .expect("a list")
-            .push(retries);
+        let dry_run = json!({"name": "operationStateDryRun", "fieldValue": {"type": "Boolean", "boolean": true}});
+        assert!(!read(&manifest).is_partial);
+        assert!(read(&reported(&[("operationStateSelectedKind", "Deployment")])).is_partial);
+        let values = manifest["statusFeedback"]["values"].as_array_mut();
+        values.expect("a list").extend([retries, dry_run]);
         let text = |text: &str| Some(Box::from(text));
         let noon = time("2026-06-01T12:00:00Z");
         let desired = Feedback {
@@ -346,6 +355,7 @@ mod tests {
             operation_pending: text("o"),
             operation_begun: text("b"),
             initiated_by: None,
+            is_partial: true,
             is_silent: false,
         };
         assert_eq!(read(&manifest), desired);

@@ -6,6 +6,7 @@ use hub_state::cache::{Change, ReconcileRequest, Refusal};
 use hub_state::model::{Availability, Kind};
 use hub_state::pull::namespaces::Namespaces;
 use hub_state::reconcile::{Settings, mappers};
+use hub_state::testing::pull::reported;
 use hub_state::testing::{NOW, at, cluster, deleted, hold, listed, now, stored};
 use ocm::pull_model as names;
 use runtime::action::Verb;
@@ -108,6 +109,11 @@ impl Hub {
         let mut object = self.objects[&("applications", object_ref.clone())].clone();
         merge(&mut object, patch);
         self.put("applications", object_ref, Some(object));
+    }
+
+    /// Changes the metadata of `argocd/shop`.
+    fn change_metadata(&mut self, metadata: &Value) {
+        self.change(&shop(), &json!({"metadata": metadata}));
     }
 
     fn put(&mut self, plural: &'static str, object_ref: &ObjectRef, object: Option<Value>) {
@@ -251,20 +257,16 @@ impl Hub {
     fn report(&mut self, name: &str, values: &[(&str, &str)]) {
         let mut work = self.work(name).clone();
         let payload = &work["spec"]["workload"]["manifests"][0]["metadata"];
-        let form = payload["annotations"][names::PAYLOAD]
-            .as_str()
-            .expect("its form")
-            .to_owned();
-        let meta = json!({"group": "argoproj.io", "kind": "Application", "resource": "applications",
-            "namespace": payload["namespace"], "name": payload["name"]});
-        let value =
-            |(name, text): &(&str, &str)| json!({"name": name, "fieldValue": {"type": "String", "string": text}});
-        let values: Vec<_> = values.iter().chain([&("payload", &*form)]).map(value).collect();
+        let form = payload["annotations"][names::PAYLOAD].as_str().expect("its form");
+        let mut manifest = reported(&[values, &[("payload", form)]].concat());
+        for key in ["namespace", "name"] {
+            manifest["resourceMeta"][key] = payload[key].clone();
+        }
         let generation = &work["metadata"]["generation"];
         let applied =
             json!([{"type": "Applied", "status": "True", "observedGeneration": generation, "lastTransitionTime": NOW}]);
-        work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [
-            {"resourceMeta": meta, "conditions": applied, "statusFeedback": {"values": values}}]}});
+        manifest["conditions"] = applied.clone();
+        work["status"] = json!({"conditions": applied, "resourceStatus": {"manifests": [manifest]}});
         self.put("manifestworks", &at(name), Some(work));
     }
 
@@ -396,10 +398,7 @@ fn works_of_a_cluster_on_hold_wait_for_its_end() {
     hub.settle(&shop());
     hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
     assert_eq!(hub.settle(&shop()), [""; 0], "a change waits");
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}}),
-    );
+    hub.change_metadata(&json!({"deletionTimestamp": NOW, "finalizers": [names::CASCADE[0]]}));
     hub.settle(&shop());
     assert_eq!(hub.works(), [WORK], "a deletion waits");
     hub.put("applications", &shop(), None);
@@ -450,7 +449,7 @@ fn changed_cluster_moves_the_work_and_label_removes_it() {
     hub.settle(&shop());
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu2"}}));
     let moved = [
         "create eu2/shop-0a1b2",
         "delete eu1/shop-0a1b2",
@@ -458,7 +457,7 @@ fn changed_cluster_moves_the_work_and_label_removes_it() {
     ];
     assert_eq!(hub.settle(&shop()), moved);
     assert_eq!(hub.health(), "Progressing", "what the other said is past");
-    hub.change(&shop(), &json!({"metadata": {"labels": {names::PULL: "false"}}}));
+    hub.change_metadata(&json!({"labels": {names::PULL: "false"}}));
     assert_eq!(hub.settle(&shop()), ["delete eu2/shop-0a1b2"]);
 }
 
@@ -476,18 +475,18 @@ fn application_without_a_project_is_of_the_project_default() {
 fn missing_target_cluster_keeps_the_work_on_the_old_one() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu3"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu3"}}));
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
     assert_eq!(hub.conditions(&shop()), [(ERROR, "ManagedCluster eu3 does not exist")]);
     assert_eq!(hub.events[0].reason, "ManifestWorkRefused");
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: ""}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: ""}}));
     hub.settle(&shop());
     let why = "the annotation apps.open-cluster-management.io/ocm-managed-cluster names no managed cluster";
     assert_eq!(hub.conditions(&shop()), [(ERROR, why)]);
     assert_eq!(hub.works(), [WORK]);
     let affected = hub.cache.apply(cluster("eu3", Availability::Available));
     assert!(affected.is_empty(), "no Application targets it now: {affected:?}");
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu4"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu4"}}));
     let affected = hub.cache.apply(cluster("eu4", Availability::Available));
     assert!(
         affected.iter().any(|request| request.object_ref == shop()),
@@ -549,12 +548,9 @@ fn deleted_application_deletes_its_work_except_on_an_empty_list() {
 fn removes_cascade_finalizers_after_the_work() {
     for finalizer in names::CASCADE {
         let mut hub = Hub::with_shop();
-        hub.change(
-            &shop(),
-            &json!({"metadata": {"finalizers": [finalizer, "example.com/mine"]}}),
-        );
+        hub.change_metadata(&json!({"finalizers": [finalizer, "example.com/mine"]}));
         hub.settle(&shop());
-        hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+        hub.change_metadata(&json!({"deletionTimestamp": NOW}));
         assert_eq!(
             hub.settle(&shop()),
             [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
@@ -566,10 +562,7 @@ fn removes_cascade_finalizers_after_the_work() {
     }
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}}),
-    );
+    hub.change_metadata(&json!({"deletionTimestamp": NOW, "finalizers": ["example.com/mine"]}));
     assert_eq!(
         hub.settle(&shop()),
         [""; 0],
@@ -580,7 +573,7 @@ fn removes_cascade_finalizers_after_the_work() {
 /// Returns a hub whose Application has these finalizers, and is on its cluster.
 fn with_applied(finalizers: &[&str]) -> Hub {
     let mut hub = Hub::with_shop();
-    hub.change(&shop(), &json!({"metadata": {"finalizers": finalizers}}));
+    hub.change_metadata(&json!({"finalizers": finalizers}));
     hub.settle(&shop());
     hub.mark(
         WORK,
@@ -612,10 +605,7 @@ fn deletion_without_cascade_first_removes_the_finalizers_on_the_cluster() {
 #[test]
 fn deletion_with_cascade_first_adds_the_finalizer_on_the_cluster() {
     let mut hub = with_applied(&[]);
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     assert_eq!(*payload_finalizers(&hub), json!([names::CASCADE[0]]));
     hub.report(WORK, &WELL);
@@ -623,32 +613,18 @@ fn deletion_with_cascade_first_adds_the_finalizer_on_the_cluster() {
 }
 
 #[test]
-fn deletion_waits_for_finalizers_that_an_agent_has_yet_to_apply() {
-    let mut hub = with_applied(&[names::CASCADE[0]]);
-    hub.change(&shop(), &json!({"metadata": {"finalizers": null}}));
-    hub.settle(&shop());
-    hub.put("applications", &shop(), None);
-    assert_eq!(hub.settle(&shop()), [""; 0], "the agent is disconnected");
-    hub.report(WORK, &WELL);
-    assert_eq!(hub.settle(&shop()), [DELETED]);
-}
-
-#[test]
 fn deletion_does_not_wait_for_a_change_that_leaves_the_finalizers() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
     hub.change(&shop(), &json!({"spec": {"source": {"path": "other"}}}));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop())[0], DELETED);
 }
 
 #[test]
 fn deletion_does_not_wait_for_an_application_that_a_cluster_cannot_have() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": null, "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": null, "deletionTimestamp": NOW}));
     hub.put("applications", &shop(), None);
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     let mut work = hub.work(WORK).clone();
@@ -699,10 +675,7 @@ fn finalizers_reach_the_cluster_without_earlier_requests() {
     let requests = json!({"argocd.argoproj.io/refresh": "hard", names::HYDRATE: "normal", names::REFRESH_REQUEST: "1"});
     merge(payload, &json!({"metadata": {"annotations": requests}}));
     hub.put("manifestworks", &at(WORK), Some(work));
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": null, "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": null, "deletionTimestamp": NOW}));
     hub.put("applications", &shop(), None);
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     let manifests = hub.work(WORK)["spec"]["workload"]["manifests"].to_string();
@@ -716,66 +689,34 @@ fn finalizers_reach_the_cluster_without_earlier_requests() {
 fn work_that_lost_its_marks_is_deleted_as_it_is() {
     let mut hub = with_applied(&[]);
     hub.mark(WORK, &json!({"labels": null, "annotations": null}));
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}}),
-    );
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]], "deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop())[0], DELETED);
 }
 
 #[test]
 fn label_and_finalizers_removed_together_keep_what_was_deployed() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
-    hub.change(&shop(), &json!({"metadata": {"finalizers": null, "labels": null}}));
+    hub.change_metadata(&json!({"finalizers": null, "labels": null}));
     assert_eq!(hub.settle(&shop()), [PATCHED]);
     hub.report(WORK, &WELL);
     assert_eq!(hub.settle(&shop()), [DELETED]);
     let mut hub = with_applied(&[names::CASCADE[0]]);
-    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    hub.change_metadata(&json!({"labels": null}));
     assert_eq!(hub.settle(&shop()), [DELETED], "its finalizer is as it was");
 }
 
 #[test]
 fn reports_errors_that_block_deletion() {
     let mut hub = Hub::with_shop();
-    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]]}));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     let mut work = hub.work(WORK).clone();
     work["metadata"]["deletionTimestamp"] = json!(NOW);
     hub.put("manifestworks", &ObjectRef::new("eu1", "shop-0a1b2"), Some(work));
     hub.report(WORK, &[("DeletionError", "no such project")]);
     assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
     assert_eq!(hub.conditions(&shop()), [("DeletionError", "eu1: no such project")]);
-}
-
-#[test]
-fn records_a_deployment_in_the_history_once() {
-    let mut hub = Hub::with_shop();
-    hub.settle(&shop());
-    for _ in 0..2 {
-        hub.report(WORK, &[&WELL[..], &OPERATION].concat());
-        hub.settle(&shop());
-    }
-    let history = &hub.get_application(&shop())["status"]["history"];
-    assert_eq!(
-        (history.as_array().map(Vec::len), &history[0]["revision"]),
-        (Some(1), &json!("abc"))
-    );
-}
-
-#[test]
-fn waits_for_a_work_that_is_being_deleted() {
-    let mut hub = Hub::with_shop();
-    hub.settle(&shop());
-    let mut work = hub.work(WORK).clone();
-    work["metadata"]["deletionTimestamp"] = json!(NOW);
-    let object_ref = ObjectRef::new("eu1", "shop-0a1b2");
-    hub.put("manifestworks", &object_ref, Some(work));
-    hub.settle(&shop());
-    assert_eq!(hub.works(), [WORK]);
-    hub.put("manifestworks", &object_ref, None);
-    assert_eq!(hub.settle(&shop())[0], format!("create {WORK}"));
 }
 
 #[test]
@@ -828,7 +769,7 @@ fn read_only_mode_deletes_nothing() {
         [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
     );
     assert_eq!(state(&hub), (json!("Orphan"), json!("ReadOnly")), "it has");
-    hub.change(&shop(), &json!({"metadata": {"labels": null}}));
+    hub.change_metadata(&json!({"labels": null}));
     assert_eq!(hub.settle(&shop()), [""; 0]);
     hub.put("applications", &shop(), None);
     assert_eq!((hub.settle(&shop()), hub.works()), (vec![], vec![WORK.to_owned()]));
@@ -843,7 +784,7 @@ fn clears_a_sync_request_after_the_work_carries_it() {
     let refresh = json!({REFRESH: "hard"});
     hub.change(
         &shop(),
-        &json!({"operation": {"sync": {"revision": "abc"}}, "metadata": {"annotations": refresh}}),
+        &json!({"operation": {"sync": {"revision": "abc", "source": {"path": "earlier"}}}, "metadata": {"annotations": refresh}}),
     );
     assert_eq!(
         hub.settle(&shop()),
@@ -854,8 +795,14 @@ fn clears_a_sync_request_after_the_work_carries_it() {
     let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
     assert_eq!(payload["operation"]["sync"]["revision"], "abc");
     assert_eq!(payload["metadata"]["annotations"][REFRESH], "hard");
-    hub.report(WORK, &WELL);
+    let id = payload["operation"]["info"][0]["value"]
+        .as_str()
+        .expect("an ID")
+        .to_owned();
+    hub.report(WORK, &[&WELL[..], &OPERATION, &[("operationBegun", &*id)]].concat());
     hub.settle(&shop());
+    let deployed = &hub.get_application(&shop())["status"]["history"][0];
+    assert_eq!(deployed["source"], json!({"path": "earlier"}), "as of a rollback");
     let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
     assert!(payload.get("operation").is_none(), "it was done: {payload}");
 }
@@ -867,7 +814,7 @@ fn clears_a_refresh_after_its_result_is_on_the_hub() {
     let compared_at = |time| [WELL[0], WELL[1], ("reconciledAt", time)];
     hub.report(WORK, &compared_at("2026-06-01T12:00:00Z"));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {REFRESH: "normal"}}}));
+    hub.change_metadata(&json!({"annotations": {REFRESH: "normal"}}));
     hub.settle(&shop());
     hub.report(WORK, &compared_at("2026-06-01T12:00:05Z"));
     // The reverse order would lose the result if the controller stopped between the writes.
@@ -939,6 +886,8 @@ fn status_of_an_application_that_the_hub_ran_before_is_replaced() {
         (&status["sync"]["status"], &status["operationState"]["syncResult"]),
         (&json!("Synced"), &json!({"revision": "abc"}))
     );
+    let history = status["history"].as_array().expect("it was deployed");
+    assert_eq!((history.len(), &history[0]["revision"]), (1, &json!("abc")));
     // An Application without anything to show has this.
     hub.change(&shop(), &json!({"status": {"summary": {}}}));
     assert_eq!(hub.settle(&shop()), [""; 0]);
@@ -949,26 +898,16 @@ fn application_also_run_by_the_hub_gets_only_a_condition() {
     let mut hub = Hub::with_shop();
     hub.change(
         &shop(),
-        &json!({"metadata": {"annotations": {SKIP_RECONCILE: null}}, "status": {"health": {"status": "Missing"}}}),
+        &json!({
+            "metadata": {"annotations": {SKIP_RECONCILE: null, REFRESH: "normal"}, "finalizers": [names::CASCADE[0]]},
+            "operation": {"sync": {}},
+            "status": {"health": {"status": "Missing"}},
+        }),
     );
     hub.settle(&shop());
     hub.report(WORK, &WELL);
     hub.settle(&shop());
-    assert_eq!(hub.health(), "Missing");
-    assert_eq!(hub.conditions(&shop())[0].0, RUN_TWICE);
-}
-
-#[test]
-fn requests_and_finalizers_of_an_application_run_by_the_hub_are_left_to_its_argo_cd() {
-    let mut hub = Hub::with_shop();
-    hub.change(
-        &shop(),
-        &json!({
-            "metadata": {"annotations": {SKIP_RECONCILE: null, REFRESH: "normal"}, "finalizers": [names::CASCADE[0]]},
-            "operation": {"sync": {}},
-        }),
-    );
-    hub.settle(&shop());
+    assert_eq!((hub.health(), hub.conditions(&shop())[0].0), ("Missing", RUN_TWICE));
     let is_left = |hub: &Hub| {
         let application = hub.get_application(&shop());
         assert_eq!(application["operation"], json!({"sync": {}}));
@@ -976,7 +915,7 @@ fn requests_and_finalizers_of_an_application_run_by_the_hub_are_left_to_its_argo
         assert_eq!(application["metadata"]["finalizers"], json!([names::CASCADE[0]]));
     };
     is_left(&hub);
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop()), [DELETED]);
     is_left(&hub);
 }
@@ -1061,7 +1000,7 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
         json!({"deletionTimestamp": NOW, "finalizers": ["cluster.open-cluster-management.io/manifest-work-cleanup"]});
     hub.mark(stray, &claim(&shop()));
     hub.mark(stray, &held);
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(
         hub.settle(&shop()),
         [format!("delete {WORK}"), "patch application argocd/shop".to_owned()]
@@ -1075,7 +1014,7 @@ fn cluster_cannot_block_deletion_of_an_application_on_another() {
 #[test]
 fn finds_a_work_by_name_without_its_marks() {
     let mut hub = Hub::with_shop();
-    hub.change(&shop(), &json!({"metadata": {"finalizers": [names::CASCADE[0]]}}));
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]]}));
     hub.settle(&shop());
     let bare = |hub: &mut Hub, name: &str| hub.mark(name, &json!({"labels": null, "annotations": null}));
     bare(&mut hub, WORK);
@@ -1083,11 +1022,11 @@ fn finds_a_work_by_name_without_its_marks() {
     assert_eq!(hub.work(WORK)["metadata"]["labels"][names::PULL], "true");
     // For an Application that moved to another cluster, and for a deleted one.
     bare(&mut hub, WORK);
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu2"}}));
     let moved = ["create eu2/shop-0a1b2", "delete eu1/shop-0a1b2"];
     assert_eq!(hub.settle(&shop())[..2], moved);
     bare(&mut hub, "eu2/shop-0a1b2");
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(hub.settle(&shop())[0], "delete eu2/shop-0a1b2");
     assert_eq!(hub.works(), [""; 0]);
 }
@@ -1129,7 +1068,7 @@ fn application_elsewhere_needs_namespace_and_project_permission() {
     );
     assert_eq!(hub.namespaces("team-*").len(), 2, "both are looked at again");
     refused(&mut hub, "AppProject argocd/default does not exist");
-    hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}]}));
+    hub.project(&json!({"destinations": [{"name": "*", "namespace": "*"}], "sourceNamespaces": ["team-b"]}));
     refused(
         &mut hub,
         "AppProject argocd/default does not permit Applications in Namespace team-a: add it to `sourceNamespaces`",
@@ -1329,7 +1268,7 @@ fn refused_work_sets_a_condition_until_it_is_accepted() {
     hub.refuse(&shop(), Some("it cannot be changed"));
     hub.try_in_vain(&shop());
     assert_eq!(hub.conditions(&shop())[0].1, "it cannot be changed");
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     hub.refuse(&shop(), Some("it cannot be deleted"));
     hub.try_in_vain(&shop());
     assert_eq!(hub.conditions(&shop())[0].1, "it cannot be deleted");
@@ -1350,7 +1289,7 @@ fn application_that_cannot_be_written_is_delivered_and_deleted() {
         (action.writes[0].resource.kind, action.writes[0].verb.name())
     };
     assert_eq!(first(&mut hub), ("ManifestWork", "patch"));
-    hub.change(&shop(), &json!({"metadata": {"deletionTimestamp": NOW}}));
+    hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(first(&mut hub), ("ManifestWork", "delete"));
 }
 
@@ -1367,12 +1306,9 @@ fn work_that_cannot_be_read_is_neither_created_again_nor_forgotten() {
     );
 
     let finalizers = json!(["resources-finalizer.argocd.argoproj.io"]);
-    hub.change(
-        &shop(),
-        &json!({"metadata": {"deletionTimestamp": NOW, "finalizers": finalizers}}),
-    );
+    hub.change_metadata(&json!({"deletionTimestamp": NOW, "finalizers": finalizers}));
     hub.settle(&shop());
-    hub.change(&shop(), &json!({"metadata": {"annotations": {names::CLUSTER: "eu2"}}}));
+    hub.change_metadata(&json!({"annotations": {names::CLUSTER: "eu2"}}));
     hub.settle(&shop());
     assert_eq!(
         hub.objects[&("applications", shop())]["metadata"]["finalizers"],

@@ -10,6 +10,7 @@ use ocm::pull_model as names;
 use serde_json::{Value, json};
 
 /// A simulated hub with an Application and its work, the controller's cache of them, and a cluster with an Argo CD.
+#[derive(Default)]
 struct SimulatedHub {
     hub: Value,
     seen_hub: Value,
@@ -36,19 +37,7 @@ impl SimulatedHub {
         Self {
             seen_hub: hub.clone(),
             hub,
-            work: None,
-            seen_work: None,
-            applied: Value::Null,
-            form: None,
-            operation: Value::Null,
-            refresh: Value::Null,
-            begun: Value::Null,
-            runs: false,
-            clock: 0,
-            asked: Vec::new(),
-            done: Vec::new(),
-            asked_at: 0,
-            refreshed_at: 0,
+            ..Self::default()
         }
     }
 

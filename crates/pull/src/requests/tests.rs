@@ -88,64 +88,24 @@ fn operation_waits_for_one_that_the_cluster_runs() {
 }
 
 #[test]
-fn request_is_carried_then_cleared_then_dropped() {
-    for asked in [synced("a", NOON), refreshed("normal", NOON)] {
-        let desired = asked.requests.clone();
-        let forwarded = Forwarded {
-            operation: desired.operation.is_some(),
-            refresh: desired.refresh.is_some(),
-        };
-        let (offline, done) = (work_with(&desired, None), carries(&desired, &[]));
-        for (pull_work, forwarded) in [
-            // First the work, then the Application, as long as it has the request.
-            (None, Forwarded::default()),
-            (Some(&work_with(&Requests::default(), None)), Forwarded::default()),
-            (Some(&offline), forwarded),
-            (Some(&done), forwarded),
-        ] {
-            assert_eq!(requests(&asked, pull_work), (desired.clone(), forwarded));
-        }
-        assert_eq!(kept(&offline), desired);
-        assert_eq!(kept(&done), Requests::default());
-    }
-}
-
-#[test]
-fn request_stays_until_the_cluster_confirms_it() {
+fn request_stays_while_the_application_is_not_on_the_cluster() {
     let desired = synced("a", NOON).requests;
-    let id = id(&desired);
     let mut gone = reported(&[("payload", &payload(&nothing_asked(), &desired))]);
     gone["conditions"][1]["status"] = json!("False");
-    for pull_work in [
-        carries(&desired, &[("operationPending", id), ("operationBegun", id)]),
-        work_with(&desired, Some(reported(&[("payload", "of an earlier form")]))),
-        work_with(&desired, Some(reported(&[]))),
-        // What is not there says nothing.
-        work_with(&desired, Some(gone)),
-    ] {
-        assert_eq!(kept(&pull_work), desired);
-    }
-    let desired = refreshed("hard", NOON).requests;
-    assert_eq!(kept(&carries(&desired, &[("refreshPending", "hard")])), desired);
+    assert_eq!(kept(&work_with(&desired, Some(gone))), desired);
 }
 
 #[test]
-fn an_operation_waits_for_the_one_before_it() {
+fn operation_that_cannot_be_applied_is_replaced() {
     let (first, second) = (synced("a", NOON).requests, synced("b", LATER));
     let mut refused = reported(&[]);
     refused["conditions"][0]["status"] = json!("False");
     for (pull_work, desired) in [
-        (carries(&first, &[("operationPending", id(&first))]), &first),
         (work_with(&first, None), &first),
-        // Another one has taken its place, it is done, or it cannot be applied.
-        (carries(&first, &[("operationPending", "x")]), &second.requests),
-        (carries(&first, &[]), &second.requests),
         (work_with(&first, Some(refused)), &second.requests),
     ] {
-        assert_eq!(
-            requests(&second, Some(&pull_work)),
-            (desired.clone(), Forwarded::default())
-        );
+        let expected = (desired.clone(), Forwarded::default());
+        assert_eq!(requests(&second, Some(&pull_work)), expected);
     }
 }
 
@@ -254,20 +214,6 @@ fn accepts_refreshes_at_any_time_and_keeps_hard_ones_hard() {
     assert_eq!(refresh.hydrate.as_deref(), Some("hard"));
     let done = carries(&refreshed("hard", NOON).requests, &[]);
     assert_eq!(requests(&second, Some(&done)).0, second.requests);
-}
-
-#[test]
-fn refresh_does_not_change_while_an_operation_is_carried() {
-    let both = Requests {
-        operation: synced("a", NOON).requests.operation,
-        refresh: refreshed("normal", NOON).requests.refresh,
-    };
-    let pending = [("operationPending", id(&both))];
-    assert_eq!(kept(&carries(&both, &pending)), both, "the refresh is done");
-    let running = carries(&synced("a", NOON).requests, &pending);
-    let expected = (synced("a", NOON).requests, Forwarded::default());
-    assert_eq!(requests(&refreshed("normal", LATER), Some(&running)), expected);
-    assert_eq!(kept(&carries(&both, &[])), Requests::default());
 }
 
 #[test]

@@ -3,8 +3,7 @@
 use super::*;
 use crate::tests::{payload, work};
 use hub_state::json::borrowed;
-use hub_state::pull::forwarded::{RefreshRequest, Requests};
-use hub_state::pull::text::TEXT_MAX;
+use hub_state::pull::forwarded::Requests;
 use hub_state::testing::pull::{application, read_work, reported};
 use serde_json::{Value, json};
 use testing::merge;
@@ -118,11 +117,12 @@ const SUCCEEDED: [(&str, &str); 4] = [
 #[test]
 fn writes_the_clusters_status_immediately_and_once() {
     let mut hub = Hub::new();
-    let all = [&WELL[..], &SUCCEEDED].concat();
+    let revisions = [("syncRevision0", "abc"), ("syncRevision1", "def")];
+    let all = [&WELL[..], &SUCCEEDED, &revisions].concat();
     let patch = hub.hears(current(&all)).expect("a write");
     let desired = json!({"status": {
         "health": {"status": "Healthy", "lastTransitionTime": NOON},
-        "sync": {"status": "Synced", "revision": "abc"},
+        "sync": {"status": "Synced", "revision": "abc", "revisions": ["abc", "def"]},
         "operationState": {
             "operation": {},
             "phase": "Succeeded",
@@ -169,27 +169,6 @@ fn patch_has_only_differences_and_removes_dropped_fields() {
 }
 
 #[test]
-fn new_operation_replaces_the_previous_one_entirely() {
-    let mut hub = Hub::new();
-    hub.hears(well(&[&SUCCEEDED]));
-    let running = [("operationStatePhase", "Running"), ("operationStateStartedAt", NOON)];
-    hub.hears(well(&[&running]));
-    assert_eq!(
-        hub.0["operationState"],
-        json!({"operation": {}, "phase": "Running", "startedAt": NOON})
-    );
-}
-
-#[test]
-fn ignores_an_operation_without_a_start_time() {
-    let mut hub = Hub::new();
-    for _ in 0..2 {
-        hub.hears(well(&[&[("operationStatePhase", "Running")]]));
-        assert_eq!(hub.0.get("operationState"), None);
-    }
-}
-
-#[test]
 fn unreported_application_is_progressing_with_a_reason() {
     let unheard = pull_work(None);
     let silent = pull_work(Some(reported(&[])));
@@ -210,20 +189,6 @@ fn unreported_application_is_progressing_with_a_reason() {
         hub.write(&inputs(pull_work)).expect("a write");
         assert_eq!((hub.health(), hub.message()), ("Progressing", why));
         assert_eq!(hub.0["sync"], json!({"status": "Unknown"}));
-    }
-}
-
-#[test]
-fn moved_application_drops_the_old_clusters_status() {
-    for pull_work in [None, Some(&pull_work(None))] {
-        let mut hub = Hub::new();
-        hub.hears(well(&[&SUCCEEDED]));
-        hub.write(&inputs(pull_work)).expect("a write");
-        assert_eq!(hub.health(), "Progressing");
-        assert_eq!(
-            (&hub.0["sync"], hub.0.get("operationState")),
-            (&json!({"status": "Unknown"}), None)
-        );
     }
 }
 
@@ -427,44 +392,4 @@ fn reconciled_at_alone_is_written_at_most_hourly() {
     );
     assert_eq!(hub.hears(compared("2026-06-01T12:02:31Z")), None);
     assert!(hub.hears(compared("2026-06-01T12:59:31Z")).is_some(), "an hour later");
-}
-
-#[test]
-fn reconciled_at_is_written_while_a_refresh_is_requested() {
-    let mut hub = Hub::new();
-    let compared = |time| well(&[&[("reconciledAt", time)]]);
-    hub.hears(compared("2026-06-01T12:00:00Z")).expect("a write");
-    assert_eq!(hub.hears(compared("2026-06-01T12:00:01Z")), None);
-    let mut refreshing = pull_work(Some(compared("2026-06-01T12:00:01Z")));
-    refreshing.refresh = Some(RefreshRequest {
-        kind: "normal".into(),
-        hydrate: None,
-        nonce: "0a1b2c3d4e5f".into(),
-    });
-    assert_eq!(
-        hub.write(&inputs(Some(&refreshing))),
-        Some(json!({"status": {"reconciledAt": "2026-06-01T12:00:01Z"}}))
-    );
-}
-
-#[test]
-fn truncates_long_texts_and_drops_invalid_times() {
-    let long = "ä".repeat(TEXT_MAX);
-    let mut hub = Hub::new();
-    hub.hears(well(&[&[("healthMessage", &long), ("reconciledAt", "yesterday")]]));
-    assert!(hub.message().len() <= TEXT_MAX && hub.message().contains('…'));
-    assert_eq!(hub.0.get("reconciledAt"), None);
-}
-
-#[test]
-fn writes_a_revision_for_each_source() {
-    let mut hub = Hub::new();
-    let revisions = [
-        ("healthStatus", "Healthy"),
-        ("syncStatus", "Synced"),
-        ("syncRevision0", "a"),
-        ("syncRevision1", "b"),
-    ];
-    hub.hears(current(&revisions));
-    assert_eq!(hub.0["sync"], json!({"status": "Synced", "revisions": ["a", "b"]}));
 }

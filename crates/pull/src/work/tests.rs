@@ -3,7 +3,7 @@
 use super::*;
 use crate::tests::as_stored;
 use hub_state::pull::fingerprint::Fingerprint;
-use hub_state::pull::work_name::{NAME_MAX, is_name, may_be_work_of, name, names, other_name, stem, stem_of};
+use hub_state::pull::work_name::{NAME_MAX, is_name, may_be_work_of, name, names, stem, stem_of};
 use hub_state::testing::pull::{UID, application, read_work};
 use testing::merge;
 
@@ -50,20 +50,6 @@ fn of_set() -> Application {
         let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "appset-1"});
         object["metadata"]["ownerReferences"] = json!([owner]);
     })
-}
-
-#[test]
-fn work_has_the_name_that_peers_give_it() {
-    assert_eq!(name(&application(|_| ())), "shop-0a1b2");
-}
-
-#[test]
-fn applications_of_one_name_never_share_a_work() {
-    let one = application(|_| ());
-    let other = application(|object| object["metadata"]["namespace"] = json!("team-a"));
-    assert_eq!(name(&one), name(&other), "as their UIDs begin alike");
-    assert_ne!(other_name(&one), other_name(&other));
-    assert!(other_name(&one).starts_with("shop-") && other_name(&one).len() == "shop-".len() + 10);
 }
 
 #[test]
@@ -122,12 +108,6 @@ fn work_of_a_set_has_acms_set_hash() {
         "apps.open-cluster-management.io/application-set-hash": "b208dbecfe0a5f65581d608faac0e95c9a302b34",
     });
     assert_eq!(work["metadata"]["labels"], labels);
-    for (set, hash) in [
-        ("argocd/appset1", "654ef46669ce896863583d1940559d145b39032b"),
-        ("argocd/guestbook-app-set", "ed58e4a1479ef2d7fb1a60bc2b7300100f262779"),
-    ] {
-        assert_eq!(hex(&Sha1::digest(set)), hash);
-    }
     let work = desired(&application(|_| ()), &acm()).object;
     let labels = json!({works::MANAGED_BY: works::OURS, works::APPLICATION_LABEL: "shop", names::PULL: "true"});
     assert_eq!(work["metadata"]["labels"], labels);
