@@ -526,6 +526,17 @@ fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     let [_, _, message] = hub.condition_of(&all(), "ManagedClusterAddOnsReady");
     assert!(message.contains("no GitOpsCluster selects eu3"), "{message}");
     hub.is_at_rest();
+    // It delays a new version, too, as long as OCM's add-on manager does not remove it.
+    hub.put(
+        Kind::AddOns,
+        &addon_of("eu4"),
+        Some(json!({"metadata": {}, "spec": {}})),
+    );
+    let mut spec = bringing("some", &[]);
+    spec["agent"]["images"] = json!({"agent": "other:2"});
+    hub.write(&all(), &spec);
+    let status = format!("{:?}", hub.next_writes(&GITOPS, &all()));
+    assert!(status.contains("no GitOpsCluster selects eu4"), "{status}");
     hub.select(&["eu1", "eu2", "eu3"]);
     hub.settle();
     assert_eq!(strategy(&hub), "Placements");

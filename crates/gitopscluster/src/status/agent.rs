@@ -211,10 +211,10 @@ fn prerequisites(
         exists_or_missing(ready.template, "the AddOnTemplate")
     };
     let config = exists_or_missing(ready.config, "the AddOnDeploymentConfig");
-    let management = match &ready.management {
-        Ok(true) => Outcome::success("OCM installs the add-on on the selected clusters"),
-        Ok(false) => missing("the ClusterManagementAddOn"),
-        Err(clusters) => failed(format!(
+    let management = match ready.delayed_by.as_deref() {
+        None => Outcome::success("OCM installs the add-on on the selected clusters"),
+        Some([]) => missing("the ClusterManagementAddOn"),
+        Some(clusters) => failed(format!(
             "no GitOpsCluster selects {}, which have the add-on: select them, or delete their ManagedClusterAddOn {}",
             first_few(clusters),
             names::ADDON
