@@ -74,10 +74,7 @@ pub struct AddonStatus {
 pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
     let cache = gitops.cache;
     let name = template_name(gitops, desired, context);
-    let config = ObjectRef::new(
-        &gitops.object_ref.namespace,
-        &names::deployment_config(&gitops.object_ref.name),
-    );
+    let config = names::deployment_config(gitops.object_ref, cache.argocd());
     // During a rollout the second entry has the desired version.
     let mut placements = [AddonPlacement::All, AddonPlacement::Next].into_iter();
     let is_installed = placements.any(|placement| installed_template(gitops, placement) == Some(&name));

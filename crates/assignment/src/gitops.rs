@@ -224,16 +224,21 @@ impl<'c> GitOpsClusterRef<'c> {
         !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
     }
 
+        let namespaces = [self.cache.argocd(), &self.object_ref.namespace];
     /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
     pub fn revokes(self, cluster: &str) -> bool {
         let agent = self.object.spec.agent.as_ref();
         agent.is_some_and(|agent| agent.revoked.contains(cluster))
     }
 
-    /// Returns the objects of a kind that were created for the GitOpsCluster.
+    /// Returns the objects of a kind that were created for the GitOpsCluster. Its AddOnDeploymentConfig is in Argo CD's namespace,
+    /// that of earlier versions in its own; users may forge others.
     pub fn owned_objects(self, kind: Kind) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
         let all = self.cache.objects(kind);
-        all.filter(move |(_, object)| object.owner().as_ref() == Some(self.object_ref))
+        all.filter(move |(at, object)| {
+            object.owner().as_ref() == Some(self.object_ref)
+                && (kind != Kind::AddOnConfigs || namespaces.contains(&&at.namespace))
+        })
     }
 
     /// Returns the PlacementDecisions that were written for one of the two Placements of the GitOpsCluster.
