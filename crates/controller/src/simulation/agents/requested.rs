@@ -69,7 +69,7 @@ fn signs_a_request_for_the_agents_own_cluster_once() {
         assert_eq!(conditions, "Approved");
         let certificate = certificate.expect("it is signed");
         assert_eq!(*certificate.common_name, *names::user("eu1"));
-        assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
+        assert!(!certificate.serves && !certificate.is_authority);
         assert_eq!(certificate.not_after, hub.now + days(1));
         assert!(certificate.is_issued_by(&hub.ca().certificates[0]));
         let signed = written.iter().filter(|write| write.starts_with("status Certificate"));
