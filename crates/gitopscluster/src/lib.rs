@@ -19,7 +19,7 @@ use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Kind, SecretKind};
 use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
-use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
+use ocm::gitops_cluster::{finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, Write};
@@ -45,12 +45,11 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
 
 /// Returns the finalizers of a GitOpsCluster that this controller must not remove.
 fn others_finalizers(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
-    let argocd = &**gitops.cache.argocd();
-    let is_for_this = gitops.is_for_this_argocd();
-    let is_ours =
-        |name: &&String| namespace_of_finalizer(name) == Some(argocd) || is_for_this && *name == SHARED_FINALIZER;
+    let ours = Some(&**gitops.cache.argocd());
     let all = gitops.object.finalizers.iter();
-    all.filter(|name| !is_ours(name)).cloned().collect()
+    all.filter(|name| namespace_of_finalizer(name) != ours)
+        .cloned()
+        .collect()
 }
 
 /// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
@@ -117,7 +116,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let registers =
         gitops_cluster.spec.creates_blank_secrets || gitops_cluster.spec.agent.is_some() && context.settings.agents;
     let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
-    if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
+    if names_refusals && needs_finalizer {
         let mut finalizers = others_finalizers(gitops);
         finalizers.push(finalizer(cache.argocd()));
         return write_finalizers(gitops, &finalizers);
