@@ -49,6 +49,18 @@ pub const CONTROLLER: Controller = Controller {
     requeue_after: no_requeue,
 };
 
+/// Returns those of two objects in Argo CD's namespace that exist, with their names.
+pub(crate) fn existing<'c>(
+    cache: &'c Cache,
+    kind: Kind,
+    names: [&'static str; 2],
+) -> impl Iterator<Item = (&'static str, &'c Value)> {
+    names.into_iter().filter_map(move |name| {
+        let existing = cache.object(kind, &ObjectRef::new(cache.argocd(), name))?;
+        Some((name, &existing.object))
+    })
+}
+
 /// Returns the ClusterManagementAddOn.
 pub(super) fn management(cache: &Cache) -> Option<&Object> {
     cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON))
