@@ -43,15 +43,6 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
     rollout.into_iter().chain(status::requeue_after(gitops, context)).min()
 }
 
-/// Returns the finalizers of a GitOpsCluster that this controller must not remove.
-fn others_finalizers(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
-    let ours = Some(&**gitops.cache.argocd());
-    let all = gitops.object.finalizers.iter();
-    all.filter(|name| namespace_of_finalizer(name) != ours)
-        .cloned()
-        .collect()
-}
-
 /// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
 /// the controller deletes them: a copy of such a Secret has the annotation too, and the controller never deletes it.
 fn left(gitops: GitOpsClusterRef<'_>, context: &Context<'_>) -> Vec<String> {
@@ -94,13 +85,13 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         }
         let left = left(gitops, context);
         if left.is_empty() && names_refusals {
-            return write_finalizers(gitops, &others_finalizers(gitops));
+            return write_finalizers(gitops, None);
         }
         return write_status(gitops, status::deleting(gitops, &left, context)?);
     }
     if let ServingState::Elsewhere(other) = &serving_state {
         if gitops.has_finalizer() && left(gitops, context).is_empty() {
-            return write_finalizers(gitops, &others_finalizers(gitops));
+            return write_finalizers(gitops, None);
         }
         // The controller of the other Argo CD writes the status.
         if gitops.has_finalizer_of(other) || status::is_status_of(gitops_cluster, other) {
@@ -117,9 +108,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         gitops_cluster.spec.creates_blank_secrets || gitops_cluster.spec.agent.is_some() && context.settings.agents;
     let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
     if names_refusals && needs_finalizer {
-        let mut finalizers = others_finalizers(gitops);
-        finalizers.push(finalizer(cache.argocd()));
-        return write_finalizers(gitops, &finalizers);
+        return write_finalizers(gitops, Some(&finalizer(cache.argocd())));
     }
     write_status(gitops, status::desired(gitops, &serving_state, context)?)
 }
@@ -134,7 +123,12 @@ fn write_status(gitops: GitOpsClusterRef<'_>, (status, events): (Value, Vec<Even
     Some(Action { events, ..action })
 }
 
-fn write_finalizers(gitops: GitOpsClusterRef<'_>, finalizers: &[String]) -> Option<Action> {
+/// Adds the finalizer of this controller, or removes it, and keeps those of others.
+fn write_finalizers(gitops: GitOpsClusterRef<'_>, ours: Option<&str>) -> Option<Action> {
+    let argocd = Some(&**gitops.cache.argocd());
+    let all = gitops.object.finalizers.iter();
+    let others = all.filter(|name| namespace_of_finalizer(name) != argocd);
+    let finalizers: Vec<_> = others.map(String::as_str).chain(ours).collect();
     gitops.action(vec![Write::patch(
         &GITOPS_CLUSTERS,
         gitops.object_ref.clone(),
