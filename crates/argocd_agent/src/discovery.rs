@@ -31,15 +31,10 @@ impl Server {
             port: port.to_string().into(),
         }
     }
-
-    /// Returns the address as certificates contain it.
-    pub(crate) fn alternative_name(&self) -> Option<Box<str>> {
-        alternative_name(&self.address)
-    }
 }
 
 /// Returns an address as certificates contain it. `None` if no certificate can contain it, so that agents cannot verify it.
-fn alternative_name(address: &str) -> Option<Box<str>> {
+pub(crate) fn alternative_name(address: &str) -> Option<Box<str>> {
     let bare = address.strip_prefix('[').and_then(|address| address.strip_suffix(']'));
     pki::alternative_name(bare.unwrap_or(address))
 }

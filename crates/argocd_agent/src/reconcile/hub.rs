@@ -7,6 +7,7 @@ use super::shared;
 use super::shared::{ensure, ensure_absent, existing, management, may_have_agents};
 use super::{authority, blocklist, issued, works};
 use crate as agent;
+use crate::discovery::{alternative_name, principal_names};
 use crate::{Entry, server};
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
@@ -115,8 +116,8 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
-    let mut principal = agent::discovery::principal_names(cache);
-    principal.extend(servers.filter_map(|server| server.alternative_name()));
+    let mut principal = principal_names(cache);
+    principal.extend(servers.filter_map(|server| alternative_name(&server.address)));
     let (_, proxy) = agent::resource_proxy(cache);
     let all = [
         (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),

@@ -272,7 +272,7 @@ fn late(cache: &Cache, name: &str, now: Timestamp) -> Option<Outcome> {
 
 /// Returns when the next certificate that its owner has to renew is late.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
-    [names::CA_SECRET, names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS]
+    names::CERTIFICATES
         .into_iter()
         .filter_map(|name| renewed_by_its_owner(cache, name).map(Certificate::renews_at))
         .filter(|at| *at > now)
