@@ -4,7 +4,7 @@ use super::argo_cd::NAME;
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
 use hub_state::json::borrowed;
 use hub_state::pull;
-use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
+use ocm::gitops_cluster::namespace_of_finalizer;
 use serde_json::{Value, json};
 
 /// The label selector of our objects, including those of earlier releases.
@@ -116,8 +116,8 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
     let ours = |value: &Value| {
         let finalizers = value["metadata"]["finalizers"].as_array();
         let mut all = finalizers.into_iter().flatten().filter_map(Value::as_str);
-        let is_ours = |text: &str| text == SHARED_FINALIZER || namespace_of_finalizer(text) == Some(namespace);
-        all.find(|text| is_ours(text)).map(str::to_owned)
+        all.find(|text| namespace_of_finalizer(text) == Some(namespace))
+            .map(str::to_owned)
     };
     let qualified_name = |value: &Value| {
         let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
@@ -267,18 +267,17 @@ mod tests {
             [""; 0],
             "that is Argo CD's"
         );
-        for ours in [finalizer("argocd"), SHARED_FINALIZER.to_owned()] {
-            let lines = stuck_deletions("argocd", &[cluster(&ours)], &[application(now(), "true")]);
-            assert_eq!(lines.len(), 2);
-            let start = format!("GitOpsCluster argocd/all has the controller's finalizer {ours}, ");
-            assert!(
-                lines[0].starts_with(&start) && lines[0].contains("delete it first"),
-                "{lines:?}"
-            );
-            assert!(
-                lines[1].starts_with("Application argocd/shop is being deleted"),
-                "{lines:?}"
-            );
-        }
+        let ours = finalizer("argocd");
+        let lines = stuck_deletions("argocd", &[cluster(&ours)], &[application(now(), "true")]);
+        assert_eq!(lines.len(), 2);
+        let start = format!("GitOpsCluster argocd/all has the controller's finalizer {ours}, ");
+        assert!(
+            lines[0].starts_with(&start) && lines[0].contains("delete it first"),
+            "{lines:?}"
+        );
+        assert!(
+            lines[1].starts_with("Application argocd/shop is being deleted"),
+            "{lines:?}"
+        );
     }
 }

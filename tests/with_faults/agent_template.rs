@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use argocd_agent as agent;
 use argocd_agent::{Entry, Server};
 use hub_state::model::{DesiredAgent, Images, Mode};
-use ocm::argocd_agent::AddonPlacement;
+use ocm::argocd_agent::{AddonPlacement, deployment_config};
 use primitives::object_ref::ObjectRef as ObjectName;
 use serde_json::{Value, json};
 use testbed::ObjectRef;
@@ -86,11 +86,13 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
     let entries = [
         Entry {
             gitops_cluster: goc(),
+            config: deployment_config(&goc(), "argocd"),
             template: template["metadata"]["name"].as_str().context("no name")?.to_owned(),
             next: Some("argocd-agent-addon-argocd-fleet-01234567".to_owned()),
         },
         Entry {
             gitops_cluster: ObjectName::new("argocd", "other"),
+            config: ObjectName::new("argocd", "other-argocd-agent"),
             template: "argocd-agent-addon-argocd-other-01234567".to_owned(),
             next: None,
         },
@@ -106,7 +108,7 @@ fn recognised_on_the_hub(stage: &Stage, expected: &DesiredAgent) -> Result<()> {
         agent::decision(&goc(), AddonPlacement::All, 1),
         agent::placement(&goc(), AddonPlacement::All),
         agent::placement(&goc(), AddonPlacement::Next),
-        agent::deployment_config(&goc(), expected, &server()),
+        agent::deployment_config(&goc(), "argocd", expected, &server()),
         agent::management(&entries, None),
         agent::ca_work(&goc(), &stage.cluster, NAMESPACE, "PEM"),
         agent::argocd_work(

@@ -30,12 +30,12 @@ pub fn placement(gitops_cluster: &ObjectRef, placement: AddonPlacement) -> Value
 
 /// Returns the AddOnDeploymentConfig of a GitOpsCluster: the namespace into which OCM installs the add-on, and the address of the
 /// principal. It may change in place: the address is the same for all clusters during a rollout.
-pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, server: &Server) -> Value {
-    let name = names::deployment_config(&gitops_cluster.name);
+pub fn deployment_config(gitops_cluster: &ObjectRef, argocd: &str, desired: &DesiredAgent, server: &Server) -> Value {
+    let ObjectRef { namespace, name } = names::deployment_config(gitops_cluster, argocd);
     json!({
         "apiVersion": API_VERSION,
         "kind": "AddOnDeploymentConfig",
-        "metadata": metadata(gitops_cluster, &gitops_cluster.namespace, &name),
+        "metadata": metadata(gitops_cluster, &namespace, &name),
         "spec": {
             "agentInstallNamespace": desired.namespace,
             "customizedVariables": [
@@ -46,19 +46,13 @@ pub fn deployment_config(gitops_cluster: &ObjectRef, desired: &DesiredAgent, ser
     })
 }
 
-/// Removes the fields that others may have set in an existing configuration, such as registries: users of another namespace than Argo
-/// CD's must not choose what runs on clusters.
-pub fn remove_other_fields(config: &mut Value) {
-    for field in ["nodePlacement", "proxyConfig", "registries", "resourceRequirements"] {
-        config["spec"][field] = Value::Null;
-    }
-}
-
 /// The installation of the add-on for one GitOpsCluster: its install strategy entries.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The namespace and name of the GitOpsCluster.
     pub gitops_cluster: ObjectRef,
+    /// Its AddOnDeploymentConfig.
+    pub config: ObjectRef,
     /// The name of its AddOnTemplate.
     pub template: String,
     /// The name of the AddOnTemplate that some of its clusters already have, during a [rollout](super::rollout).
@@ -75,18 +69,18 @@ pub fn management(entries: &[Entry], existing: Option<&Value>) -> Value {
     placements.retain(|placement| !is_ours(placement));
     placements.extend(entries.iter().flat_map(strategies));
     let mut configs = list("/spec/supportedConfigs");
-    // Users may be able to change a configuration in another namespace than that of the last entry, which is Argo CD's if it has any.
-    let trusted = entries.last().map(|entry| &entry.gitops_cluster.namespace);
-    let is_trusted = |entry: &&Entry| Some(&entry.gitops_cluster.namespace) == trusted;
-    if let Some(first) = entries.iter().find(is_trusted) {
-        let ObjectRef { namespace, name } = &first.gitops_cluster;
+    // The first one of Argo CD's namespace, whose entries are last, if it has any.
+    let preferred = entries.last().map(|entry| &entry.gitops_cluster.namespace);
+    let is_preferred = |entry: &&Entry| Some(&entry.gitops_cluster.namespace) == preferred;
+    if let Some(first) = entries.iter().find(is_preferred) {
+        let ObjectRef { namespace, name } = &first.config;
         configs.retain(|config| {
             let is_resource = |resource| config["group"] == GROUP && config["resource"] == resource;
             !is_resource(TEMPLATES) && !is_resource(CONFIGS)
         });
         // OCM reads manifestConfigs and the registration from the default template only. Its API v1beta1, since OCM 1.3, needs a
         // default for every type of configuration.
-        let config = json!({"namespace": **namespace, "name": names::deployment_config(name)});
+        let config = json!({"namespace": **namespace, "name": **name});
         let ours = [
             json!({"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": first.template}}),
             json!({"group": GROUP, "resource": CONFIGS, "defaultConfig": config}),
@@ -122,6 +116,14 @@ pub fn template_at<'v>(gitops: &ObjectRef, placement: AddonPlacement, existing: 
     template_names(strategy_at(gitops, placement, existing)?).next()
 }
 
+/// Returns the AddOnDeploymentConfig that a ClusterManagementAddOn has for a GitOpsCluster now. Earlier versions created it in the
+/// namespace of the GitOpsCluster: OCM keeps it until the one in Argo CD's namespace exists.
+pub fn config_at(gitops: &ObjectRef, existing: &Value) -> Option<ObjectRef> {
+    let configs = strategy_at(gitops, AddonPlacement::All, existing)?["configs"].as_array()?;
+    let config = configs.iter().find(|config| config["resource"] == CONFIGS)?;
+    Some(ObjectRef::new(config["namespace"].as_str()?, config["name"].as_str()?))
+}
+
 /// Returns true if we wrote an install strategy entry, for a GitOpsCluster that may no longer exist.
 fn is_ours(placement: &Value) -> bool {
     let prefix = format!("{}-", names::ADDON);
@@ -137,17 +139,16 @@ fn template_names(placement: &Value) -> impl Iterator<Item = &str> {
 
 /// Returns the install strategy entries of a GitOpsCluster. For a cluster of both the later entry wins (OCM's rule).
 fn strategies(entry: &Entry) -> impl Iterator<Item = Value> {
-    let ObjectRef { namespace, name } = &entry.gitops_cluster;
+    let (ObjectRef { namespace, name }, config) = (&entry.gitops_cluster, &entry.config);
     let all = (AddonPlacement::All, Some(&entry.template));
     let next = (AddonPlacement::Next, entry.next.as_ref());
-    let config = names::deployment_config(name);
     [all, next].into_iter().filter_map(move |(placement, template)| {
         Some(json!({
             "namespace": **namespace,
             "name": placement.name(name),
             "configs": [
                 {"group": GROUP, "resource": TEMPLATES, "name": template?},
-                {"group": GROUP, "resource": CONFIGS, "namespace": **namespace, "name": config},
+                {"group": GROUP, "resource": CONFIGS, "namespace": *config.namespace, "name": *config.name},
             ],
             // We control the pace: OCM's strategies do not wait for the health of the add-on.
             "rolloutStrategy": {"type": "All"},
@@ -163,8 +164,10 @@ mod tests {
     /// Returns the entry of a GitOpsCluster with these numbers of its templates.
     fn entry(name: &str, template: u8, next: Option<u8>) -> Entry {
         let template_of = |number| format!("argocd-agent-addon-argocd-{name}-{number}");
+        let gitops_cluster = ObjectRef::new("argocd", name);
         Entry {
-            gitops_cluster: ObjectRef::new("argocd", name),
+            config: names::deployment_config(&gitops_cluster, "argocd"),
+            gitops_cluster,
             template: template_of(template),
             next: next.map(template_of),
         }
@@ -209,7 +212,7 @@ mod tests {
         let written = management(&[entry("a", 1, None)], None);
         let expected = json!([
             {"group": GROUP, "resource": TEMPLATES, "defaultConfig": {"name": "argocd-agent-addon-argocd-a-1"}},
-            {"group": GROUP, "resource": CONFIGS, "defaultConfig": {"namespace": "argocd", "name": names::deployment_config("a")}},
+            {"group": GROUP, "resource": CONFIGS, "defaultConfig": {"namespace": "argocd", "name": "a-argocd-agent"}},
         ]);
         assert_eq!(written["spec"]["supportedConfigs"], expected);
         let mut of_tenant = entry("t", 1, None);
@@ -261,7 +264,7 @@ mod tests {
             namespace: "gitops".into(),
             ..DesiredAgent::default()
         };
-        let config = deployment_config(&ObjectRef::new("argocd", "fleet"), &desired, &server);
+        let config = deployment_config(&ObjectRef::new("argocd", "fleet"), "argocd", &desired, &server);
         assert_eq!(
             config["spec"],
             json!({
@@ -271,17 +274,6 @@ mod tests {
                     {"name": "PRINCIPAL_PORT", "value": "443"},
                 ],
             })
-        );
-        let mut of_tenant = config.clone();
-        let existing = json!({"spec": {
-            "agentInstallNamespace": "gitops",
-            "customizedVariables": config["spec"]["customizedVariables"],
-            "registries": [{"source": "quay.io", "mirror": "example.com"}],
-        }});
-        remove_other_fields(&mut of_tenant);
-        assert_eq!(
-            difference(&of_tenant["spec"], &existing["spec"]),
-            Some(json!({"registries": null}))
         );
     }
 }

@@ -1,10 +1,11 @@
 //! The discovery of the address where managed clusters reach the principal, from the way its Service is exposed: a Route, a load
 //! balancer, or a node port.
 
+use crate::reconcile::shared::existing;
+use crate::state;
 use hub_state::cache::Cache;
 use hub_state::model::{DesiredAgent, Kind};
 use ocm::argocd_agent as names;
-use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -30,15 +31,10 @@ impl Server {
             port: port.to_string().into(),
         }
     }
-
-    /// Returns the address as certificates contain it.
-    pub(crate) fn alternative_name(&self) -> Option<Box<str>> {
-        alternative_name(&self.address)
-    }
 }
 
 /// Returns an address as certificates contain it. `None` if no certificate can contain it, so that agents cannot verify it.
-fn alternative_name(address: &str) -> Option<Box<str>> {
+pub(crate) fn alternative_name(address: &str) -> Option<Box<str>> {
     let bare = address.strip_prefix('[').and_then(|address| address.strip_suffix(']'));
     pki::alternative_name(bare.unwrap_or(address))
 }
@@ -73,7 +69,7 @@ pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
 /// Nodes. A Route wins over a load balancer, and that over a node port, as with Red Hat ACM; a host name wins over an IP address,
 /// as with Red Hat ACM and argocd-pull-integration.
 fn discover(cache: &Cache) -> Result<Server, String> {
-    let Some((name, service)) = find(cache, names::PRINCIPAL_SERVICES) else {
+    let Some((name, service)) = existing(cache, Kind::Services, names::PRINCIPAL_SERVICES).next() else {
         let [name, _] = names::PRINCIPAL_SERVICES;
         return Err(format!(
             "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {REMEDIATION}"
@@ -83,20 +79,17 @@ fn discover(cache: &Cache) -> Result<Server, String> {
         return Ok(Server::new(&host, 443));
     }
     let port = port(service, "https", &[443, 8443]);
-    match text_at(service, "/spec/type") {
-        "LoadBalancer" => {
+    match service["spec"]["type"].as_str() {
+        Some("LoadBalancer") => {
             let address = ingresses(service, "hostname").chain(ingresses(service, "ip")).next();
-            let server = |address: Box<str>| Server::new(&address, port.map_or(443, |port| number_at(port, "/port")));
-            address.map(server).ok_or_else(|| {
+            let port = port.and_then(|port| port["port"].as_u64()).unwrap_or(443);
+            address.map(|address| Server::new(&address, port)).ok_or_else(|| {
                 format!("the load balancer of Service {name} has no address yet: wait until it has one, {REMEDIATION}")
             })
         }
-        "NodePort" => {
-            let port = port.map(|port| number_at(port, "/nodePort")).filter(|port| *port > 0);
-            let mut ready = nodes(cache).filter(|node| {
-                let is_true = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
-                list_at(node, "/status/conditions").iter().any(is_true)
-            });
+        Some("NodePort") => {
+            let port = port.and_then(|port| port["nodePort"].as_u64()).filter(|port| *port > 0);
+            let mut ready = nodes(cache).filter(|node| state::condition(node, "Ready")["status"] == "True");
             let address = ready.find_map(|node| internal_addresses(node).next());
             match (address, port) {
                 (Some(address), Some(port)) => Ok(Server::new(&address, port)),
@@ -120,7 +113,7 @@ fn discover(cache: &Cache) -> Result<Server, String> {
 /// hub.
 pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
     let [default, _] = names::PRINCIPAL_SERVICES;
-    let Some((name, service)) = find(cache, names::PRINCIPAL_SERVICES) else {
+    let Some((name, service)) = existing(cache, Kind::Services, names::PRINCIPAL_SERVICES).next() else {
         return inside(default, cache.argocd());
     };
     let mut all = inside(name, cache.argocd());
@@ -128,7 +121,7 @@ pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
         .chain(ingresses(service, "hostname"))
         .chain(ingresses(service, "ip"));
     all.extend(exposed);
-    if text_at(service, "/spec/type") == "NodePort" {
+    if service["spec"]["type"] == "NodePort" {
         // Includes Nodes that are not ready, because they may become ready.
         all.extend(nodes(cache).flat_map(internal_addresses));
     }
@@ -139,10 +132,10 @@ pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
 pub fn resource_proxy(cache: &Cache) -> (String, BTreeSet<Box<str>>) {
     const PORT: u64 = 9090;
     let [default, _] = names::RESOURCE_PROXY_SERVICES;
-    let service = find(cache, names::RESOURCE_PROXY_SERVICES);
+    let service = existing(cache, Kind::Services, names::RESOURCE_PROXY_SERVICES).next();
     let name = service.map_or(default, |(name, _)| name);
-    let port = service.and_then(|(_, service)| port(service, "resource-proxy", &[PORT]));
-    let port = port.map_or(PORT, |port| number_at(port, "/port"));
+    let port = service.and_then(|(_, service)| port(service, "resource-proxy", &[PORT])?["port"].as_u64());
+    let port = port.unwrap_or(PORT);
     let names = inside(name, cache.argocd());
     // `argocd-agentctl` writes the short name of its own Service; Red Hat's uses the full name.
     let host = if name == default {
@@ -160,19 +153,6 @@ fn inside(service: &str, namespace: &str) -> BTreeSet<Box<str>> {
     names.into_iter().chain(local).collect()
 }
 
-/// Returns the first existing one of these Services, with its name.
-fn find<'c>(cache: &'c Cache, names: [&'static str; 2]) -> Option<(&'static str, &'c Value)> {
-    let with = |name| {
-        Some((
-            name,
-            &cache
-                .object(Kind::Services, &ObjectRef::new(cache.argocd(), name))?
-                .object,
-        ))
-    };
-    names.into_iter().find_map(with)
-}
-
 /// Returns the Nodes, sorted by name.
 fn nodes(cache: &Cache) -> impl Iterator<Item = &Value> {
     cache.objects(Kind::Nodes).map(|(_, node)| &node.object)
@@ -180,54 +160,39 @@ fn nodes(cache: &Cache) -> impl Iterator<Item = &Value> {
 
 /// Returns the port of this name, else of one of the usual numbers, else the first.
 fn port<'v>(service: &'v Value, name: &str, usual: &[u64]) -> Option<&'v Value> {
-    let ports = list_at(service, "/spec/ports");
-    let named = ports.iter().find(|port| text_at(port, "/name") == name);
-    let usual = || ports.iter().find(|port| usual.contains(&number_at(port, "/port")));
-    named.or_else(usual).or(ports.first())
+    let ports = service["spec"]["ports"].as_array()?;
+    let is_usual = |port: &&Value| port["port"].as_u64().is_some_and(|number| usual.contains(&number));
+    let named = ports.iter().find(|port| port["name"] == name);
+    named.or_else(|| ports.iter().find(is_usual)).or(ports.first())
 }
 
 /// Returns the hosts of Routes to a Service that pass TLS through, because TLS is between the agent and the principal.
 fn hosts(cache: &Cache, service: &str) -> impl Iterator<Item = Box<str>> {
-    let leads_there = move |route: &&Value| {
-        text_at(route, "/spec/to/name") == service && text_at(route, "/spec/tls/termination") == "passthrough"
-    };
     let all = cache.objects(Kind::Routes).map(|(_, route)| &route.object);
-    // The admitted host, else the requested one.
-    let host = |route: &Value| {
-        let mut hosts = ["/status/ingress/0/host", "/spec/host"]
-            .map(|path| text_at(route, path))
-            .into_iter();
-        hosts.find_map(alternative_name)
-    };
-    all.filter(leads_there).filter_map(host)
+    let leads_there = all.filter(move |route| {
+        route["spec"]["to"]["name"] == service && route["spec"]["tls"]["termination"] == "passthrough"
+    });
+    leads_there.filter_map(|route| {
+        // The admitted host, else the requested one.
+        let mut hosts = [&route["status"]["ingress"][0]["host"], &route["spec"]["host"]].into_iter();
+        hosts.find_map(|host| alternative_name(host.as_str()?))
+    })
 }
 
 /// Returns the host names or IP addresses that a load balancer has assigned.
 fn ingresses(service: &Value, field: &str) -> impl Iterator<Item = Box<str>> {
-    let given = list_at(service, "/status/loadBalancer/ingress").iter();
+    let given = service["status"]["loadBalancer"]["ingress"]
+        .as_array()
+        .into_iter()
+        .flatten();
     given.filter_map(move |ingress| alternative_name(ingress[field].as_str()?))
 }
 
 fn internal_addresses(node: &Value) -> impl Iterator<Item = Box<str>> {
-    let addresses = list_at(node, "/status/addresses").iter();
+    let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
     addresses
         .filter(|address| address["type"] == "InternalIP")
         .filter_map(|address| alternative_name(address["address"].as_str()?))
-}
-
-fn text_at<'v>(object: &'v Value, path: &str) -> &'v str {
-    object.pointer(path).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn number_at(object: &Value, path: &str) -> u64 {
-    object.pointer(path).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn list_at<'v>(object: &'v Value, path: &str) -> &'v [Value] {
-    object
-        .pointer(path)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
 }
 
 #[cfg(test)]

@@ -33,9 +33,8 @@ use hub_state::reconcile::Context;
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
-use ocm::management_addon::is_named;
 use primitives::object_ref::ObjectRef;
-use shared::{installed_template, management, may_have_agents};
+use shared::{installed_template, may_have_agents};
 use std::collections::BTreeSet;
 
 /// Returns the GitOpsClusters for which the last one with agents waits: they are missing without a deletion, and need what all share.
@@ -64,9 +63,9 @@ pub struct AddonStatus {
     pub template: bool,
     /// True if its AddOnDeploymentConfig exists.
     pub config: bool,
-    /// True if the ClusterManagementAddOn has the template; or the clusters that have the add-on but that no GitOpsCluster
-    /// selects.
-    pub management: Result<bool, Vec<String>>,
+    /// The clusters that delay the installation, because they have the add-on but no GitOpsCluster selects them; `None` if the
+    /// ClusterManagementAddOn has the template.
+    pub delayed_by: Option<Vec<String>>,
     /// The progress of the rollout to its clusters.
     pub progress: Progress,
 }
@@ -75,26 +74,14 @@ pub struct AddonStatus {
 pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
     let cache = gitops.cache;
     let name = template_name(gitops, desired, context);
-    let config = ObjectRef::new(
-        &gitops.object_ref.namespace,
-        &names::deployment_config(&gitops.object_ref.name),
-    );
-    let is_named = management(cache).is_some_and(|existing| is_named(gitops.object_ref, &existing.object));
+    let config = names::deployment_config(gitops.object_ref, cache.argocd());
     // During a rollout the second entry has the desired version.
     let mut placements = [AddonPlacement::All, AddonPlacement::Next].into_iter();
+    let is_installed = placements.any(|placement| installed_template(gitops, placement) == Some(&name));
     AddonStatus {
         template: cache.object(Kind::Templates, &ObjectRef::new("", &name)).is_some(),
         config: cache.object(Kind::AddOnConfigs, &config).is_some(),
-        management: if is_named {
-            Ok(placements.any(|placement| installed_template(gitops, placement) == Some(&name)))
-        } else {
-            let unselected_clusters = hub::left_out(cache, &hub::entries(cache, context));
-            if unselected_clusters.is_empty() {
-                Ok(false)
-            } else {
-                Err(unselected_clusters)
-            }
-        },
+        delayed_by: (!is_installed).then(|| hub::left_out(cache, &hub::entries(cache, context))),
         progress: rollout::plan(gitops, &name, context).progress,
     }
 }

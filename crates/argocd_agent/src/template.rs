@@ -12,6 +12,7 @@
 //! not be deleted with the add-on or with a template, because deleting a CRD deletes all Applications.
 
 use super::manifests::{self, Parameters, WITHOUT_AN_OPERATOR};
+use super::reconcile::shared::existing;
 use super::{labels, owner, works};
 use assignment::GitOpsClusterRef;
 use hub_state::annotations::{AGENT_IMAGE, AGENT_NAMESPACE};
@@ -189,9 +190,8 @@ fn default_images(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) 
 
 /// Returns the image of the principal of the hub.
 pub fn principal_image(cache: &Cache) -> Option<&str> {
-    names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
-        let deployment = cache.object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))?;
-        let container = deployment.object.pointer("/spec/template/spec/containers/0")?;
+    existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS).find_map(|(_, deployment)| {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         container["image"].as_str().filter(|image| !image.is_empty())
     })
 }

@@ -65,9 +65,10 @@ pub fn in_cluster_secret<'c>(cache: &'c Cache, cluster: &str) -> Option<&'c str>
 /// Argo CD's Namespace.
 pub fn compute(cache: &Cache, cluster: &str) -> Assignment {
     let all: Vec<_> = GitOpsClusterRef::all(cache).collect();
-    let agent_owner = agent_owner(cache, &all, cluster);
+    // A GitOpsCluster that is not in the cache keeps the cluster that it has registered, or whose agent it has installed.
+    let is_kept = absent_owners(cache, cluster).next().is_some();
+    let agent_owner = agent_owner(cache, &all, cluster, is_kept);
     let is_served = agent_owner.is_some_and(|gitops| gitops.served_agent().is_some());
-    let is_kept = is_kept_by_absent(cache, cluster);
     let registrars = SecretKind::ALL.map(|secret_kind| {
         let first = all.iter().find(|gitops| gitops.registers(secret_kind, cluster));
         first.filter(|_| !is_kept).map(|gitops| gitops.object_ref.clone())
@@ -104,7 +105,12 @@ pub fn compute(cache: &Cache, cluster: &str) -> Assignment {
 /// GitOpsCluster that already has the agent there may keep it. Without such an owner, the first GitOpsCluster that has the agent
 /// wins, preferably one that selects the cluster, then the first that wants it, by namespace and name. No GitOpsCluster runs an agent
 /// on the hub itself, or installs one on a cluster that may be the hub.
-fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str) -> Option<GitOpsClusterRef<'c>> {
+fn agent_owner<'c>(
+    cache: &'c Cache,
+    all: &[GitOpsClusterRef<'c>],
+    cluster: &str,
+    is_kept: bool,
+) -> Option<GitOpsClusterRef<'c>> {
     let role = hub_role(cache, cluster);
     let is_excluded = match cache.cluster(cluster) {
         Some(existing) => existing.deleting || role == HubRole::Hub,
@@ -131,14 +137,9 @@ fn agent_owner<'c>(cache: &'c Cache, all: &[GitOpsClusterRef<'c>], cluster: &str
         _ if role == HubRole::Unclear => first_with_agent(),
         Some(registrar) if wants_agent(&&registrar) || has_agent(&registrar) => Some(registrar),
         Some(_) => first_with_agent(),
-        None if is_kept_by_absent(cache, cluster) => first_with_agent(),
+        None if is_kept => first_with_agent(),
         None => first_with_agent().or_else(|| all.iter().find(wants_agent).copied()),
     }
-}
-
-/// Returns true if a GitOpsCluster that is not in the cache has registered a managed cluster or installed its agent.
-fn is_kept_by_absent(cache: &Cache, cluster: &str) -> bool {
-    absent_owners(cache, cluster).next().is_some()
 }
 
 /// Returns the GitOpsClusters that are not in the cache and have registered a managed cluster or installed its agent. Absence is no

@@ -44,6 +44,10 @@ pub struct RegisteredCluster<'c> {
     pub tracking_label: &'c str,
     /// The manager of the cluster's Secret.
     pub manager: SecretManager<'c>,
+    /// The GitOpsCluster that registers the cluster, as `NAMESPACE/NAME`.
+    pub owner: Option<&'c str>,
+    /// The former owner, which no longer keeps the Secret.
+    pub before: Option<&'c str>,
     /// The CA with which the principal verifies its agents. It issues the client certificate with which Argo CD authenticates to the
     /// resource proxy of a cluster with argocd-agent; and the current time. While it cannot sign, nothing is written for such a
     /// cluster.
@@ -70,7 +74,7 @@ pub fn decide<'s>(
     let mut is_in_the_way = false;
     for (name, secret) in secrets {
         let is_its_own = name == own_name;
-        let is_managed = || secret.is_managed_by(manager, cluster.name);
+        let is_managed = || secret.is_managed_by(manager, [cluster.owner, cluster.before], cluster.name);
         if is_its_own && (is_managed() || secret.is_from_peer_integration(cluster.name, manager)) {
             own_secret = Some(secret);
         } else if *secret.cluster() == *cluster.name || manager.is_server_of(secret.server(), cluster.name) {
@@ -245,7 +249,7 @@ impl<'c> RegisteredCluster<'c> {
             let copied = Some(copied).filter(|copied| !copied.is_empty());
             annotations.insert(COPIED.to_owned(), json!(copied));
         }
-        if let Some(owner) = self.manager.owner().filter(|owner| **owner != *secret.owner_annotation) {
+        if let Some(owner) = self.owner.filter(|owner| **owner != *secret.owner_annotation) {
             annotations.insert(OWNER.to_owned(), json!(owner));
         }
         if self.manager.skips() && !secret.skips {

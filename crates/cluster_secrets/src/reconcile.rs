@@ -43,6 +43,8 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
                 argocd,
                 tracking_label: cache.tracking().label(),
                 manager: MANAGER,
+                owner: None,
+                before: None,
                 ca: None,
             };
             let decision = crate::decide(&cluster, cache.secrets_of(cluster.name));
@@ -59,7 +61,7 @@ fn reconcile(cache: &Cache, cluster: &ObjectRef, context: &Context<'_>) -> Optio
         None if existing.is_some() || cache.is_deleted(&cluster.name) => {
             let name = MANAGER.name(&cluster.name);
             let (_, secret) = cache.secrets_of(&cluster.name).find(|(other, _)| *other == name)?;
-            if secret.deleting || !secret.is_managed_by(MANAGER, &cluster.name) {
+            if secret.deleting || !secret.is_managed_by(MANAGER, [None; 2], &cluster.name) {
                 return None;
             }
             let unless_exists = existing.is_none().then(|| (&CLUSTERS, cluster.clone()));

@@ -21,6 +21,8 @@ struct Hub<'h> {
     cluster: &'h str,
     labels: BTreeMap<String, String>,
     manager: SecretManager<'h>,
+    owner: Option<&'h str>,
+    before: Option<&'h str>,
     secrets: BTreeMap<String, Value>,
     tracking_label: &'static str,
     authority: Option<&'h Value>,
@@ -33,6 +35,8 @@ fn hub(labels: &[(&str, &str)]) -> Hub<'static> {
         cluster: "eu1",
         labels: labels.iter().map(owned).collect(),
         manager: SecretManager::Controller,
+        owner: None,
+        before: None,
         secrets: BTreeMap::new(),
         tracking_label: "app.kubernetes.io/instance",
         authority: None,
@@ -87,6 +91,8 @@ impl Hub<'_> {
             argocd: "argocd",
             tracking_label: self.tracking_label,
             manager: self.manager,
+            owner: self.owner,
+            before: self.before,
             ca: authority.as_ref().map(|ca| (ca, self.now)),
         };
         let secrets: Vec<_> = self
@@ -360,13 +366,11 @@ fn secret_of_another_cluster_with_the_same_name_is_not_handed_over() {
     // The controller's Secret of cluster-1 has the name of the Secret of this cluster's agent.
     let server = SecretManager::Controller.server("cluster-1");
     let secret = read(&secret("cluster-1", &server, &managed_by(OURS)));
-    let manager = SecretManager::Agent {
-        owner: "argocd/all",
-        before: None,
-        proxy: "https://proxy",
-    };
+    let manager = SecretManager::Agent { proxy: "https://proxy" };
+    let owners = [Some("argocd/all"), None];
     assert_eq!(manager.name("1-secret"), SecretManager::Controller.name("cluster-1"));
-    assert!(!secret.is_managed_by(manager, "1-secret") && secret.is_managed_by(SecretManager::Controller, "cluster-1"));
+    assert!(!secret.is_managed_by(manager, owners, "1-secret"));
+    assert!(secret.is_managed_by(SecretManager::Controller, [None; 2], "cluster-1"));
 }
 
 #[test]
@@ -458,7 +462,9 @@ fn gitops<'k>(owner: &'k str, before: Option<&'k str>) -> Hub<'k> {
         ("apps.open-cluster-management.io/cluster-name", "other"),
     ];
     Hub {
-        manager: SecretManager::GitOps { owner, before },
+        manager: SecretManager::GitOps,
+        owner: Some(owner),
+        before,
         ..hub(&labels)
     }
 }

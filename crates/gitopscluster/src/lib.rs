@@ -19,7 +19,7 @@ use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{Kind, SecretKind};
 use hub_state::reconcile::{Context, Controller};
 use jiff::Timestamp;
-use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
+use ocm::gitops_cluster::{finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, Write};
@@ -41,16 +41,6 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
     let gitops = GitOpsClusterRef::get(cache, object_ref)?;
     let rollout = argocd_agent::reconcile::rollout_requeue_after(cache, object_ref, context);
     rollout.into_iter().chain(status::requeue_after(gitops, context)).min()
-}
-
-/// Returns the finalizers of a GitOpsCluster that this controller must not remove.
-fn others_finalizers(gitops: GitOpsClusterRef<'_>) -> Vec<String> {
-    let argocd = &**gitops.cache.argocd();
-    let is_for_this = gitops.is_for_this_argocd();
-    let is_ours =
-        |name: &&String| namespace_of_finalizer(name) == Some(argocd) || is_for_this && *name == SHARED_FINALIZER;
-    let all = gitops.object.finalizers.iter();
-    all.filter(|name| !is_ours(name)).cloned().collect()
 }
 
 /// Returns descriptions of the objects that delay the deletion of a GitOpsCluster. Counts only Secrets with the names under which
@@ -95,13 +85,13 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         }
         let left = left(gitops, context);
         if left.is_empty() && names_refusals {
-            return write_finalizers(gitops, &others_finalizers(gitops));
+            return write_finalizers(gitops, None);
         }
         return write_status(gitops, status::deleting(gitops, &left, context)?);
     }
     if let ServingState::Elsewhere(other) = &serving_state {
         if gitops.has_finalizer() && left(gitops, context).is_empty() {
-            return write_finalizers(gitops, &others_finalizers(gitops));
+            return write_finalizers(gitops, None);
         }
         // The controller of the other Argo CD writes the status.
         if gitops.has_finalizer_of(other) || status::is_status_of(gitops_cluster, other) {
@@ -117,10 +107,8 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let registers =
         gitops_cluster.spec.creates_blank_secrets || gitops_cluster.spec.agent.is_some() && context.settings.agents;
     let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
-    if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
-        let mut finalizers = others_finalizers(gitops);
-        finalizers.push(finalizer(cache.argocd()));
-        return write_finalizers(gitops, &finalizers);
+    if names_refusals && needs_finalizer {
+        return write_finalizers(gitops, Some(&finalizer(cache.argocd())));
     }
     write_status(gitops, status::desired(gitops, &serving_state, context)?)
 }
@@ -135,7 +123,12 @@ fn write_status(gitops: GitOpsClusterRef<'_>, (status, events): (Value, Vec<Even
     Some(Action { events, ..action })
 }
 
-fn write_finalizers(gitops: GitOpsClusterRef<'_>, finalizers: &[String]) -> Option<Action> {
+/// Adds the finalizer of this controller, or removes it, and keeps those of others.
+fn write_finalizers(gitops: GitOpsClusterRef<'_>, ours: Option<&str>) -> Option<Action> {
+    let argocd = Some(&**gitops.cache.argocd());
+    let all = gitops.object.finalizers.iter();
+    let others = all.filter(|name| namespace_of_finalizer(name) != argocd);
+    let finalizers: Vec<_> = others.map(String::as_str).chain(ours).collect();
     gitops.action(vec![Write::patch(
         &GITOPS_CLUSTERS,
         gitops.object_ref.clone(),

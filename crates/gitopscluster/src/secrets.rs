@@ -64,13 +64,9 @@ pub(super) fn decide<'i>(
     let (proxy, _) = argocd_agent::resource_proxy(cache);
     let role = hub_role(cache, cluster);
     let manager = match secret_kind {
-        SecretKind::Blank => SecretManager::GitOps { owner, before },
-        SecretKind::Agent if role == HubRole::Hub => SecretManager::Hub { owner, before },
-        SecretKind::Agent => SecretManager::Agent {
-            owner,
-            before,
-            proxy: &proxy,
-        },
+        SecretKind::Blank => SecretManager::GitOps,
+        SecretKind::Agent if role == HubRole::Hub => SecretManager::Hub,
+        SecretKind::Agent => SecretManager::Agent { proxy: &proxy },
     };
     let decided = RegisteredCluster {
         name: cluster,
@@ -79,10 +75,12 @@ pub(super) fn decide<'i>(
         argocd: cache.argocd(),
         tracking_label: cache.tracking().label(),
         manager,
+        owner: Some(owner),
+        before,
         ca,
     };
     let mut secrets: BTreeMap<_, _> = cache.secrets_of(cluster).collect();
-    if matches!(manager, SecretManager::Hub { .. }) {
+    if manager == SecretManager::Hub {
         // Secrets with the URL of the hub, under any name.
         secrets.extend(cache.secrets_of(HUB));
     }

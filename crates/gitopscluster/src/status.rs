@@ -17,7 +17,7 @@ use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
 use runtime::action::Event;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The message for requests to create push credentials, as Red Hat ACM does.
 const NO_PUSH: &str = "push credentials are not implemented: set spec.createBlankClusterSecrets to true to register \
@@ -82,11 +82,11 @@ pub(super) fn desired(
         ),
         ("SpecImplemented", implemented(gitops_cluster)),
     ];
-    let (agent_conditions, mut fields) = match &gitops_cluster.spec.agent {
+    let (agent_conditions, fields) = match &gitops_cluster.spec.agent {
         Some(desired) if *serving_state == ServingState::Served && context.settings.agents => {
             agent::status(gitops, desired, context)
         }
-        _ => (Vec::new(), json!({})),
+        _ => (Vec::new(), Value::Null),
     };
     conditions.extend(agent_conditions);
     let refused = permitted(gitops, serving_state);
@@ -107,34 +107,24 @@ pub(super) fn desired(
         .iter()
         .map(|(kind, outcome)| outcome.to_json(kind, gitops_cluster, &now))
         .collect();
-    let mut clusters = fields["clusters"].take();
-    clusters["selected"] = json!(count.selected);
-    clusters["registered"] = json!(count.registered);
-    // A merge patch removes only the keys that it names.
-    for key in gitops_cluster
-        .status
-        .get("clusters")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flat_map(Map::keys)
-    {
-        if clusters.get(key).is_none() {
-            clusters[key] = Value::Null;
-        }
-    }
+    // Null removes a field that no longer has a value.
+    let agents = &fields["clusters"];
     let mut status = json!({
         "conditions": conditions,
-        "clusters": clusters,
+        "clusters": {
+            "selected": count.selected,
+            "registered": count.registered,
+            "installed": agents["installed"],
+            "connected": agents["connected"],
+            "degraded": agents["degraded"],
+        },
         "phase": if is_ready { "successful" } else { "failed" },
         "message": message,
+        "server": fields["server"],
+        "certificates": fields["certificates"],
+        "clusterStates": fields["clusterStates"],
+        "clusterStatesCut": fields["clusterStatesCut"],
     });
-    // Remove fields that no longer have a value.
-    for key in ["server", "certificates", "clusterStates", "clusterStatesCut"] {
-        let value = fields[key].take();
-        if !value.is_null() || gitops_cluster.status.contains_key(key) {
-            status[key] = value;
-        }
-    }
     let answering = match serving_state {
         ServingState::Elsewhere(_) => Value::Null,
         _ => json!(argocd),
@@ -144,8 +134,8 @@ pub(super) fn desired(
         .status
         .get(STATUS_WRITER)
         .is_some_and(|known| *known != answering);
-    let mut fields = status.as_object().into_iter().flatten();
-    if !names_another && fields.all(|(key, value)| gitops_cluster.status.get(key) == Some(value)) {
+    let current = Value::Object(gitops_cluster.status.clone());
+    if !names_another && argocd_agent::difference(&status, &current).is_none() {
         return None;
     }
     status["lastUpdateTime"] = json!(now);

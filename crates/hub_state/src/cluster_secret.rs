@@ -203,28 +203,24 @@ impl ClusterSecret {
         named.contains(cluster) || !SecretManager::clusters(name, "").any(|other| named.contains(other))
     }
 
-    /// Returns true if the Secret of a cluster belongs to this manager or is handed over to it. The Secret of an agent never becomes
-    /// that of the hub, nor the other way round.
-    pub fn is_managed_by(&self, manager: SecretManager<'_>, cluster: &str) -> bool {
+    /// Returns true if the Secret of a cluster belongs to this manager or is handed over to it: no other GitOpsCluster owns it than
+    /// these. The Secret of an agent never becomes that of the hub, nor the other way round.
+    pub fn is_managed_by(&self, manager: SecretManager<'_>, owners: [Option<&str>; 2], cluster: &str) -> bool {
         let is_of_other_kind = match manager {
-            SecretManager::Hub { .. } => self.is_of_agent(),
+            SecretManager::Hub => self.is_of_agent(),
             SecretManager::Agent { .. } => self.is_in_cluster(),
-            SecretManager::Controller | SecretManager::GitOps { .. } => false,
+            SecretManager::Controller | SecretManager::GitOps => false,
         };
         self.is_ours()
             && self.is_of_cluster(&manager.name(cluster), cluster)
             && !is_of_other_kind
-            && match (self.owner(), manager.owner()) {
-                (None, _) => true,
-                (Some(_), None) => false,
-                (owner, desired) => owner == desired || owner == manager.before(),
-            }
+            && (self.owner().is_none() || owners.contains(&self.owner()))
     }
 
     /// Returns true if the Secret is as the peer integration writes it and has no label of another manager.
     pub fn is_from_peer_integration(&self, cluster: &str, manager: SecretManager<'_>) -> bool {
         let is_as_written = match manager {
-            SecretManager::Controller | SecretManager::GitOps { .. } => {
+            SecretManager::Controller | SecretManager::GitOps => {
                 self.config_content == ConfigContent::Absent
                     && *self.server == manager.server(cluster)
                     && self.labels.get(ACM) == manager.acm()
@@ -236,7 +232,7 @@ impl ClusterSecret {
                 let is_of_acm = manager::agent_of(self.server()) == Some(cluster);
                 self.labels.get(AGENT_NAME) == Some(cluster) && has_user && (is_pull_integration || is_of_acm)
             }
-            SecretManager::Hub { .. } => {
+            SecretManager::Hub => {
                 self.config_content != ConfigContent::Other && self.server() == manager.server(cluster)
             }
         };

@@ -136,9 +136,13 @@ impl AddonPlacement {
     }
 }
 
-/// Returns the name of the AddOnDeploymentConfig of a GitOpsCluster, in its namespace.
-pub fn deployment_config(gitops_cluster: &str) -> String {
-    AddonPlacement::All.name(gitops_cluster)
+/// Returns the AddOnDeploymentConfig of a GitOpsCluster. It is in Argo CD's namespace, because users of another namespace must not
+/// choose registries and the principal's address. Names for GitOpsClusters of other namespaces end with a hash, which no other has.
+pub fn deployment_config(gitops_cluster: &ObjectRef, argocd: &str) -> ObjectRef {
+    if *gitops_cluster.namespace == *argocd {
+        return ObjectRef::new(argocd, &AddonPlacement::All.name(&gitops_cluster.name));
+    }
+    ObjectRef::new(argocd, &template(gitops_cluster, &hash(&gitops_cluster.to_string())))
 }
 
 /// Returns the name of the ManifestWork with the ArgoCD resource for an operator, as in argocd-pull-integration
@@ -219,6 +223,10 @@ mod tests {
             assert!(argocd_work("argocd", name).len() <= 63);
         }
         assert_ne!(all.name(&long("a")), all.name(&long("b")));
+        let config = |namespace, name| deployment_config(&ObjectRef::new(namespace, name), "argocd").to_string();
+        assert_eq!(config("argocd", "fleet"), "argocd/fleet-argocd-agent");
+        assert!(config("team", "fleet").starts_with("argocd/argocd-agent-addon-team-fleet-"));
+        assert_ne!(config("team", "a-fleet"), config("team-a", "fleet"));
         assert_ne!(argocd_work("argocd", &long("a")), argocd_work("argocd", &long("b")));
         assert_eq!(all.name("fleet"), "fleet-argocd-agent");
         assert_eq!(next.name("fleet"), "fleet-argocd-agent-next");

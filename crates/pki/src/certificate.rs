@@ -5,7 +5,7 @@ use super::key::{KeyId, pem_text};
 use super::signed::{self, Signed, Subject};
 use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier};
 use der::oid::db::rfc5280::ANY_EXTENDED_KEY_USAGE;
-use der::oid::db::rfc5912::{ID_KP_CLIENT_AUTH, ID_KP_SERVER_AUTH};
+use der::oid::db::rfc5912::ID_KP_SERVER_AUTH;
 use der::{Decode, Encode, Sequence};
 use jiff::{SignedDuration, Timestamp};
 use memchr::memmem;
@@ -38,8 +38,6 @@ pub struct Certificate {
     pub is_authority: bool,
     /// True if a TLS server may use it. A certificate without restrictions may be used for everything, as in Go.
     pub serves: bool,
-    /// True if a TLS client may use it.
-    pub is_client: bool,
     key: KeyId,
     fingerprint: Box<str>,
     der: Box<[u8]>,
@@ -106,10 +104,7 @@ impl Certificate {
         let constraints: Option<BasicConstraints> = signed::extension(extensions)?;
         let usage: Option<KeyUsage> = signed::extension(extensions)?;
         let purposes: Option<ExtendedKeyUsage> = signed::extension(extensions)?;
-        let is_for = |purpose: ObjectIdentifier| {
-            let fits = |one: &ObjectIdentifier| *one == purpose || *one == ANY_EXTENDED_KEY_USAGE;
-            purposes.as_ref().is_none_or(|purposes| purposes.0.iter().any(fits))
-        };
+        let fits = |purpose: &ObjectIdentifier| [ID_KP_SERVER_AUTH, ANY_EXTENDED_KEY_USAGE].contains(purpose);
         let subject = Subject::from_name(body.subject)?;
         Ok(Self {
             common_name: subject.common_name,
@@ -119,8 +114,7 @@ impl Certificate {
             not_after: timestamp(body.validity.not_after),
             is_authority: constraints.is_some_and(|constraints| constraints.ca)
                 && usage.is_none_or(|usage| usage.key_cert_sign()),
-            serves: is_for(ID_KP_SERVER_AUTH),
-            is_client: is_for(ID_KP_CLIENT_AUTH),
+            serves: purposes.is_none_or(|purposes| purposes.0.iter().any(fits)),
             key: KeyId::new(&body.key.to_der()?),
             fingerprint: hex(&Sha256::digest(bytes)).into(),
             der: bytes.into(),

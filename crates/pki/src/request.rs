@@ -1,15 +1,13 @@
 //! Reads certificate requests (PKCS#10).
 
 use super::Error;
-use super::signed::{self, Signed, Subject};
+use super::signed::{Signed, Subject};
 use der::asn1::AnyRef;
-use der::oid::AssociatedOid;
 use der::{Decode, Encode, Sequence};
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
-use std::collections::BTreeSet;
 use x509_cert::attr::Attributes;
-use x509_cert::request::{ExtensionReq, Version};
+use x509_cert::request::Version;
 
 /// The content of a certificate request, whose sender has the private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +16,6 @@ pub struct SigningRequest {
     pub common_name: Box<str>,
     /// The organizations of the subject, in its order; Go writes several in its own order. The subject has no other attributes.
     pub organizations: Box<[Box<str>]>,
-    /// The requested alternative names: DNS names, IP addresses, mail addresses and URIs, as text. `make` ignores them.
-    pub names: BTreeSet<Box<str>>,
     pub(super) public: Box<[u8]>,
 }
 
@@ -58,19 +54,6 @@ pub fn read_request(pem: &[u8]) -> Result<SigningRequest, Error> {
     Ok(SigningRequest {
         common_name: subject.common_name,
         organizations: subject.organizations,
-        names: names(&body).map_err(unread)?,
         public: body.key.to_der().map_err(unread)?.into(),
     })
-}
-
-fn names(body: &CertificationRequestInfo<'_>) -> der::Result<BTreeSet<Box<str>>> {
-    let mut names = BTreeSet::new();
-    let extension_requests = body
-        .attributes
-        .iter()
-        .filter(|attribute| attribute.oid == ExtensionReq::OID);
-    for value in extension_requests.flat_map(|attribute| attribute.values.iter()) {
-        names.extend(signed::names(&value.decode_as::<ExtensionReq>()?.0)?);
-    }
-    Ok(names)
 }

@@ -237,6 +237,15 @@ async fn principal_may_write_all_of_autonomous_agents_in_their_namespace() -> Re
     let autonomous = ObjectRef::of(&autonomous);
     let changed = json!({"metadata": {"finalizers": null}, "spec": {"project": "other"}});
     account.patch(&autonomous, &changed).await?;
+    // The agent of another cluster, in the mode managed, can name it: the principal then writes its status and operation alone.
+    let root = ObjectRef::cluster_role("root").with(json!({"rules": []}));
+    let mut reported = json!({"operation": {"sync": {"manifests": [root.to_string()]}}});
+    is_refused(account.patch(&autonomous, &reported).await, "other manifests")?;
+    reported["metadata"] = json!({"annotations": {"argocd-agent.argoproj.io/last-updated": "2026-01-01T00:00:00Z"}});
+    account.patch(&autonomous, &reported).await?;
+    account
+        .patch(&autonomous, &json!({"metadata": {"finalizers": null}}))
+        .await?;
     account.delete(&autonomous).await?;
 
     let project = |name: &str, namespaces: &[&str]| {

@@ -67,11 +67,7 @@ fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Contex
         ));
     }
     if let Ok(server) = server(cache, desired) {
-        let mut config = agent::deployment_config(object_ref, desired, &server);
-        let at = ObjectRef::new(&object_ref.namespace, &names::deployment_config(&object_ref.name));
-        if object_ref.namespace != *cache.argocd() && cache.object(Kind::AddOnConfigs, &at).is_some() {
-            agent::remove_other_fields(&mut config);
-        }
+        let config = agent::deployment_config(object_ref, cache.argocd(), desired, &server);
         writes.extend(ensure(cache, Kind::AddOnConfigs, config));
     }
     let placement = agent::placement(object_ref, AddonPlacement::All);
@@ -127,22 +123,30 @@ pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> 
     next.collect()
 }
 
-/// Returns the writes that delete templates that no cluster has or gets.
-fn outdated(gitops: GitOpsClusterRef<'_>, current: &str) -> Vec<Write> {
-    let (cache, all) = (gitops.cache, gitops.owned_objects(Kind::Templates));
-    let old: Vec<_> = all.filter(|(at, _)| *at.name != *current).collect();
+/// Returns the writes that delete templates and configurations that no cluster has or gets.
+fn outdated(gitops: GitOpsClusterRef<'_>, template: &str) -> Vec<Write> {
+    let cache = gitops.cache;
+    let config = names::deployment_config(gitops.object_ref, cache.argocd());
+    let all = [Kind::Templates, Kind::AddOnConfigs].into_iter();
+    let all = all.flat_map(|kind| gitops.owned_objects(kind).map(move |(at, object)| (kind, at, object)));
+    let old: Vec<_> = all
+        .filter(|(_, at, _)| *at.name != *template && **at != config)
+        .collect();
     if old.is_empty() {
         return Vec::new();
     }
     let addons = cache
         .objects(Kind::AddOns)
         .map(|(_, addon)| &addon.object["status"]["configReferences"]);
-    let texts = addons.chain(management(cache).map(|existing| &existing.object["spec"]));
+    let spec = management(cache).map_or(&Value::Null, |existing| &existing.object["spec"]);
+    let entries = spec["installStrategy"]["placements"].as_array().into_iter().flatten();
+    let entries = entries.map(|entry| &entry["configs"]);
+    let texts = addons.chain(entries).chain([&spec["supportedConfigs"]]);
     let texts: Vec<_> = texts.map(Value::to_string).collect();
     let is_used = |name: &str| texts.iter().any(|text| text.contains(&json!(name).to_string()));
-    let unused = old.into_iter().filter(|(at, _)| !is_used(&at.name));
+    let unused = old.into_iter().filter(|(_, at, _)| !is_used(&at.name));
     unused
-        .filter_map(|(at, template)| ensure_absent(Kind::Templates, at, template))
+        .filter_map(|(kind, at, object)| ensure_absent(kind, at, object))
         .collect()
 }
 
@@ -185,13 +189,14 @@ pub(super) fn entry(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, contex
     let placement = AddonPlacement::All.name(name);
     cache.object(Kind::Templates, &ObjectRef::new("", &template))?;
     cache.object(Kind::OwnPlacements, &ObjectRef::new(namespace, &placement))?;
-    let config = names::deployment_config(name);
-    cache.object(Kind::AddOnConfigs, &ObjectRef::new(namespace, &config))?;
+    let config = names::deployment_config(gitops.object_ref, cache.argocd());
+    cache.object(Kind::AddOnConfigs, &config)?;
     // OCM would uninstall the add-on from clusters that are not named yet.
     gitops.agent_clusters().is_subset(&gitops.decided_clusters()).then(|| {
         let plan = rollout::plan(gitops, &template, context);
         Entry {
             gitops_cluster: gitops.object_ref.clone(),
+            config,
             template: plan.first.to_owned(),
             next: rollout::next_template(gitops, &plan),
         }
@@ -200,8 +205,11 @@ pub(super) fn entry(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, contex
 
 /// Returns the current entries of a GitOpsCluster from the ClusterManagementAddOn.
 pub(super) fn entry_before(gitops: GitOpsClusterRef<'_>) -> Option<Entry> {
+    let (cache, object_ref) = (gitops.cache, gitops.object_ref);
+    let config = agent::config_at(object_ref, &management(cache)?.object);
     Some(Entry {
-        gitops_cluster: gitops.object_ref.clone(),
+        gitops_cluster: object_ref.clone(),
+        config: config.unwrap_or_else(|| names::deployment_config(object_ref, cache.argocd())),
         template: installed_template(gitops, AddonPlacement::All)?.to_owned(),
         next: installed_template(gitops, AddonPlacement::Next).map(str::to_owned),
     })

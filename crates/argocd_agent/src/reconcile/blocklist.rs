@@ -3,12 +3,12 @@
 //! day.
 
 use super::authority;
+use super::shared::ensure;
 use assignment::certificates::{records, unexpired};
 use hub_state::cache::Cache;
 use hub_state::model::{Blocked, Kind, Object};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
-use ocm::resources::CONFIG_MAPS;
 use pki::CLOCK_SKEW;
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::{after, before};
@@ -46,8 +46,6 @@ pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> 
 
 /// Returns the next write. Removes an entry only after its certificate has expired.
 pub(super) fn next_write(cache: &Cache, now: Timestamp) -> Option<Write> {
-    let argocd = &**cache.argocd();
-    let object_ref = ObjectRef::new(argocd, names::BLOCKLIST);
     let existing = existing(cache);
     let known = existing.and_then(|existing| existing.object["data"].as_object());
     let mut new: Vec<(Blocked, String, String)> = Vec::new();
@@ -90,21 +88,11 @@ pub(super) fn next_write(cache: &Cache, now: Timestamp) -> Option<Write> {
     if data.is_empty() {
         return None;
     }
-    Some(match existing {
-        None => Write::create(
-            &CONFIG_MAPS,
-            object_ref,
-            json!({
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": names::BLOCKLIST, "namespace": argocd, "labels": authority::labels()},
-                "data": data,
-            }),
-        ),
-        Some(existing) => Write::patch(
-            &CONFIG_MAPS,
-            object_ref,
-            json!({"metadata": {"resourceVersion": existing.version}, "data": data}),
-        ),
-    })
+    let mut metadata = json!({"name": names::BLOCKLIST, "namespace": **cache.argocd()});
+    // An administrator may have created it.
+    if existing.is_none() {
+        metadata["labels"] = authority::labels();
+    }
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+    ensure(cache, Kind::Blocklist, config_map)
 }

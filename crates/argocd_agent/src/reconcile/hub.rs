@@ -4,9 +4,10 @@
 
 use super::addon;
 use super::shared;
-use super::shared::{ensure, ensure_absent, management, may_have_agents};
+use super::shared::{ensure, ensure_absent, existing, management, may_have_agents};
 use super::{authority, blocklist, issued, works};
 use crate as agent;
+use crate::discovery::{alternative_name, principal_names};
 use crate::{Entry, server};
 use assignment::GitOpsClusterRef;
 use hub_state::cache::Cache;
@@ -115,8 +116,8 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
-    let mut principal = agent::discovery::principal_names(cache);
-    principal.extend(servers.filter_map(|server| server.alternative_name()));
+    let mut principal = principal_names(cache);
+    principal.extend(servers.filter_map(|server| alternative_name(&server.address)));
     let (_, proxy) = agent::resource_proxy(cache);
     let all = [
         (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),
@@ -135,8 +136,7 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
         digest.update(cache.certificate(name)?.digest);
     }
     let digest = hex(&digest.finalize()[..16]);
-    names::PRINCIPAL_DEPLOYMENTS.into_iter().find_map(|name| {
-        cache.object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))?;
+    existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS).find_map(|(name, _)| {
         let template = json!({"metadata": {"annotations": {STARTED_WITH: digest}}});
         let metadata = json!({"namespace": **cache.argocd(), "name": name});
         ensure(
@@ -247,12 +247,9 @@ fn unwanted(cache: &Cache) -> Option<Write> {
 /// Returns true if there is a principal. Its Pods mount the certificates and keys, and Argo CD may reach Redis only through it, so
 /// without them Argo CD fails as soon as a Pod of the principal is replaced.
 fn has_principal(cache: &Cache) -> bool {
-    let mut names = names::PRINCIPAL_DEPLOYMENTS.into_iter();
-    names.any(|name| {
-        cache
-            .object(Kind::Deployments, &ObjectRef::new(cache.argocd(), name))
-            .is_some()
-    })
+    existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS)
+        .next()
+        .is_some()
 }
 
 /// Returns the GitOpsClusters that are missing without a deletion, and whose clusters have agents or get them.

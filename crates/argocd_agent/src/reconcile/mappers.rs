@@ -9,14 +9,6 @@ use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) fn certificates(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut affected = agents(cache, changed);
-    if *changed.object_ref.name == *names::CA_SECRET {
-        affected.extend(clusters(cache).iter().map(ReconcileRequest::cluster));
-    }
-    affected
-}
-
 pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
     // argocd-pull-integration is taken over after its add-on is installed; OCM labels none of its add-ons.
@@ -27,8 +19,8 @@ pub(super) fn management(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileR
     affected
 }
 
-/// Every cluster Secret has the address of the resource proxy, and every agent configuration the name of the principal.
-pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+/// Everything may contain a CA certificate, the address of the resource proxy, or the address and the image of the principal.
+pub(super) fn shared_objects(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = agents(cache, changed);
     affected.extend(clusters(cache).iter().map(ReconcileRequest::cluster));
     affected
@@ -38,20 +30,9 @@ pub(super) fn addresses(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRe
 pub(super) fn nodes(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut services = cache.objects(Kind::Services);
     if services.any(|(_, service)| service.object["spec"]["type"] == "NodePort") {
-        return addresses(cache, changed);
+        return shared_objects(cache, changed);
     }
     Vec::new()
-}
-
-/// The image of the principal is part of each AddOnTemplate, and of the works for operators that are not ours.
-pub(super) fn principals(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let mut desired = cache
-        .gitops_clusters()
-        .filter_map(|(_, gitops_cluster)| gitops_cluster.spec.agent.as_ref());
-    if desired.any(|agent| agent.is_operated() && !agent.operator) {
-        return addresses(cache, changed);
-    }
-    agents(cache, changed)
 }
 
 /// Returns a changed object before and after the change.

@@ -26,15 +26,15 @@ pub const CONTROLLER: Controller = Controller {
         Watch::new(Kind::Secrets, gitops::secret),
         Watch::new(Kind::Namespace, gitops::namespace),
         Watch::new(Kind::Config, gitops::tracking),
-        Watch::new(Kind::Certificates, mappers::certificates),
+        Watch::new(Kind::Certificates, mappers::shared_objects),
         Watch::new(Kind::TokenKey, gitops::agents),
         Watch::new(Kind::Bundle, gitops::agents),
         Watch::new(Kind::Blocklist, gitops::agents),
         Watch::new(Kind::IssuedCertificates, mappers::issued),
-        Watch::new(Kind::Services, mappers::addresses),
-        Watch::new(Kind::Routes, mappers::addresses),
+        Watch::new(Kind::Services, mappers::shared_objects),
+        Watch::new(Kind::Routes, mappers::shared_objects),
         Watch::new(Kind::Nodes, mappers::nodes),
-        Watch::new(Kind::Deployments, mappers::principals),
+        Watch::new(Kind::Deployments, mappers::shared_objects),
         Watch::new(Kind::Templates, mappers::owners),
         Watch::new(Kind::ManagementAddOn, mappers::management),
         Watch::new(Kind::AddOnConfigs, mappers::owners),
@@ -48,6 +48,18 @@ pub const CONTROLLER: Controller = Controller {
     reconcile: |_, _, _| None,
     requeue_after: no_requeue,
 };
+
+/// Returns those of two objects in Argo CD's namespace that exist, with their names.
+pub(crate) fn existing<'c>(
+    cache: &'c Cache,
+    kind: Kind,
+    names: [&'static str; 2],
+) -> impl Iterator<Item = (&'static str, &'c Value)> {
+    names.into_iter().filter_map(move |name| {
+        let existing = cache.object(kind, &ObjectRef::new(cache.argocd(), name))?;
+        Some((name, &existing.object))
+    })
+}
 
 /// Returns the ClusterManagementAddOn.
 pub(super) fn management(cache: &Cache) -> Option<&Object> {

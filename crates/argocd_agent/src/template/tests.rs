@@ -216,7 +216,7 @@ fn template_uses_only_variables_that_the_config_sets() {
         address: "hub".into(),
         port: "443".into(),
     };
-    let config = super::super::deployment_config(&gitops_cluster(), &DesiredAgent::default(), &server);
+    let config = super::super::deployment_config(&gitops_cluster(), "argocd", &DesiredAgent::default(), &server);
     let set = config["spec"]["customizedVariables"]
         .as_array()
         .expect("there are some");

@@ -14,8 +14,6 @@ fn days(days: i64) -> SignedDuration {
 }
 
 const AGENT: SecretManager<'_> = SecretManager::Agent {
-    owner: OWNER_NAME,
-    before: None,
     proxy: "https://argocd-agent-resource-proxy:9090",
 };
 
@@ -28,6 +26,7 @@ fn hub() -> Hub<'static> {
     ];
     Hub {
         manager: AGENT,
+        owner: Some(OWNER_NAME),
         authority: Some(&authorities()[0]),
         tracking_label: "x",
         ..super::hub(&labels)
@@ -275,13 +274,12 @@ fn creates_no_agent_secret_beside_a_foreign_one() {
 
 #[test]
 fn secret_of_the_hub_has_no_agent_and_no_credential() {
-    let (owner, before) = (OWNER_NAME, None);
     let hub = |manager| Hub {
         manager,
         cluster: "local-cluster",
         ..hub()
     };
-    let itself = SecretManager::Hub { owner, before };
+    let itself = SecretManager::Hub;
     let (made, recipe) = written(hub(itself));
     assert_eq!(recipe, None);
     assert_eq!(made["metadata"]["name"], "cluster-local-cluster");

@@ -163,10 +163,14 @@ const DOUBTS: [(&str, Doubt); 10] = [
 fn uncertain_selection_keeps_every_agent() {
     for (why, doubt) in DOUBTS {
         let mut hub = Hub::with_all_agents();
+        for (name, cluster) in [("one", "eu1"), ("two", "eu2")] {
+            assert!(hub.issued(name, cluster).is_some());
+        }
         let works = hub.kept(Kind::AgentWorks).len();
         doubt(&mut hub);
         hub.settle();
         hub.reconcile_all();
+        assert_eq!(hub.blocked(), [""; 0], "{why}");
         let later = hub.now + days(25);
         hub.advance_to(later);
         assert_eq!(hub.with_addon(), ["eu1", "eu2"], "{why}");
@@ -235,6 +239,9 @@ fn deleting_the_last_gitopscluster_deletes_only_our_objects() {
     hub.delete_principal();
     hub.delete(&all());
     let written = hub.settle();
+    let [certificate, ca] = [names::RESOURCE_PROXY_TLS, names::CA_SECRET]
+        .map(|name| position(&written, &format!("delete Secret argocd/{name}")));
+    assert!(certificate < ca, "the CA is deleted last: {written:#?}");
     assert_eq!(written.last().map(String::as_str), Some("finalizers argocd/all"));
     assert_eq!(hub.taken(), ["eu1", "eu2"]);
     assert_eq!(hub.ours(), [""; 0]);
@@ -261,18 +268,6 @@ fn principal_keeps_what_it_needs_to_start() {
     hub.delete(&all());
     hub.settle();
     assert_eq!(hub.ours(), [of_argocd(names::BLOCKLIST).to_string()]);
-}
-
-#[test]
-fn deletes_the_ca_after_the_certificates_that_it_issued() {
-    let mut hub = Hub::with_all_agents();
-    hub.delete_principal();
-    hub.delete(&all());
-    let written = hub.settle();
-    let deleted = |name: &str| position(&written, &format!("delete Secret argocd/{name}"));
-    for name in [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS] {
-        assert!(deleted(name) < deleted(names::CA_SECRET), "{name}: {written:#?}");
-    }
 }
 
 /// Returns a GitOpsCluster with an unknown mode of its agents.
@@ -531,4 +526,15 @@ fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     assert_eq!(strategy(&hub), "Placements");
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2", "eu3"], vec![]));
     hub.is_at_rest();
+    // It delays a new version, too, as long as OCM's add-on manager does not remove it.
+    hub.put(
+        Kind::AddOns,
+        &addon_of("eu4"),
+        Some(json!({"metadata": {}, "spec": {}})),
+    );
+    let mut spec = bringing("some", &[]);
+    spec["agent"]["images"] = json!({"agent": "other:2"});
+    hub.write(&all(), &spec);
+    let status = format!("{:?}", hub.next_writes(&GITOPS, &all()));
+    assert!(status.contains("no GitOpsCluster selects eu4"), "{status}");
 }

@@ -211,10 +211,10 @@ fn prerequisites(
         exists_or_missing(ready.template, "the AddOnTemplate")
     };
     let config = exists_or_missing(ready.config, "the AddOnDeploymentConfig");
-    let management = match &ready.management {
-        Ok(true) => Outcome::success("OCM installs the add-on on the selected clusters"),
-        Ok(false) => missing("the ClusterManagementAddOn"),
-        Err(clusters) => failed(format!(
+    let management = match ready.delayed_by.as_deref() {
+        None => Outcome::success("OCM installs the add-on on the selected clusters"),
+        Some([]) => missing("the ClusterManagementAddOn"),
+        Some(clusters) => failed(format!(
             "no GitOpsCluster selects {}, which have the add-on: select them, or delete their ManagedClusterAddOn {}",
             first_few(clusters),
             names::ADDON
@@ -272,7 +272,7 @@ fn late(cache: &Cache, name: &str, now: Timestamp) -> Option<Outcome> {
 
 /// Returns when the next certificate that its owner has to renew is late.
 pub(super) fn requeue_after(cache: &Cache, now: Timestamp) -> Option<Timestamp> {
-    [names::CA_SECRET, names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS]
+    names::CERTIFICATES
         .into_iter()
         .filter_map(|name| renewed_by_its_owner(cache, name).map(Certificate::renews_at))
         .filter(|at| *at > now)

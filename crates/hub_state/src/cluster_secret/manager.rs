@@ -9,28 +9,14 @@ pub enum SecretManager<'k> {
     /// The controller itself, for every managed cluster, as in argocd-pull-integration.
     Controller,
     /// A GitOpsCluster, for the clusters that its Placement selects, as in Red Hat ACM without credentials.
-    GitOps {
-        /// The GitOpsCluster, as `NAMESPACE/NAME`.
-        owner: &'k str,
-        /// The former owner, which no longer keeps the Secret.
-        before: Option<&'k str>,
-    },
+    GitOps,
     /// A GitOpsCluster, for the clusters on which it installs argocd-agent, as in argocd-agentctl.
     Agent {
-        /// The GitOpsCluster, as `NAMESPACE/NAME`.
-        owner: &'k str,
-        /// The former owner, which no longer keeps the Secret.
-        before: Option<&'k str>,
         /// The URL of argocd-agent's resource proxy, through which Argo CD reads live objects of those clusters.
         proxy: &'k str,
     },
     /// A GitOpsCluster that installs argocd-agent on clusters, for the hub itself, which needs no agent.
-    Hub {
-        /// The GitOpsCluster, as `NAMESPACE/NAME`.
-        owner: &'k str,
-        /// The former owner, which no longer keeps the Secret.
-        before: Option<&'k str>,
-    },
+    Hub,
 }
 
 /// The prefix and suffix of the cluster's name in the Secret's name, and the suffix of its server, which does not exist.
@@ -67,12 +53,12 @@ pub(super) const HUB_SERVER: &str = "https://kubernetes.default.svc";
 /// The maximum length of a label value.
 const LABEL_MAX: usize = 63;
 
-impl<'k> SecretManager<'k> {
+impl SecretManager<'_> {
     fn secret_format(self) -> &'static SecretFormat {
         match self {
             Self::Controller => &CONTROLLERS,
-            Self::GitOps { .. } => &GITOPS,
-            Self::Agent { .. } | Self::Hub { .. } => &AGENTS,
+            Self::GitOps => &GITOPS,
+            Self::Agent { .. } | Self::Hub => &AGENTS,
         }
     }
 
@@ -85,8 +71,8 @@ impl<'k> SecretManager<'k> {
     /// Returns the server in the Secret of this cluster.
     pub fn server(self, cluster: &str) -> String {
         match self {
-            Self::Agent { proxy, .. } => format!("{proxy}{AGENT}{cluster}"),
-            Self::Hub { .. } => HUB_SERVER.to_owned(),
+            Self::Agent { proxy } => format!("{proxy}{AGENT}{cluster}"),
+            Self::Hub => HUB_SERVER.to_owned(),
             _ => format!("{SCHEME}{cluster}{}", self.secret_format().server.unwrap_or_default()),
         }
     }
@@ -97,22 +83,6 @@ impl<'k> SecretManager<'k> {
         is_its_agents || server == self.server(cluster)
     }
 
-    /// Returns the owning GitOpsCluster.
-    pub fn owner(self) -> Option<&'k str> {
-        match self {
-            Self::Controller => None,
-            Self::GitOps { owner, .. } | Self::Agent { owner, .. } | Self::Hub { owner, .. } => Some(owner),
-        }
-    }
-
-    /// Returns the former owner.
-    pub fn before(self) -> Option<&'k str> {
-        match self {
-            Self::Controller => None,
-            Self::GitOps { before, .. } | Self::Agent { before, .. } | Self::Hub { before, .. } => before,
-        }
-    }
-
     /// Returns true if Argo CD needs a client certificate for the server.
     pub fn has_agent(self) -> bool {
         matches!(self, Self::Agent { .. })
@@ -120,12 +90,12 @@ impl<'k> SecretManager<'k> {
 
     /// Returns true if Argo CD must skip the Applications of the cluster because another component reconciles them.
     pub fn skips(self) -> bool {
-        !matches!(self, Self::Hub { .. })
+        self != Self::Hub
     }
 
     /// Returns the value of the label [`ACM`].
     pub fn acm(self) -> Option<&'static str> {
-        matches!(self, Self::GitOps { .. }).then_some("true")
+        (self == Self::GitOps).then_some("true")
     }
 
     /// Returns the labels by which users of the peer integration select clusters and argocd-agent finds its Secrets.
@@ -133,7 +103,7 @@ impl<'k> SecretManager<'k> {
         let name = (CLUSTER_NAME, cluster.to_owned());
         match self {
             Self::Controller => Vec::new(),
-            Self::GitOps { .. } => {
+            Self::GitOps => {
                 let mut server = format!("{cluster}{CONTROL_PLANE}");
                 server.truncate(LABEL_MAX);
                 server.truncate(server.trim_end_matches(['-', '.', '_']).len());
@@ -145,7 +115,7 @@ impl<'k> SecretManager<'k> {
                 ]
             }
             Self::Agent { .. } => vec![(AGENT_NAME, cluster.to_owned()), name],
-            Self::Hub { .. } => vec![name],
+            Self::Hub => vec![name],
         }
     }
 
@@ -170,10 +140,9 @@ impl<'k> SecretManager<'k> {
 impl SecretKind {
     /// Returns the name of the Secret of this cluster.
     pub fn secret_name(self, cluster: &str) -> String {
-        let (owner, before) = ("", None);
         match self {
-            Self::Blank => SecretManager::GitOps { owner, before }.name(cluster),
-            Self::Agent => SecretManager::Hub { owner, before }.name(cluster),
+            Self::Blank => SecretManager::GitOps.name(cluster),
+            Self::Agent => SecretManager::Hub.name(cluster),
         }
     }
 }

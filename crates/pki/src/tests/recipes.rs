@@ -151,7 +151,7 @@ fn signed_request_is_a_client_certificate_without_its_extensions() {
                 "system:authenticated".into()
             ]
         );
-        assert!(certificate.is_client && !certificate.serves && !certificate.is_authority);
+        assert!(!certificate.serves && !certificate.is_authority);
         assert!(certificate.names.is_empty() && certificate.has_key(&key_of(&key).unwrap()));
         let bundle = part(&AUTHORITY, TLS_CERTIFICATE);
         verified(bundle, part(&made, "certificate"), "sslclient").unwrap();
@@ -173,7 +173,7 @@ fn client_config_has_certificate_key_and_ca() {
     let decoded = |key: &str| openssl("base64 -d -A", tls[key].as_str().unwrap().as_bytes());
     assert_eq!(decoded("caData"), part(&AUTHORITY, TLS_CERTIFICATE));
     let certificate = only(&decoded("certData"));
-    assert!(certificate.has_key(&key_of(&decoded("keyData")).unwrap()) && certificate.is_client);
+    assert!(certificate.has_key(&key_of(&decoded("keyData")).unwrap()));
     verified(&decoded("caData"), &decoded("certData"), "sslclient").unwrap();
 }
 

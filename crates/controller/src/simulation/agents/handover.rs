@@ -228,7 +228,11 @@ fn deleting_the_only_gitopscluster_in_the_list_takes_nothing_from_a_missing_one(
 #[test]
 fn objects_in_other_namespaces_belong_to_no_gitopscluster() {
     let mut hub = Hub::with_all_agents();
-    for (kind, name) in [(Kind::OwnPlacements, "forged"), (Kind::OwnDecisions, "forged-1")] {
+    for (kind, name) in [
+        (Kind::OwnPlacements, "forged"),
+        (Kind::OwnDecisions, "forged-1"),
+        (Kind::AddOnConfigs, "forged"),
+    ] {
         let at = ObjectRef::new("tenant", name);
         let forged = json!({
             "metadata": {
