@@ -2,7 +2,6 @@
 
 import {Fields, map, textOf} from '../fields';
 import {compareNames} from '../fleet';
-import {rank} from '../health';
 import {
     Hub,
     LIST,
@@ -20,9 +19,9 @@ import {Child, Element, c, h, react} from '../react';
 import {healthBar, worksTable} from './clusters';
 import {Details} from './details';
 import {useSelection} from './filter';
-import {Grid, GridColumn} from './grid';
+import {Grid, GridColumn, healthColumn} from './grid';
 import {failureNote, useLoaded} from './live';
-import {choice, healthLabel, note, openPage, pageLink, placeholder} from './parts';
+import {choice, note, openPage, pageLink, placeholder} from './parts';
 import {useStyle} from './style';
 
 /** Returns the cluster in the address of the page. */
@@ -207,14 +206,7 @@ const COLUMNS: readonly GridColumn<OnCluster>[] = [
         compare: (one, other) => compareNames(one.id, other.id),
     },
     {id: 'project', title: 'Project', width: 'minmax(90px, 1fr)', text: ({project}) => project},
-    {
-        id: 'health',
-        title: 'Health',
-        width: '130px',
-        text: ({health}) => health,
-        compare: (one, other) => rank(one.health) - rank(other.health),
-        cell: ({health}) => healthLabel(health),
-    },
+    healthColumn('130px'),
     {id: 'sync', title: 'Sync', width: '100px', text: ({sync}) => sync},
     {
         id: 'works',
