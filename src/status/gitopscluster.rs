@@ -79,7 +79,8 @@ pub(crate) struct AgentConnection {
 }
 
 /// A condition of a status.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct GitOpsClusterCondition {
     /// The type of the condition.
     #[serde(rename = "type")]
@@ -161,14 +162,6 @@ impl GitOpsClusterReport {
             Some((key, count?))
         };
         let server = &status["server"];
-        let conditions = items(&status["conditions"])
-            .iter()
-            .map(|condition| GitOpsClusterCondition {
-                kind: format_scalar(&condition["type"]),
-                status: format_scalar(&condition["status"]),
-                reason: format_scalar(&condition["reason"]),
-                message: format_scalar(&condition["message"]),
-            });
         let ready = state::condition(gitops_cluster, "Ready");
         let unlisted = status["clusterStatesCut"].as_u64().unwrap_or_default();
         Self {
@@ -198,7 +191,7 @@ impl GitOpsClusterReport {
                     )
                 })
                 .collect(),
-            conditions: conditions.collect(),
+            conditions: Vec::deserialize(&status["conditions"]).unwrap_or_default(),
             members,
             unlisted: if is_agent && fleet.agents.is_none() {
                 unlisted
