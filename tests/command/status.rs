@@ -191,14 +191,3 @@ fn clusters_are_listed_with_their_problems() {
         "{printed}"
     );
 }
-
-#[test]
-fn token_may_end_in_a_line_break() {
-    let hub = FakeHub::start(objects());
-    hub.change_config(|config| config.replace("user: {}", "user: {token: \"t\\n\"}"));
-    let printed = hub.run("status shop");
-    assert!(printed.starts_with("exit code: 0\n"), "{printed}");
-    hub.change_config(|config| config.replace("t\\n", "a\\nb"));
-    let printed = hub.run("status shop");
-    assert!(printed.contains("error: the token has a line break"), "{printed}");
-}

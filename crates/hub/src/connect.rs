@@ -239,21 +239,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn proxy_of_the_kubeconfig_is_always_refused() {
-        let file = std::env::temp_dir().join(format!("argocd-ocm-cmp-proxy-{}", std::process::id()));
-        let kubeconfig = json!({
-            "current-context": "one",
-            "contexts": [{"name": "one", "context": {"cluster": "hub", "user": "me"}}],
-            "clusters": [{"name": "hub", "cluster": {"server": "https://127.0.0.1", "proxy-url": "socks5://bastion:1080"}}],
-            "users": [{"name": "me", "user": {}}],
-        });
-        std::fs::write(&file, kubeconfig.to_string()).expect("a file");
+    async fn kubeconfig_with_a_proxy_or_a_broken_token_is_refused() {
+        let file = std::env::temp_dir().join(format!("argocd-ocm-cmp-config-{}", std::process::id()));
         let connection = Connection {
             kubeconfig: Some(file.clone()),
             context: None,
         };
-        let refused = config(&connection).await.expect_err("a proxy");
-        assert!(refused.contains("127.0.0.1 is behind the proxy bastion"), "{refused}");
+        let read = async |proxy: &str, token: &str| {
+            let kubeconfig = json!({
+                "current-context": "one",
+                "contexts": [{"name": "one", "context": {"cluster": "hub", "user": "me"}}],
+                "clusters": [{"name": "hub", "cluster": {"server": "https://127.0.0.1", "proxy-url": proxy}}],
+                "users": [{"name": "me", "user": {"token": token}}],
+            });
+            std::fs::write(&file, kubeconfig.to_string()).expect("a file");
+            config(&connection).await.map(drop)
+        };
+        assert_eq!(read("", "t\n").await, Ok(()));
+        let line = read("socks5://bastion:1080", "t").await.expect_err("a proxy");
+        assert!(line.contains("127.0.0.1 is behind the proxy bastion"), "{line}");
+        let line = read("", "a\nb").await.expect_err("a broken token");
+        assert!(line.contains("the token has a line break"), "{line}");
         std::fs::remove_file(&file).expect("a file");
     }
 }
