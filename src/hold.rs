@@ -139,10 +139,6 @@ mod tests {
              eu1       2026-11-30T21:00:00Z   over             storage migration\n"
         );
         assert_eq!(
-            holds.all.iter().map(|hold| hold.is_over(now())).collect::<Vec<_>>(),
-            [false, false, true]
-        );
-        assert_eq!(
             holds.all[2].describe(),
             "managed cluster eu1 is on hold until 2026-11-30T21:00:00Z: storage migration"
         );
