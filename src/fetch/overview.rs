@@ -64,24 +64,15 @@ impl WorkReader {
 }
 
 impl FetchedApplication {
-    /// Returns the first reason why it is not healthy or not delivered.
-    fn reason(&self) -> Option<&str> {
-        let is_reason = |condition: &&ReadCondition| {
-            condition.kind != INFO && (is_error(&condition.kind) || is_own_condition(&condition.kind))
-        };
-        let reason = self.status.conditions.iter().flatten().find(is_reason);
-        reason.map(|condition| &*condition.message)
-    }
-
     fn overviewed(&self, argocd: &str) -> Overviewed {
         let ApplicationMetadata { name, namespace, .. } = &self.metadata;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let totals = self
-            .status
-            .conditions
-            .iter()
-            .flatten()
-            .find(|condition| condition.kind == INFO);
+        let conditions = || self.status.conditions.iter().flatten();
+        let message = |condition: &ReadCondition| condition.message.clone();
+        let totals = conditions().find(|condition| condition.kind == INFO);
+        // The first reason why it is not healthy or not delivered.
+        let reason =
+            conditions().find(|ReadCondition { kind, .. }| kind != INFO && (is_error(kind) || is_own_condition(kind)));
         Overviewed {
             name: if namespace == argocd {
                 name.clone()
@@ -91,14 +82,9 @@ impl FetchedApplication {
             project: self.project().to_owned(),
             sync: text(&self.status.sync["status"]),
             health: text(&self.status.health["status"]),
-            totals: totals.map(|condition| condition.message.clone()),
-            message: self.reason().unwrap_or_default().to_owned(),
-            has_error: self
-                .status
-                .conditions
-                .iter()
-                .flatten()
-                .any(|condition| is_error(&condition.kind)),
+            totals: totals.map(message),
+            message: reason.map(message).unwrap_or_default(),
+            has_error: conditions().any(|condition| is_error(&condition.kind)),
         }
     }
 }
