@@ -8,7 +8,6 @@ mod gitopscluster;
 mod overview;
 mod peers;
 
-pub(crate) use gitopscluster::GitOpsClusterSelection;
 pub(crate) use peers::peers;
 
 use crate::cli::HubArgs;
@@ -35,6 +34,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::convert::identity;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -216,12 +216,8 @@ struct Hub {
 
 impl Hub {
     async fn connect(args: &HubArgs) -> Result<Self, String> {
-        let config = hub::config(&args.connection()).await?;
-        let url = config.cluster_url.to_string();
-        match Client::try_from(config) {
-            Ok(client) => Ok(Self { client, url }),
-            Err(error) => Err(describe_error(&error, &url)),
-        }
+        let (client, url) = hub::client(hub::config(&args.connection()).await?, identity)?;
+        Ok(Self { client, url })
     }
 
     async fn list_works(&self, ownership: &Ownership) -> Result<FetchedWorks, Error> {

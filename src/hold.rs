@@ -1,12 +1,13 @@
 //! The list of holds, and their end on the command line.
 
-use crate::list::List;
+use crate::list::{List, from_json};
 use crate::table;
 use jiff::{SignedDuration, Timestamp, Unit};
-use manifest::value::{Map, Value};
+use manifest::value::Value;
 use ocm::duration;
 use ocm::hold::Hold;
 use primitives::time_math;
+use serde_json::json;
 use std::time::Duration;
 
 /// Parses the end of a hold: a time, or a duration from now.
@@ -77,19 +78,15 @@ impl List for Holds {
     }
 
     fn to_value(&self) -> Value<'_> {
-        let holds = self.all.iter().map(|hold| {
-            let mut map = Map::default();
-            map.insert("cluster", Value::from_text(hold.cluster.as_str()));
-            if let Some(until) = &hold.until {
-                map.insert("until", Value::from_text(until.as_str()));
+        let hold = |hold: &Hold| {
+            let over = hold.is_over(self.now);
+            let mut fields = json!({"cluster": hold.cluster, "until": hold.until, "reason": hold.reason, "over": over});
+            if let Some(fields) = fields.as_object_mut() {
+                fields.retain(|_, value| !value.is_null());
             }
-            if let Some(reason) = &hold.reason {
-                map.insert("reason", Value::from_text(reason.as_str()));
-            }
-            map.insert("over", Value::Bool(hold.is_over(self.now)));
-            Value::Map(map)
-        });
-        Value::List(holds.collect())
+            fields
+        };
+        from_json(&self.all.iter().map(hold).collect())
     }
 
     fn names(&self) -> Vec<String> {
@@ -140,10 +137,6 @@ mod tests {
              eu1                              until released   audit\n\
              eu1       2026-12-01T06:00:00Z   8h\n\
              eu1       2026-11-30T21:00:00Z   over             storage migration\n"
-        );
-        assert_eq!(
-            holds.all.iter().map(|hold| hold.is_over(now())).collect::<Vec<_>>(),
-            [false, false, true]
         );
         assert_eq!(
             holds.all[2].describe(),

@@ -246,7 +246,7 @@ impl Rollout {
             && self
                 .late()
                 .values()
-                .any(|(failures, all)| *failures > share(tolerated, *all))
+                .any(|(failures, all)| *failures > share(tolerated, *all, 0))
     }
 
     /// Describes the state in one line.
@@ -334,30 +334,38 @@ impl Rollout {
         // A cluster without a deadline, or before it, keeps its place among those that change at a time.
         let blocking = failed.len() - late + held;
         let mut fields = Vec::new();
+        let tolerated = &self.strategy()["maxFailures"];
+        let all = self.clusters.len();
         match self.kind() {
             "Progressive" => {
-                let tolerated = share(&self.strategy()["maxFailures"], self.clusters.len());
                 let failures = if has_deadline { failed.len() } else { late };
-                if failures > tolerated {
+                if failures > share(tolerated, all, 0) {
                     fields.push(("maxFailures", "rollout-max-failures", failures));
                 }
-                let at_a_time = &self.strategy()["maxConcurrency"];
-                if blocking > 0 && !at_a_time.is_null() {
-                    let at_a_time = share(at_a_time, self.clusters.len()) + blocking;
-                    fields.push((
-                        "maxConcurrency",
-                        "rollout-max-concurrency",
-                        at_a_time.min(self.clusters.len()),
-                    ));
+                let at_a_time = share(&self.strategy()["maxConcurrency"], all, all);
+                if blocking > 0 && at_a_time < all {
+                    let at_a_time = (at_a_time + blocking).min(all);
+                    fields.push(("maxConcurrency", "rollout-max-concurrency", at_a_time));
                 }
             }
             "ProgressivePerGroup" if has_deadline => {
-                let mut by_group = BTreeMap::new();
-                for cluster in failed {
-                    *by_group.entry(cluster.group.0).or_insert(0) += 1;
+                let in_group = |group: u32| move |cluster: &&RolloutCluster| cluster.group.0 == group;
+                let failures = failed.iter().filter_map(|cluster| {
+                    let group = cluster.group.0;
+                    let all = self.clusters.iter().filter(in_group(group)).count();
+                    let failures = failed.iter().copied().filter(in_group(group)).count();
+                    (failures > share(tolerated, all, 0)).then_some(failures)
+                });
+                match (failures.max(), self.with_state(RolloutState::OnHold).next()) {
+                    (None, Some(RolloutCluster { name, .. })) => {
+                        return Err(format!(
+                            "managed cluster {name} is on hold, and OCM waits for every cluster of a group: run argocd-ocm-cmp release {name}"
+                        ));
+                    }
+                    (failures, _) => {
+                        fields.extend(failures.map(|number| ("maxFailures", "rollout-max-failures", number)));
+                    }
                 }
-                let failures = by_group.into_values().max().unwrap_or_default();
-                fields.push(("maxFailures", "rollout-max-failures", failures));
             }
             "ProgressivePerGroup" => {
                 return Err(
@@ -485,16 +493,16 @@ fn essential(content: &Value) -> Value {
     essential
 }
 
-/// Returns a number of clusters that OCM reads as a number or a percentage; a number of more than all counts as none.
-fn share(value: &Value, all: usize) -> usize {
+/// Returns a number of clusters that OCM reads as a number or a percentage; as for OCM, none and more than all mean the default.
+fn share(value: &Value, all: usize, default: usize) -> usize {
     let percent = value
         .as_str()
         .and_then(|value| value.strip_suffix('%')?.parse::<usize>().ok());
-    if let Some(percent) = percent {
-        return (all * percent.min(100)).div_ceil(100);
-    }
-    let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-    number.filter(|number| *number <= all).unwrap_or_default()
+    let number = match percent {
+        Some(percent) => Some(all.saturating_mul(percent).div_ceil(100)),
+        None => value.as_u64().and_then(|number| usize::try_from(number).ok()),
+    };
+    number.filter(|number| (1..=all).contains(number)).unwrap_or(default)
 }
 
 /// The rollouts of an Application.
@@ -656,6 +664,30 @@ mod tests {
             waiting.resume().map(|change| change.summary),
             Ok("rollout-max-concurrency=3".to_owned())
         );
+    }
+
+    #[test]
+    fn resume_tolerates_no_less_than_before() {
+        let of_groups = |max_failures: u32, clusters, holds: &[Hold]| {
+            let strategy = json!({"maxFailures": max_failures, "progressDeadline": "30m"});
+            let mut rollout = rollout(&strategy, clusters, holds);
+            rollout.set["spec"]["placementRefs"][0]["rolloutStrategy"] =
+                json!({"type": "ProgressivePerGroup", "progressivePerGroup": strategy});
+            rollout.resume().map(|change| change.summary)
+        };
+        assert_eq!(of_groups(0, CANARY_FAILS, &[]), Ok("rollout-max-failures=1".to_owned()));
+        assert!(of_groups(2, CANARY_FAILS, &[]).is_err_and(|line| line.contains("is not stopped")));
+        let eu2_held = [Hold {
+            cluster: "eu2".to_owned(),
+            until: None,
+            reason: None,
+        }];
+        let waiting = [("2", "False"), ("1", "False"), ("1", "False")];
+        assert!(of_groups(2, waiting, &eu2_held).is_err_and(|line| line.ends_with("argocd-ocm-cmp release eu2")));
+        // OCM reads a number above that of the clusters as all.
+        let strategy = json!({"maxConcurrency": 10, "maxFailures": 0, "progressDeadline": "None"});
+        let resumed = rollout(&strategy, waiting, &eu2_held).resume();
+        assert!(resumed.is_err_and(|line| line.contains("is not stopped")));
     }
 
     #[test]

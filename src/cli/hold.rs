@@ -38,7 +38,8 @@ pub struct HoldArgs {
 
 const HOLD_EXAMPLES: &str = "\
 While a managed cluster is on hold, the hub refuses changes of its works, whoever makes them, and what runs on the cluster stays.
-Required permissions: to patch the namespaces of the clusters on the hub.
+Required permissions: to patch the namespaces of the clusters on the hub, to list ManagedClusters, to get ValidatingAdmissionPolicies and
+their bindings, and with --until the controller's Lease.
 
 Examples:
   # Freeze a cluster for a night

@@ -2,29 +2,26 @@
 
 use super::{Exit, colours, print_answer, progress, warn};
 use crate::cli::{GitOpsClusterStatusArgs, ListFormat};
-use crate::fetch::{GitOpsClusterSelection, WorkReader};
+use crate::fetch::WorkReader;
 use crate::list;
 use crate::status::gitopscluster::{GitOpsClusterList, GitOpsClusterReport};
 use generate::settings::Env;
 use jiff::Timestamp;
 use manifest::problem::Problems;
+use primitives::object_ref::ObjectRef;
 
 pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Result<Exit, Problems> {
-    let selection = match &args.name {
-        _ if args.all_namespaces => GitOpsClusterSelection::All,
-        None => GitOpsClusterSelection::Namespace(args.argo_cd.namespace.clone()),
-        Some(name) => {
-            let (namespace, name) = name.split_once('/').unwrap_or((&args.argo_cd.namespace, name));
-            GitOpsClusterSelection::One {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            }
-        }
+    let argo_cd = args.argo_cd.namespace.as_str();
+    let (namespace, name) = match args.name.as_deref() {
+        _ if args.all_namespaces => ("", ""),
+        None => (argo_cd, ""),
+        Some(name) => name.split_once('/').unwrap_or((argo_cd, name)),
     };
+    let selected = ObjectRef::new(namespace, name);
     // Listing the works of a fleet takes the hub longer than all other reads.
     let certificates = !matches!(args.output, ListFormat::Table | ListFormat::Name);
     let fleet = progress::shown("reading the hub", || {
-        WorkReader::connect(&args.hub).and_then(|reader| reader.fleet(&selection, certificates))
+        WorkReader::connect(&args.hub).and_then(|reader| reader.fleet(&selected, certificates))
     })?;
     warn(&fleet.notices);
     let reports = fleet.gitops_clusters.iter();

@@ -150,6 +150,7 @@ fn with_rollouts<T>(
         WorkReader::connect(&args.hub)?.read_works(&application, &[])
     });
     let state = state?;
+    warn(&state.notices);
     let now = Timestamp::now();
     let clock = Clock::at(now);
     let mut sets = Vec::new();

@@ -1,7 +1,7 @@
 //! Runs `status`: reads and prints, repeatedly if `--wait` or `--watch` is set.
 
 use super::progress::CLEAR_LINE;
-use super::{Exit, colours, progress, say, show, warn};
+use super::{Exit, colours, print_answer, progress, say, warn};
 use crate::cli::{ListFormat, StatusArgs};
 use crate::diagnosis;
 use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster, Diagnosis};
@@ -42,15 +42,15 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
 const CUT: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 
 pub(super) fn run(args: &StatusArgs, env: &Env) -> Result<Exit, Problems> {
-    let health = match &args.application {
-        Some(name) => follow(args, env, &ApplicationName::named(name, &args.argo_cd.namespace)?)?,
-        None => list_applications(args, env)?,
+    let Some(name) = &args.application else {
+        return list_applications(args, env);
     };
+    let health = follow(args, env, &ApplicationName::named(name, &args.argo_cd.namespace)?)?;
     Ok(Exit::of_answer(health == HealthStatus::Healthy))
 }
 
-/// Lists the Applications of the hub, or those on the named managed clusters, and returns the worst health.
-fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Problems> {
+/// Lists the Applications of the hub, or those on the named managed clusters.
+fn list_applications(args: &StatusArgs, env: &Env) -> Result<Exit, Problems> {
     let (mut overview, notices) = progress::shown("reading the hub", || {
         let reader = WorkReader::connect(&args.hub)?;
         let read = reader.overview(&args.argo_cd.namespace, &args.clusters)?;
@@ -66,10 +66,8 @@ fn list_applications(args: &StatusArgs, env: &Env) -> Result<HealthStatus, Probl
         overview: &overview,
         colours: colours(args.color, env),
     };
-    match show("status", &list::format_list(&listed, args.output)?)? {
-        Exit::SUCCESS => Ok(overview.health()),
-        _ => Ok(HealthStatus::Unknown),
-    }
+    let exit = Exit::of_answer(overview.health() == HealthStatus::Healthy);
+    print_answer("status", &list::format_list(&listed, args.output)?, exit)
 }
 
 /// Reads until there is no more to wait for, and returns the last health of the Application.

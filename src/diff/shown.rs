@@ -8,21 +8,22 @@ use ocm::work::{TEMPLATE, WORKLOAD, Work};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Returns both sides of an object with secret values masked, as `kubectl diff` does: only the fact of a change is visible.
+/// Returns both sides of an object with the values of Secrets masked, as `kubectl diff` does: only the fact of a change is visible.
 pub(super) fn pair<'a>(
     before: Option<&Value<'a>>,
     after: Option<&Value<'a>>,
 ) -> (Option<Value<'a>>, Option<Value<'a>>) {
-    let is_secret = |object: &Value<'_>| ocm::work::key(object).kind.is("", "Secret");
-    let (before, after) = if before.or(after).is_some_and(is_secret) {
-        (
-            before.map(|object| masked(object, after, "*** (before)")),
-            after.map(|object| masked(object, before, "*** (after)")),
-        )
-    } else {
-        (before.cloned(), after.cloned())
+    let shown = |object: &Value<'a>, other: Option<&Value<'a>>, changed| {
+        let mut object = without_hash(object);
+        if mask_secrets(&mut object, other, changed) {
+            mask_copy(&mut object);
+        }
+        object
     };
-    (before.as_ref().map(without_hash), after.as_ref().map(without_hash))
+    (
+        before.map(|object| shown(object, after, "*** (before)")),
+        after.map(|object| shown(object, before, "*** (after)")),
+    )
 }
 
 /// Returns true if the objects differ in nothing that is shown.
@@ -47,19 +48,48 @@ fn annotation_mut<'v, 'a>(object: &'v mut Value<'a>, name: &str) -> Option<&'v m
 /// The placeholder of a value that follows from other changes, which are shown.
 const HIDDEN: &str = "…";
 
-/// Returns a Secret without its values. `changed` replaces a value that is different in `other`.
-fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static str) -> Value<'a> {
-    let mut secret = secret.clone();
-    let Value::Map(fields) = &mut secret else {
-        return secret;
-    };
+/// Masks the values of a Secret, or of Secrets within another object, and returns true if there are any. `changed` replaces a value that is
+/// different in `other`.
+fn mask_secrets(value: &mut Value<'_>, other: Option<&Value<'_>>, changed: &'static str) -> bool {
+    match value {
+        Value::Map(fields) if is_secret(fields) => {
+            mask_values(fields, other.and_then(Value::as_map), changed);
+            mask_copy(value);
+            true
+        }
+        Value::Map(fields) => {
+            let mut has_secret = false;
+            fields.retain(|key, value| {
+                let other = other.and_then(|other| other.as_map()?.get(key));
+                has_secret |= mask_secrets(value, other, changed);
+                true
+            });
+            has_secret
+        }
+        Value::List(items) => {
+            let others = other.map_or(&[][..], Value::items);
+            let items = items.iter_mut().enumerate();
+            let masked = items.map(|(at, item)| mask_secrets(item, others.get(at), changed));
+            masked.fold(false, |any, is_masked| any | is_masked)
+        }
+        _ => false,
+    }
+}
+
+/// Returns true for an object of the core group.
+fn is_secret(object: &Map<'_>) -> bool {
+    let text = |key| object.get(key).and_then(Value::as_str);
+    text("kind") == Some("Secret") && text("apiVersion").is_none_or(|version| !version.contains('/'))
+}
+
+fn mask_values(secret: &mut Map<'_>, other: Option<&Map<'_>>, changed: &'static str) {
     for field in ["data", "stringData"] {
-        let others = other.and_then(|other| other.as_map()?.get(field));
+        let others = other.and_then(|other| other.get(field));
         let mask = |value: &Value<'_>, other: Option<&Value<'_>>| {
             let is_same = other.is_none_or(|other| other == value);
             Value::String(if is_same { "***" } else { changed }.into())
         };
-        match fields.get_mut(field) {
+        match secret.get_mut(field) {
             Some(Value::Map(texts)) => texts.retain(|key, value| {
                 *value = mask(value, others.and_then(|others| others.as_map()?.get(key)));
                 true
@@ -69,11 +99,13 @@ fn masked<'a>(secret: &Value<'a>, other: Option<&Value<'_>>, changed: &'static s
             None => {}
         }
     }
-    // kubectl's copy of the applied object.
-    if let Some(copy) = annotation_mut(&mut secret, "kubectl.kubernetes.io/last-applied-configuration") {
+}
+
+/// Masks kubectl's copy of the applied object.
+fn mask_copy(object: &mut Value<'_>) {
+    if let Some(copy) = annotation_mut(object, "kubectl.kubernetes.io/last-applied-configuration") {
         *copy = Value::String("***".into());
     }
-    secret
 }
 
 /// Returns a work before and after: the options for Argo CD and the agent about its objects. Options for kinds that are added or
@@ -246,6 +278,23 @@ mod tests {
         );
         let (before, _) = pair(Some(&copied), None);
         assert!(!yaml::write(&before.expect("a side")).contains("secret"));
+    }
+
+    /// Such as in an Object of Crossplane.
+    #[test]
+    fn masks_secrets_within_other_objects() {
+        let object = |value: &str| {
+            format!(
+                "{{apiVersion: example.com/v1, kind: Object, metadata: {{name: a, annotations: \
+                  {{kubectl.kubernetes.io/last-applied-configuration: {value}}}}}, spec: {{manifests: \
+                  [{{apiVersion: v1, kind: Secret, stringData: {{password: {value}}}}}]}}}}"
+            )
+        };
+        let (before, after) = (object("one"), object("two"));
+        let (before, after) = pair(Some(&parse_yaml(&before)), Some(&parse_yaml(&after)));
+        let [before, after] = [before, after].map(|side| yaml::write(&side.expect("a side")));
+        assert!(!before.contains("one") && before.contains("*** (before)"), "{before}");
+        assert!(!after.contains("two") && after.contains("*** (after)"), "{after}");
     }
 
     #[test]

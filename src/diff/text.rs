@@ -8,6 +8,7 @@ use manifest::value::Value;
 use manifest::yaml;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The style of the output.
 #[derive(Clone, Debug)]
@@ -22,6 +23,9 @@ pub(crate) struct DiffStyle {
 
 /// The number of context lines around a change.
 const CONTEXT: usize = 3;
+
+/// The time after which the differences of an object need not be the fewest: to find these takes the square of its lines.
+const FEWEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Formats changes; the same change for several clusters is shown once.
 pub(crate) fn format_changes(changes: &[ObjectChange], style: &DiffStyle) -> String {
@@ -66,7 +70,7 @@ fn unified(change: &ObjectChange, style: &DiffStyle, out: &mut String) {
 
 /// Writes the differences between two texts, without the names of their sides.
 fn hunks(before: &str, after: &str, style: &DiffStyle, out: &mut String) {
-    let diff = TextDiff::from_lines(before, after);
+    let diff = TextDiff::configure().timeout(FEWEST_TIMEOUT).diff_lines(before, after);
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         style.line(CYAN, &hunk.header().to_string(), out);
         for line in hunk.iter_changes() {

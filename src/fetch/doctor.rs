@@ -13,9 +13,8 @@ use crate::install::{
     live_authority, required_config_maps,
 };
 use generate::{confine, health_rules};
-use http::Method;
 use hub::{WORK_PAGE, each, explain, in_order, status};
-use kube::core::params::{GetParams, ListParams};
+use kube::core::params::{GetParams, ListParams, PostParams};
 use kube::core::request::Request;
 use kube::core::subresource::LogParams;
 use kube::{Client, Error};
@@ -361,12 +360,8 @@ fn unsatisfied(placement: &Value) -> Option<(String, String)> {
 
 /// Returns true if the requested permission is granted.
 async fn is_granted(client: Client, review: String) -> Result<bool, Error> {
-    let request = http::Request::builder()
-        .method(Method::POST)
-        .uri("/apis/authorization.k8s.io/v1/subjectaccessreviews")
-        .header("content-type", "application/json")
-        .body(review.into_bytes());
-    let request = request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
-    let answer: Value = client.request(request).await?;
+    let reviews = Request::new("/apis/authorization.k8s.io/v1/subjectaccessreviews");
+    let request = reviews.create(&PostParams::default(), review.into_bytes());
+    let answer: Value = client.request(request.map_err(Error::BuildRequest)?).await?;
     Ok(answer["status"]["allowed"] == true)
 }

@@ -14,56 +14,34 @@ use ocm::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, SECRETS};
 use ocm::work::{MANAGED_BY, OURS};
 use primitives::object_ref::ObjectRef;
 use primitives::timestamp::format_time;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The GitOpsClusters to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum GitOpsClusterSelection {
-    /// One GitOpsCluster.
-    One { namespace: String, name: String },
-    /// All of a namespace.
-    Namespace(String),
-    /// All of the hub.
-    All,
-}
-
-impl GitOpsClusterSelection {
-    /// Returns their namespace and name; an empty namespace means all.
-    fn object_ref(&self) -> ObjectRef {
-        match self {
-            Self::One { namespace, name } => ObjectRef::new(namespace, name),
-            Self::Namespace(namespace) => ObjectRef::new(namespace, ""),
-            Self::All => ObjectRef::new("", ""),
+/// Returns the error about a hub without a GitOpsCluster of this name; an empty name or namespace means all.
+fn without(selected: &ObjectRef, url: &str) -> String {
+    let ObjectRef { namespace, name } = selected;
+    match (&**namespace, &**name) {
+        ("", _) => format!("the hub at {url} has no GitOpsClusters"),
+        (namespace, "") => {
+            format!(
+                "the hub at {url} has no GitOpsClusters in the namespace {namespace}: pass --all-namespaces to read all"
+            )
         }
-    }
-
-    /// Returns the error if there is none.
-    fn none(&self, url: &str) -> String {
-        match self {
-            Self::One { namespace, name } => format!(
-                "the hub at {url} has no GitOpsCluster {name} in the namespace {namespace}: pass another one with --namespace"
-            ),
-            Self::Namespace(namespace) => {
-                format!(
-                    "the hub at {url} has no GitOpsClusters in the namespace {namespace}: pass --all-namespaces to read all"
-                )
-            }
-            Self::All => format!("the hub at {url} has no GitOpsClusters"),
-        }
+        (namespace, name) => format!(
+            "the hub at {url} has no GitOpsCluster {name} in the namespace {namespace}: pass another one with --namespace"
+        ),
     }
 }
 
 impl WorkReader {
-    /// Reads GitOpsClusters and the health of their agents, and, if `certificates` is set, the expiry of the agents'
-    /// certificates. Returns at least one GitOpsCluster.
-    pub(crate) fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<FleetState, String> {
+    /// Reads GitOpsClusters, of this name or of all, and the health of their agents, and, if `certificates` is set, the expiry of the
+    /// agents' certificates. Returns at least one GitOpsCluster.
+    pub(crate) fn fleet(&self, selected: &ObjectRef, certificates: bool) -> Result<FleetState, String> {
         let Self { runtime, hub, .. } = self;
         let url = &hub.url;
-        let fleet = runtime.block_on(hub.fleet(selection, certificates));
+        let fleet = runtime.block_on(hub.fleet(selected, certificates));
         let fleet = fleet.map_err(|error| match &error {
-            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => selection.none(url),
+            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => without(selected, url),
             Error::Api(refused) if refused.code == 404 => {
                 format!("the hub at {url} does not serve GitOpsClusters: apply deploy/gitopscluster_crd.yaml, or choose another hub with \
                          --context")
@@ -71,29 +49,30 @@ impl WorkReader {
             _ => describe_error(&error, url),
         })?;
         if fleet.gitops_clusters.is_empty() {
-            return Err(selection.none(url));
+            return Err(without(selected, url));
         }
         Ok(fleet)
     }
 }
 
 impl Hub {
-    async fn fleet(&self, selection: &GitOpsClusterSelection, certificates: bool) -> Result<FleetState, Error> {
-        let object_ref = selection.object_ref();
+    async fn fleet(&self, selected: &ObjectRef, certificates: bool) -> Result<FleetState, Error> {
         let mut fleet = FleetState::default();
-        if let GitOpsClusterSelection::One { name, .. } = selection {
-            let request = Request::new(GITOPS_CLUSTERS.path(&object_ref)).get(name, &GetParams::default());
-            let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
-            fleet.gitops_clusters.push(parse_response(&text)?);
-        } else {
+        if selected.name.is_empty() {
             let keep = |value: Value| fleet.gitops_clusters.push(value);
-            self.each(&GITOPS_CLUSTERS, &object_ref, ListParams::default(), keep)
+            self.each(&GITOPS_CLUSTERS, selected, ListParams::default(), keep)
                 .await?;
+        } else {
+            let request = Request::new(GITOPS_CLUSTERS.path(selected)).get(&selected.name, &GetParams::default());
+            let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
+            fleet
+                .gitops_clusters
+                .push(serde_json::from_str(&text).map_err(|_| no_api())?);
         }
         if !fleet.gitops_clusters.iter().any(has_agents) {
             return Ok(fleet);
         }
-        match self.agents(&object_ref).await {
+        match self.agents(selected).await {
             Ok(agents) => fleet.agents = Some(agents),
             Err(error) => fleet.notices.push(format!(
                 "showing the state of agents that the controller last wrote: {}",
@@ -168,10 +147,6 @@ impl Hub {
         }
         Ok(certificates)
     }
-}
-
-fn parse_response<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|_| no_api())
 }
 
 /// Returns the reason why the hub does not permit a read, or does not serve the kind; passes other errors on.

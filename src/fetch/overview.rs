@@ -21,6 +21,7 @@ use ocm::tracking::{INSTANCE, TRACKING_ID};
 use ocm::work::{APPLICATION_LABEL, KIND, SET_KIND};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -63,24 +64,15 @@ impl WorkReader {
 }
 
 impl FetchedApplication {
-    /// Returns the first reason why it is not healthy or not delivered.
-    fn reason(&self) -> Option<&str> {
-        let is_reason = |condition: &&ReadCondition| {
-            condition.kind != INFO && (is_error(&condition.kind) || is_own_condition(&condition.kind))
-        };
-        let reason = self.status.conditions.iter().flatten().find(is_reason);
-        reason.map(|condition| &*condition.message)
-    }
-
     fn overviewed(&self, argocd: &str) -> Overviewed {
         let ApplicationMetadata { name, namespace, .. } = &self.metadata;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let totals = self
-            .status
-            .conditions
-            .iter()
-            .flatten()
-            .find(|condition| condition.kind == INFO);
+        let conditions = || self.status.conditions.iter().flatten();
+        let message = |condition: &ReadCondition| condition.message.clone();
+        let totals = conditions().find(|condition| condition.kind == INFO);
+        // The first reason why it is not healthy or not delivered.
+        let reason =
+            conditions().find(|ReadCondition { kind, .. }| kind != INFO && (is_error(kind) || is_own_condition(kind)));
         Overviewed {
             name: if namespace == argocd {
                 name.clone()
@@ -90,16 +82,26 @@ impl FetchedApplication {
             project: self.project().to_owned(),
             sync: text(&self.status.sync["status"]),
             health: text(&self.status.health["status"]),
-            totals: totals.map(|condition| condition.message.clone()),
-            message: self.reason().unwrap_or_default().to_owned(),
-            has_error: self
-                .status
-                .conditions
-                .iter()
-                .flatten()
-                .any(|condition| is_error(&condition.kind)),
+            totals: totals.map(message),
+            message: reason.map(message).unwrap_or_default(),
+            has_error: conditions().any(|condition| is_error(&condition.kind)),
         }
     }
+}
+
+/// A work on a managed cluster. Its objects remain JSON: they may be nested more deeply than serde_json parses.
+#[derive(Deserialize, Serialize)]
+struct WorkOnCluster {
+    /// Objects of a list may have no kind.
+    #[serde(skip_deserializing, default = "work_kind")]
+    kind: &'static str,
+    metadata: Value,
+    spec: Option<Box<RawValue>>,
+    status: Option<Box<RawValue>>,
+}
+
+fn work_kind() -> &'static str {
+    KIND
 }
 
 /// An Application that is delivered to managed clusters.
@@ -172,11 +174,10 @@ impl<'n> Applications<'n> {
         });
     }
 
-    /// Returns the position of the Application of a work. Only Argo CD's list counts: the agent of a cluster may write marks on its
-    /// works.
-    fn of_work(&self, work: &Value) -> Option<usize> {
-        let metadata = &work["metadata"];
-        let (kind, namespace, name) = match set_of(work) {
+    /// Returns the position of the Application of a work with this metadata. Only Argo CD's list counts: the agent of a cluster may write
+    /// marks on its works.
+    fn of_work(&self, metadata: &Value) -> Option<usize> {
+        let (kind, namespace, name) = match set_of(metadata) {
             Some((namespace, name)) => (SET_KIND, namespace, name),
             None => (KIND, metadata["namespace"].as_str()?, metadata["name"].as_str()?),
         };
@@ -185,15 +186,16 @@ impl<'n> Applications<'n> {
     }
 
     /// Returns the states on a managed cluster with these works.
-    fn on_cluster(&self, cluster: &str, works: Vec<Value>, clock: &Clock) -> Vec<(Overviewed, WorkStatus)> {
+    fn on_cluster(&self, cluster: &str, works: &[WorkOnCluster], clock: &Clock) -> Vec<(Overviewed, WorkStatus)> {
         let mut states = Vec::new();
         let mut names = HashSet::new();
-        for mut work in works {
-            names.extend(work["metadata"]["name"].as_str().map(str::to_owned));
-            let Some(position) = self.of_work(&work) else { continue };
-            // Objects of a list have no kind.
-            work["kind"] = KIND.into();
-            if let Ok(health) = ocm::health::evaluate(&work.to_string(), clock) {
+        for work in works {
+            names.extend(work.metadata["name"].as_str());
+            let Some(position) = self.of_work(&work.metadata) else {
+                continue;
+            };
+            let json = serde_json::to_string(work).expect("JSON is JSON");
+            if let Ok(health) = ocm::health::evaluate(&json, clock) {
                 states.push((self.all[position].application.clone(), health));
             }
         }
@@ -205,7 +207,7 @@ impl<'n> Applications<'n> {
                 ));
             }
             let unsynced = delivered.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
-            for (_, name) in unsynced.filter(|(_, name)| !names.contains(name)) {
+            for (_, name) in unsynced.filter(|(_, name)| !names.contains(&**name)) {
                 states.push((delivered.application.clone(), missing_work(delivered, cluster, name)));
             }
         }
@@ -214,14 +216,13 @@ impl<'n> Applications<'n> {
 }
 
 /// Returns the namespace and name of the ManifestWorkReplicaSet from which OCM has created a work.
-fn set_of(work: &Value) -> Option<(&str, &str)> {
-    work["metadata"]["labels"][OF_REPLICA_SET].as_str()?.split_once('.')
+fn set_of(metadata: &Value) -> Option<(&str, &str)> {
+    metadata["labels"][OF_REPLICA_SET].as_str()?.split_once('.')
 }
 
 /// Returns the Applications, by namespace and name, to which a work or a ManifestWorkReplicaSet may belong by its labels, annotations
 /// and name. They may be stale, or written by the agent of a cluster, which cannot change the name.
-fn named_applications(object: &Value, argocd: &str) -> Vec<(String, String)> {
-    let metadata = &object["metadata"];
+fn named_applications(metadata: &Value, argocd: &str) -> Vec<(String, String)> {
     let label = |key: &str| metadata["labels"][key].as_str();
     let annotation = |key: &str| metadata["annotations"][key].as_str();
     let work = metadata["name"].as_str().unwrap_or_default();
@@ -269,12 +270,8 @@ impl Hub {
             Err(error) => return Err(error),
         }
         notices.extend(applications.notice());
-        let all = applications
-            .all
-            .into_iter()
-            .map(|application| application.application)
-            .collect();
-        Ok((Overview::All(all), notices))
+        let all = applications.all.into_iter().map(|delivered| delivered.application);
+        Ok((Overview::All(all.collect()), notices))
     }
 
     /// Reads the works on these clusters, and of the thousands of Applications of a hub only those that the works name. Argo CD's
@@ -288,14 +285,14 @@ impl Hub {
         let reads = names.into_iter().map(|cluster| async move {
             let mut works = Vec::new();
             let (namespace, pages) = (ObjectRef::new(cluster, ""), ListParams::default().limit(WORK_PAGE));
-            self.each(&WORKS, &namespace, pages, |work: Value| works.push(work))
+            self.each(&WORKS, &namespace, pages, |work: WorkOnCluster| works.push(work))
                 .await?;
             Ok::<_, Error>((cluster, works))
         });
         let on_clusters = in_order(reads).await?;
         let (mut names, mut sets) = (BTreeSet::new(), BTreeSet::new());
         for work in on_clusters.iter().flat_map(|(_, works)| works) {
-            match set_of(work) {
+            match set_of(&work.metadata) {
                 Some((namespace, name)) => {
                     // They become a part of a path.
                     sets.extend(
@@ -303,15 +300,15 @@ impl Hub {
                             .map(|application| (application.namespace, application.name)),
                     );
                 }
-                None => names.extend(named_applications(work, argocd)),
+                None => names.extend(named_applications(&work.metadata, argocd)),
             }
         }
         let mut refused = Vec::new();
         for set in self.find(&WORK_SETS, sets).await? {
             match set {
                 Lookup::Found(set) => {
-                    let set = serde_json::from_str(&set).unwrap_or_default();
-                    names.extend(named_applications(&set, argocd));
+                    let set: Option<WorkOnCluster> = serde_json::from_str(&set).ok();
+                    names.extend(set.iter().flat_map(|set| named_applications(&set.metadata, argocd)));
                 }
                 Lookup::NotFound => {}
                 Lookup::Refused(why) => refused.push(why),
@@ -333,7 +330,7 @@ impl Hub {
             return Ok(Err(format!("the hub at {} rejects the request: {notice}", self.url)));
         }
         let clock = Clock::at(Timestamp::now());
-        let states = on_clusters.into_iter();
+        let states = on_clusters.iter();
         let states = states.flat_map(|(cluster, works)| applications.on_cluster(cluster, works, &clock));
         let overview = Overview::OnClusters(OnCluster::all(states));
         let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
@@ -493,8 +490,8 @@ mod tests {
         let all = applications();
         let owner = |name: &str, labels: Value| {
             let marks = json!({TRACKING_ID: "shop:work.open-cluster-management.io/ManifestWork:eu1/x"});
-            let work = json!({"metadata": {"namespace": "eu1", "name": name, "labels": labels, "annotations": marks}});
-            all.of_work(&work).is_some()
+            let metadata = json!({"namespace": "eu1", "name": name, "labels": labels, "annotations": marks});
+            all.of_work(&metadata).is_some()
         };
         assert!(owner("shop", json!({})) && owner("any", json!({OF_REPLICA_SET: "fleet.shop"})));
         assert!(
@@ -519,8 +516,8 @@ mod tests {
     #[test]
     fn works_name_applications_by_their_marks_or_else_by_their_names() {
         let named = |name: &str, labels: Value, annotations: Value| {
-            let object = json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}});
-            let named = named_applications(&object, "argocd");
+            let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
+            let named = named_applications(&metadata, "argocd");
             let texts = named.iter().map(|(namespace, name)| format!("{namespace}/{name}"));
             texts.collect::<Vec<_>>().join(" ")
         };
@@ -547,7 +544,7 @@ mod tests {
     #[test]
     fn works_that_argo_cd_has_not_created_are_missing() {
         let clock = Clock::at(Timestamp::UNIX_EPOCH);
-        let state = |operation: Value, works: Vec<Value>| {
+        let state = |operation: Value, works: &[WorkOnCluster]| {
             let mut all = Applications::new("argocd");
             let hook = json!({"group": GROUP, "kind": KIND, "namespace": "eu1", "name": "hook", "hook": true});
             let listed = [
@@ -567,16 +564,16 @@ mod tests {
             let message = format!("Argo CD has not created the work shop.part-wave2{reason}");
             vec![("shop.part-wave2".to_owned(), health, message)]
         };
-        assert_eq!(state(json!(null), Vec::new()), missing(HealthStatus::Missing, ""));
+        assert_eq!(state(json!(null), &[]), missing(HealthStatus::Missing, ""));
         let failed = json!({"phase": "Failed", "message": "eu1 is on hold"});
-        assert_eq!(
-            state(failed, Vec::new()),
-            missing(HealthStatus::Missing, ": eu1 is on hold")
-        );
+        assert_eq!(state(failed, &[]), missing(HealthStatus::Missing, ": eu1 is on hold"));
         let running = json!({"phase": "Running"});
-        assert_eq!(state(running, Vec::new()), missing(HealthStatus::Waiting, ""));
-        let work = json!({"metadata": {"namespace": "eu1", "name": "shop.part-wave2"}});
-        let states = state(json!(null), vec![work]);
+        assert_eq!(state(running, &[]), missing(HealthStatus::Waiting, ""));
+        // A manifest may be nested more deeply than serde_json parses.
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let metadata = json!({"namespace": "eu1", "name": "shop.part-wave2"});
+        let work = format!(r#"{{"metadata": {metadata}, "spec": {{"workload": {{"manifests": [{deep}]}}}}}}"#);
+        let states = state(json!(null), &[serde_json::from_str(&work).expect("a work")]);
         assert_eq!((states.len(), &*states[0].0), (1, "shop.part-wave2"));
     }
 }

@@ -79,7 +79,8 @@ pub(crate) struct AgentConnection {
 }
 
 /// A condition of a status.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct GitOpsClusterCondition {
     /// The type of the condition.
     #[serde(rename = "type")]
@@ -142,7 +143,8 @@ impl GitOpsClusterReport {
     /// Creates the report on this GitOpsCluster of a fleet.
     pub(crate) fn new(gitops_cluster: &Value, fleet: &FleetState) -> Self {
         let [metadata, spec, status] = ["metadata", "spec", "status"].map(|part| &gitops_cluster[part]);
-        let [namespace, name] = ["namespace", "name"].map(|key| format_scalar(&metadata[key]));
+        let text = |object: &Value, key: &str| format_scalar(&object[key]);
+        let [namespace, name] = ["namespace", "name"].map(|key| text(metadata, key));
         let mode = mode(spec);
         let is_agent = mode.is_some();
         let (members, agent_counts) = match &fleet.agents {
@@ -161,50 +163,28 @@ impl GitOpsClusterReport {
             Some((key, count?))
         };
         let server = &status["server"];
-        let conditions = items(&status["conditions"])
-            .iter()
-            .map(|condition| GitOpsClusterCondition {
-                kind: format_scalar(&condition["type"]),
-                status: format_scalar(&condition["status"]),
-                reason: format_scalar(&condition["reason"]),
-                message: format_scalar(&condition["message"]),
-            });
         let ready = state::condition(gitops_cluster, "Ready");
-        let unlisted = status["clusterStatesCut"].as_u64().unwrap_or_default();
+        let certificate = |certificate: &Value| (text(certificate, "name"), text(certificate, "notAfter"));
+        let is_cut = is_agent && fleet.agents.is_none();
+        let unlisted = status["clusterStatesCut"].as_u64().filter(|_| is_cut);
         Self {
             deleting: metadata["deletionTimestamp"].is_string(),
             is_current: ready["observedGeneration"] == metadata["generation"],
-            placement: format_scalar(&spec["placementRef"]["name"]),
+            placement: text(&spec["placementRef"], "name"),
             agent: mode.map(|mode| AgentConnection {
                 mode: mode.into(),
-                server: server.is_object().then(|| {
-                    format!(
-                        "{}:{}",
-                        format_scalar(&server["address"]),
-                        format_scalar(&server["port"])
-                    )
-                }),
+                server: server
+                    .is_object()
+                    .then(|| format!("{}:{}", text(server, "address"), text(server, "port"))),
             }),
             counts: ["selected", "registered", "installed", "connected", "degraded"]
                 .into_iter()
                 .filter_map(count)
                 .collect(),
-            certificates: items(&status["certificates"])
-                .iter()
-                .map(|certificate| {
-                    (
-                        format_scalar(&certificate["name"]),
-                        format_scalar(&certificate["notAfter"]),
-                    )
-                })
-                .collect(),
-            conditions: conditions.collect(),
+            certificates: items(&status["certificates"]).iter().map(certificate).collect(),
+            conditions: Vec::deserialize(&status["conditions"]).unwrap_or_default(),
             members,
-            unlisted: if is_agent && fleet.agents.is_none() {
-                unlisted
-            } else {
-                0
-            },
+            unlisted: unlisted.unwrap_or_default(),
             namespace,
             name,
         }

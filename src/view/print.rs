@@ -230,14 +230,9 @@ secret/key                -       Forbidden          -
     }
 
     #[test]
-    fn ages_are_those_of_kubectl() {
-        for (since, expected) in [
-            ("2026-01-09T23:51:30Z", "8m30s"),
-            ("2027-01-01T00:00:00Z", "0s"),
-            ("yesterday", "<unknown>"),
-        ] {
-            assert_eq!(age(since, now()), expected, "{since}");
-        }
+    fn age_of_an_odd_time_is_shown() {
+        assert_eq!(age("2027-01-01T00:00:00Z", now()), "0s");
+        assert_eq!(age("yesterday", now()), "<unknown>");
     }
 
     #[test]

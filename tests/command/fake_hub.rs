@@ -48,13 +48,6 @@ impl FakeHub {
         transcript(&output.expect("the program runs"))
     }
 
-    /// Changes the kubeconfig.
-    pub(crate) fn change_config(&self, change: impl Fn(&str) -> String) {
-        let file = self.folder.path().join("config");
-        let config = std::fs::read_to_string(&file).expect("a file");
-        std::fs::write(file, change(&config)).expect("a file");
-    }
-
     /// Returns the bodies of all changes.
     pub(crate) fn changes(&self) -> Vec<String> {
         self.changes.lock().expect("no thread has panicked").clone()

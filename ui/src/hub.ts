@@ -97,9 +97,12 @@ export function onCluster(application: Fields, cluster: string): OnCluster {
     const common = {...row(application), hold: there?.hold, unreachable: there?.unreachable ?? false};
     if (there !== undefined) {
         const own = there.health === 'Healthy' ? '' : there.message;
+        // With an error of Argo CD, only an earlier version is healthy.
+        const isRefused = conditions.some(({type}) => /^(?!ManifestWork|ManagedCluster).*Error$/.test(String(type)));
+        const health = isRefused && there.health === 'Healthy' ? 'Degraded' : there.health;
         const unchecked = fleet.unchecked ? 'Argo CD has no health of the works.' : '';
         const message = [reason, own, unchecked].filter(part => part !== '').join('; ');
-        return {...common, health: there.health, sync: there.sync, message, works: there.works};
+        return {...common, health, sync: there.sync, message, works: there.works};
     }
     if (pulledOn(application) === cluster) {
         const health = map(status, 'health');

@@ -19,11 +19,7 @@ use std::collections::BTreeSet;
 
 /// An Application on the hub, with the works that Argo CD lists for it.
 #[derive(Debug)]
-pub struct Delivery {
-    application: ApplicationName,
-    tracking: Tracking,
-    listed: ListedWorks,
-}
+pub struct Delivery(ListedWorks);
 
 impl Delivery {
     /// Reads an Application; `project` is the project in which argocd-server has checked the user's access, if it has.
@@ -54,11 +50,12 @@ impl Delivery {
                 application.argo_cd
             ))
         })?;
-        Ok(Self {
-            application: application.clone(),
-            tracking: Tracking::configured(|key| config["data"][key].as_str()),
-            listed: ListedWorks::from_application(application, &application_object),
-        })
+        let tracking = Tracking::configured(|key| config["data"][key].as_str());
+        Ok(Self(ListedWorks::from_application(
+            application,
+            tracking,
+            &application_object,
+        )))
     }
 
     /// Returns the managed clusters with works of the Application.
@@ -66,8 +63,8 @@ impl Delivery {
     /// # Errors
     /// Returns an error if the hub cannot be read.
     pub async fn clusters(&self, hub: &Client) -> Result<BTreeSet<String>, HttpRefusal> {
-        let mut clusters: BTreeSet<String> = self.listed.clusters().map(str::to_owned).collect();
-        for (namespace, name) in self.listed.sets() {
+        let mut clusters: BTreeSet<String> = self.0.clusters().map(str::to_owned).collect();
+        for (namespace, name) in self.0.sets() {
             let works = self.works_of_set(hub, None, namespace, name);
             let works = works.await.map_err(|error| refused(&error))?;
             let of = |work: &Value| work["metadata"]["namespace"].as_str().map(str::to_owned);
@@ -85,15 +82,11 @@ impl Delivery {
     }
 
     async fn read_works(&self, hub: &Client, cluster: &str) -> Result<Vec<Value>, Error> {
-        let Self {
-            application,
-            tracking,
-            listed,
-        } = self;
+        let Self(listed) = self;
         let names = listed.for_cluster(cluster).into_iter();
         let reads: Vec<_> = names.map(|name| get(hub, &WORKS, cluster, name.to_owned())).collect();
         let mut works: Vec<Value> = in_order(reads).await?.into_iter().flatten().collect();
-        works.retain(|work| listed.owns(application, tracking, WORKS.kind, work));
+        works.retain(|work| listed.owns(WORKS.kind, work));
         let sets = listed.sets().into_iter();
         let of_sets = sets.map(|(namespace, name)| self.works_of_set(hub, Some(cluster), namespace, name));
         works.extend(try_join_all(of_sets).await?.into_iter().flatten());
@@ -109,7 +102,7 @@ impl Delivery {
         name: &str,
     ) -> Result<Vec<Value>, Error> {
         let set = get(hub, &WORK_SETS, namespace, name.to_owned()).await?;
-        let owns = |set: &Value| self.listed.owns(&self.application, &self.tracking, WORK_SETS.kind, set);
+        let owns = |set: &Value| self.0.owns(WORK_SETS.kind, set);
         if !set.as_ref().is_some_and(owns) {
             return Ok(Vec::new());
         }

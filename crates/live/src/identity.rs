@@ -5,10 +5,13 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::{constant_time, rand};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use http::header::CONTENT_TYPE;
 use hub::{explain, status};
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
+use kube::core::params::{GetParams, Patch, PatchParams};
+use kube::core::request::{self, Request};
+use kube::{Client, Error};
+use ocm::resources::{CONFIG_MAPS, SECRETS};
+use primitives::object_ref::ObjectRef;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -108,28 +111,29 @@ pub fn certificate(data: &Value) -> Option<String> {
 /// # Errors
 /// Returns one line if the Secret cannot be read or written, or has another content.
 pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Identity, String> {
-    let secret = format!("/api/v1/namespaces/{namespace}/secrets/{NAME}");
+    let [secrets, config_maps] = [&SECRETS, &CONFIG_MAPS].map(|resource| {
+        let path = resource.path(&ObjectRef::new(namespace, ""));
+        Request::new(path)
+    });
+    let read = |requests: &Request| requests.get(NAME, &GetParams::default());
+    let change = |requests: &Request, patch: Value| requests.patch(NAME, &PatchParams::default(), &Patch::Merge(patch));
     for _ in 0..ATTEMPTS {
-        let mut secret_object = request(hub, "GET", &secret, None)
-            .await?
-            .ok_or("changed while it was read")?;
-        if secret_object["data"].as_object().is_none_or(serde_json::Map::is_empty) {
-            let version = &secret_object["metadata"]["resourceVersion"];
+        let mut secret = send(hub, read(&secrets)).await?.ok_or("changed while it was read")?;
+        if secret["data"].as_object().is_none_or(serde_json::Map::is_empty) {
+            let version = &secret["metadata"]["resourceVersion"];
             let patch = json!({"metadata": {"resourceVersion": version}, "data": create(namespace, now)?});
-            match request(hub, "PATCH", &secret, Some(&patch)).await? {
-                Some(written) => secret_object = written,
+            match send(hub, change(&secrets, patch)).await? {
+                Some(written) => secret = written,
                 None => continue,
             }
         }
-        let identity = Identity::from_secret(&secret_object["data"]).map_err(|error| {
+        let identity = Identity::from_secret(&secret["data"]).map_err(|error| {
             format!("Secret {namespace}/{NAME}: {error}: remove its data and that of the ConfigMap, and restart, and restart argocd-server")
         })?;
-        let certificate = certificate(&secret_object["data"]).unwrap_or_default();
-        let config = format!("/api/v1/namespaces/{namespace}/configmaps/{NAME}");
-        let published = request(hub, "GET", &config, None).await?.unwrap_or_default();
+        let certificate = certificate(&secret["data"]).unwrap_or_default();
+        let published = send(hub, read(&config_maps)).await?.unwrap_or_default();
         if published["data"]["tls.crt"] != *certificate {
-            let patch = json!({"data": {"tls.crt": certificate}});
-            request(hub, "PATCH", &config, Some(&patch)).await?;
+            send(hub, change(&config_maps, json!({"data": {"tls.crt": certificate}}))).await?;
         }
         return Ok(identity);
     }
@@ -137,26 +141,18 @@ pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Ident
 }
 
 /// Sends a request; returns `None` if the object has changed meanwhile.
-async fn request(hub: &Client, method: &str, path: &str, changes: Option<&Value>) -> Result<Option<Value>, String> {
-    let body = changes
-        .map(|change| change.to_string().into_bytes())
-        .unwrap_or_default();
-    let request = http::Request::builder()
-        .method(method)
-        .uri(path)
-        .header(CONTENT_TYPE, "application/merge-patch+json")
-        .body(body)
-        .map_err(|error| error.to_string())?;
-    match hub.request(request).await {
+async fn send(hub: &Client, request: Result<http::Request<Vec<u8>>, request::Error>) -> Result<Option<Value>, String> {
+    let sent = match request {
+        Ok(request) => hub.request(request).await,
+        Err(error) => Err(Error::BuildRequest(error)),
+    };
+    match sent {
         Ok(object) => Ok(Some(object)),
         Err(error) if status(&error) == Some(409) => Ok(None),
-        Err(error) => {
-            let object = path.rsplit('/').next().unwrap_or_default();
-            Err(format!(
-                "{object} on the hub: {}: apply deploy/live.yaml",
-                explain(&error)
-            ))
-        }
+        Err(error) => Err(format!(
+            "{NAME} on the hub: {}: apply deploy/live.yaml",
+            explain(&error)
+        )),
     }
 }
 

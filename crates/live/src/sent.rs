@@ -21,51 +21,54 @@ pub struct SentObject {
 
 /// The works that Argo CD lists for an Application.
 #[derive(Debug)]
-pub struct ListedWorks(HashSet<ListedWork>);
+pub struct ListedWorks {
+    listed: HashSet<ListedWork>,
+    ownership: Ownership,
+}
 
 impl ListedWorks {
     /// Reads the list in the status of an Application.
-    pub fn from_application(name: &ApplicationName, application: &Value) -> Self {
-        Self(listed_works(&name.works, application))
+    pub fn from_application(name: &ApplicationName, tracking: Tracking, application: &Value) -> Self {
+        let listed = listed_works(&name.works, application);
+        Self {
+            ownership: Ownership::of_listed(&name.works, tracking, listed.clone()),
+            listed,
+        }
     }
 
     /// Returns the managed clusters of the works, possibly repeatedly.
     pub fn clusters(&self) -> impl Iterator<Item = &str> {
-        self.0
-            .iter()
-            .filter(|(kind, ..)| kind == KIND)
-            .map(|(_, cluster, _)| &**cluster)
+        self.of_kind(KIND).map(|(cluster, _)| cluster)
     }
 
     /// Returns the names of the works for a managed cluster, sorted.
     pub fn for_cluster(&self, cluster: &str) -> Vec<&str> {
-        let of_cluster = |(kind, namespace, _): &&ListedWork| kind == KIND && namespace == cluster;
-        let mut names: Vec<&str> = self.0.iter().filter(of_cluster).map(|work| &*work.2).collect();
+        let of_cluster = self.of_kind(KIND).filter(|(namespace, _)| *namespace == cluster);
+        let mut names: Vec<_> = of_cluster.map(|(_, name)| name).collect();
         names.sort_unstable();
         names
     }
 
     /// Returns the namespaces and names of the ManifestWorkReplicaSets, sorted.
     pub fn sets(&self) -> Vec<(&str, &str)> {
-        let mut sets: Vec<_> = self
-            .0
-            .iter()
-            .filter(|(kind, ..)| kind == SET_KIND)
-            .map(|(_, namespace, name)| (&**namespace, &**name))
-            .collect();
+        let mut sets: Vec<_> = self.of_kind(SET_KIND).collect();
         sets.sort_unstable();
         sets
     }
 
+    /// Returns the namespaces and names of the works of this kind.
+    fn of_kind(&self, kind: &str) -> impl Iterator<Item = (&str, &str)> {
+        let works = self.listed.iter().filter(move |work| work.0 == kind);
+        works.map(|(_, namespace, name)| (&**namespace, &**name))
+    }
+
     /// Returns true if Argo CD has marked the work or set as the Application's. A list alone is no proof: two Applications that share
     /// a work both list it.
-    pub fn owns(&self, application: &ApplicationName, tracking: &Tracking, kind: &str, work: &Value) -> bool {
+    pub fn owns(&self, kind: &str, work: &Value) -> bool {
         let metadata = work["metadata"].to_string();
-        let Ok(metadata) = yaml::json(&metadata) else {
-            return false;
-        };
-        let ownership = Ownership::of_listed(&application.works, tracking.clone(), self.0.clone());
-        metadata.as_map().is_some_and(|metadata| ownership.has(kind, metadata))
+        let metadata = yaml::json(&metadata).ok();
+        let metadata = metadata.as_ref().and_then(|metadata| metadata.as_map());
+        metadata.is_some_and(|metadata| self.ownership.has(kind, metadata))
     }
 }
 
@@ -274,13 +277,12 @@ mod tests {
         let application =
             json!({"status": {"resources": [listed("shop"), listed("own-name"), {"group": "", "kind": "Secret"}]}});
         let shop = request("Secret", "", "a", "web").application;
-        let works = ListedWorks::from_application(&shop, &application);
+        let works = ListedWorks::from_application(&shop, Tracking::configured(|_| None), &application);
         assert_eq!(works.for_cluster("eu1"), ["own-name", "shop"]);
         assert_eq!(works.for_cluster("eu2"), [""; 0]);
-        let tracking = Tracking::configured(|_| None);
         let owns = |name: &str, annotations: &Value| {
             let work = json!({"metadata": {"name": name, "namespace": "eu1", "annotations": annotations}});
-            works.owns(&shop, &tracking, KIND, &work)
+            works.owns(KIND, &work)
         };
         assert!(owns("own-name", &id("shop", "own-name")));
         assert!(!owns("shop", &Value::Null), "Argo CD has not marked it");

@@ -134,21 +134,6 @@ fn lists_unhealthy_agents_first_with_conditions() {
 }
 
 #[test]
-fn wide_table_shows_certificate_expiry() {
-    let text = shown(&fleet(), &fleet_state(), true);
-    let (_, clusters) = text.rsplit_once("\n\n").expect("sections");
-    insta::assert_snapshot!(clusters, @r"
-    CLUSTER   STATE          CERTIFICATE-UNTIL                      MESSAGE
-    eu1       Degraded       ended 24h ago (2026-11-20T12:00:00Z)   the image cannot be pulled
-    eu2       Disconnected   -                                      the principal refuses it
-    eu3       Installing     -                                      no such namespace
-    new       Pending        -
-    us2       Unreachable    -
-    us1       Connected      30d (2026-12-21T12:00:00Z)
-    ");
-}
-
-#[test]
 fn without_access_to_add_ons_shows_the_status() {
     let text = shown(&fleet(), &FleetState::default(), true);
     let (_, clusters) = text.split_once("CLUSTERS ").expect("a head");

@@ -3,12 +3,12 @@
 import {Fields, fields, map, textOf} from '../fields';
 import {Cluster, GROUP, WorkHealth, compareNames, fleetOf, headline} from '../fleet';
 import {clusterPath} from '../hub';
-import {HealthStatus, appearance, rank} from '../health';
+import {HealthStatus, appearance} from '../health';
 import {Element, c, h, react} from '../react';
 import {counts} from '../select';
 import {Details} from './details';
 import {useSelection} from './filter';
-import {Grid, GridColumn} from './grid';
+import {Grid, GridColumn, healthColumn} from './grid';
 import {subline} from './panel';
 import {healthLabel, note, pageLink, placeholder, tableHead} from './parts';
 import {useStyle} from './style';
@@ -102,14 +102,7 @@ const COLUMNS: readonly GridColumn<Cluster>[] = [
                 }),
         ],
     },
-    {
-        id: 'health',
-        title: 'Health',
-        width: '130px',
-        text: cluster => cluster.health,
-        compare: (one, other) => rank(one.health) - rank(other.health),
-        cell: cluster => healthLabel(cluster.health),
-    },
+    healthColumn('130px'),
     {id: 'sync', title: 'Sync', width: '100px', text: cluster => cluster.sync},
     {
         id: 'works',

@@ -1,8 +1,10 @@
 // A grid that renders only the visible ones of thousands of rows. Keys move the focus between cells, as in WAI-ARIA grids.
 
 import {Cell, nextCell, renderedRows, scrollPositionFor} from '../cells';
+import {HealthStatus, rank} from '../health';
 import {Child, Element, h, react} from '../react';
 import {Column, Order} from '../select';
+import {healthLabel} from './parts';
 
 const ROW_HEIGHT = 36;
 /** The header stays visible above the rows. */
@@ -10,6 +12,18 @@ const HEAD_HEIGHT = 35;
 
 export interface GridColumn<Row> extends Column<Row> {
     readonly cell?: (row: Row) => Child;
+}
+
+/** Returns the column with the health of rows. */
+export function healthColumn<Row extends {readonly health: HealthStatus}>(width: string): GridColumn<Row> {
+    return {
+        id: 'health',
+        title: 'Health',
+        width,
+        text: ({health}) => health,
+        compare: (one, other) => rank(one.health) - rank(other.health),
+        cell: ({health}) => healthLabel(health),
+    };
 }
 
 export interface GridProps<Row> {

@@ -2,7 +2,6 @@
 
 import {Fields, map, textOf} from '../fields';
 import {compareNames} from '../fleet';
-import {rank} from '../health';
 import {
     Hub,
     LIST,
@@ -20,32 +19,10 @@ import {Child, Element, c, h, react} from '../react';
 import {healthBar, worksTable} from './clusters';
 import {Details} from './details';
 import {useSelection} from './filter';
-import {Grid, GridColumn} from './grid';
-import {failureNote} from './live';
-import {choice, healthLabel, note, openPage, pageLink, placeholder} from './parts';
+import {Grid, GridColumn, healthColumn} from './grid';
+import {failureNote, useLoaded} from './live';
+import {choice, note, openPage, pageLink, placeholder} from './parts';
 import {useStyle} from './style';
-
-type Answer<T> =
-    | {readonly state: 'loading'}
-    | {readonly state: 'failed'; readonly error: unknown}
-    | {readonly state: 'ready'; readonly value: T};
-
-/** Returns what `load` returns, and keeps it until it has loaded again. Other dependencies end its requests. */
-function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, dependencies: readonly unknown[]): Answer<T> {
-    const {useEffect, useState} = react();
-    const [answer, setAnswer] = useState<Answer<T>>({state: 'loading'});
-    useEffect(() => {
-        const controller = new AbortController();
-        const set = (next: Answer<T>): void => void (controller.signal.aborted || setAnswer(next));
-        setAnswer(current => (current.state === 'ready' ? current : {state: 'loading'}));
-        load(controller.signal).then(
-            value => set({state: 'ready', value}),
-            error => set({state: 'failed', error}),
-        );
-        return () => controller.abort();
-    }, dependencies);
-    return answer;
-}
 
 /** Returns the cluster in the address of the page. */
 function useCluster(): string {
@@ -65,7 +42,7 @@ export function HubPage(): Element {
     const {useState} = react();
     const cluster = useCluster();
     const [round, setRound] = useState(0);
-    const hub = useLoaded(async signal => hubOf(await argoCd(LIST, signal)), [round]);
+    const hub = useLoaded(async signal => hubOf(await argoCd(LIST, signal)), [round], true);
     const reload = h(
         'button',
         {type: 'button', className: 'ocm-chip', onClick: () => setRound(current => current + 1)},
@@ -142,6 +119,7 @@ function ClusterPane({hub, cluster}: PaneProps): Element {
                 ),
             ),
         [hub],
+        true,
     );
     const all = answer.state === 'ready' ? answer.value : NONE;
     const projects = [...new Set(all.map(row => row.project))].sort(compareNames);
@@ -228,14 +206,7 @@ const COLUMNS: readonly GridColumn<OnCluster>[] = [
         compare: (one, other) => compareNames(one.id, other.id),
     },
     {id: 'project', title: 'Project', width: 'minmax(90px, 1fr)', text: ({project}) => project},
-    {
-        id: 'health',
-        title: 'Health',
-        width: '130px',
-        text: ({health}) => health,
-        compare: (one, other) => rank(one.health) - rank(other.health),
-        cell: ({health}) => healthLabel(health),
-    },
+    healthColumn('130px'),
     {id: 'sync', title: 'Sync', width: '100px', text: ({sync}) => sync},
     {
         id: 'works',

@@ -41,27 +41,35 @@ interface Props {
     readonly pod: string;
 }
 
-/** Returns the answer of an endpoint, and a function that asks again. Another path or a closed tab ends the request. */
-function useAnswer<T>(path: string, application: Fields, read: (answer: unknown) => T): [Answer<T>, () => void] {
+/**
+ * Returns what `load` returns. Other dependencies, or a closed page, end its requests; `keeps` shows the answer before until then.
+ */
+export function useLoaded<T>(
+    load: (signal: AbortSignal) => Promise<T>,
+    dependencies: readonly unknown[],
+    keeps: boolean,
+): Answer<T> {
     const {useEffect, useState} = react();
     const [answer, setAnswer] = useState<Answer<T>>({state: 'loading'});
-    const [round, setRound] = useState(0);
     useEffect(() => {
         const controller = new AbortController();
-        setAnswer({state: 'loading'});
         const set = (next: Answer<T>): void => void (controller.signal.aborted || setAnswer(next));
-        request(
-            path,
-            liveHeaders(application),
-            controller.signal,
-            (response): Promise<unknown> => response.json(),
-        ).then(
-            body => set({state: 'ready', value: read(body)}),
+        setAnswer(current => (keeps && current.state === 'ready' ? current : {state: 'loading'}));
+        load(controller.signal).then(
+            value => set({state: 'ready', value}),
             error => set({state: 'failed', error}),
         );
         return () => controller.abort();
-    }, [path, round]);
-    return [answer, () => setRound(current => current + 1)];
+    }, dependencies);
+    return answer;
+}
+
+/** Returns the answer of an endpoint, and a function that asks again. */
+function useAnswer<T>(path: string, application: Fields, read: (answer: unknown) => T): [Answer<T>, () => void] {
+    const [round, setRound] = react().useState(0);
+    const load = async (signal: AbortSignal): Promise<T> =>
+        read(await request(path, liveHeaders(application), signal, (response): Promise<unknown> => response.json()));
+    return [useLoaded(load, [path, round], false), () => setRound(current => current + 1)];
 }
 
 /** Shows the content of a tab. */

@@ -3,7 +3,7 @@
 import {Condition} from '../conditions';
 import {Fields, fields, map} from '../fields';
 import {applicationName, clustersOnHold, compareNames, unreachableClusters} from '../fleet';
-import {rank} from '../health';
+import {HealthStatus} from '../health';
 import {ObjectRow, qualifiedName} from '../objects';
 import {Child, Element, c, h, react, useNow} from '../react';
 import {setOf} from '../set';
@@ -11,7 +11,7 @@ import {waveName} from '../wave';
 import {WorkStatus, evaluateHealth, healthyMessage} from '../work';
 import {facts} from './details';
 import {useSelection} from './filter';
-import {Grid, GridColumn} from './grid';
+import {Grid, GridColumn, healthColumn} from './grid';
 import {ObjectDetails} from './object';
 import {ageLabel, agoLabel, healthLabel, note, placeholder, yesNo} from './parts';
 import {useStyle} from './style';
@@ -45,12 +45,7 @@ export function WorkTab(props: TabProps): Element {
     return h(
         'div',
         {className: 'ocm'},
-        h(
-            'div',
-            {className: 'ocm-head'},
-            h('span', {className: 'ocm-head__health'}, healthLabel(work.health)),
-            message,
-        ),
+        healthHead(work.health, message),
         summary,
         unreachable &&
             note(
@@ -85,12 +80,7 @@ export function SetTab(props: TabProps): Element {
     return h(
         'div',
         {className: 'ocm'},
-        h(
-            'div',
-            {className: 'ocm-head'},
-            h('span', {className: 'ocm-head__health'}, healthLabel(set.health)),
-            set.message,
-        ),
+        healthHead(set.health, set.message),
         facts(summary),
         set.conditions.length > 0 &&
             facts(set.conditions.map(condition => [condition.type, conditionText(condition)] as const)),
@@ -109,6 +99,10 @@ export function SetTab(props: TabProps): Element {
             application: fields(props.application),
         }),
     );
+}
+
+function healthHead(health: HealthStatus, message: string): Element {
+    return h('div', {className: 'ocm-head'}, h('span', {className: 'ocm-head__health'}, healthLabel(health)), message);
 }
 
 function healthyCountMessage(work: WorkStatus): string {
@@ -212,14 +206,7 @@ function columnsOf(wave: string, now: number, hasState: boolean): GridColumn<Obj
             compare: (one, other) => availability(one.available) - availability(other.available),
             unfiltered: true,
         },
-        {
-            id: 'health',
-            title: 'Health',
-            width: '120px',
-            text: row => row.health,
-            compare: (one, other) => rank(one.health) - rank(other.health),
-            cell: row => healthLabel(row.health),
-        },
+        healthColumn('120px'),
         {id: 'values', title: 'Values', width: 'minmax(100px, 1.7fr)', text: values},
         {id: 'message', title: 'Message', width: 'minmax(140px, 3fr)', text: row => row.message},
         {

@@ -65,6 +65,13 @@ test('an Application without works has the health of the pull model, or the reas
     assert.deepEqual(unread(edge, new Error('permission denied')).message, 'permission denied');
 });
 
+test('a healthy Application with an error of Argo CD is degraded', () => {
+    const health = (type: string): string =>
+        onCluster(application([resource('eu1', 'Healthy')], [{type, message: 'why'}]), 'eu1').health;
+    assert.equal(health('ComparisonError'), 'Degraded');
+    assert.equal(health('ManifestWorkApplyError'), 'Healthy');
+});
+
 // The agent of a cluster may write the mark of an Application on works of others there.
 test('a work that would be pruned counts only after a failed comparison, and with the name of the Application', () => {
     const pruned = (name: string, status: string): Fields =>

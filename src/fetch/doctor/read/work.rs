@@ -354,6 +354,7 @@ mod tests {
                 value["metadata"]["managedFields"] = json!([
                     {"time": "2026-06-01T11:00:00Z", "fieldsV1": {"f:spec": {}}},
                     {"time": "2026-06-01T12:00:00Z", "fieldsV1": {"f:status": {}}},
+                    {"time": "9999-12-31T23:59:59Z", "fieldsV1": {"f:spec": {}}},
                 ]);
                 if deleting {
                     value["metadata"]["deletionTimestamp"] = json!("2026-06-01T13:00:00Z");
