@@ -21,6 +21,9 @@ use std::time::Duration;
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// The message of API servers about a JSON patch that does not fit the present object, such as one that is applied already.
+const UNFIT_PATCH: &str = "the server rejected our request due to an error in our request";
+
 /// The reason of a failure; few values, because each is a time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -89,6 +92,7 @@ impl Reason {
     /// Returns the reason for an error of a request.
     pub fn from_error(error: &Error) -> Self {
         match error {
+            Error::Api(status) if status.message == UNFIT_PATCH => Self::Conflict,
             Error::Api(status) => Self::of_code(status.code),
             Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) if hub::is_unanswered(error) => {
                 Self::Timeout
