@@ -339,6 +339,7 @@ impl Reconciler {
             workqueue.queue.clear();
         }
         if leads {
+            self.cache.forget_refusals();
             let kinds = self.watches.kinds().into_iter();
             let objects = kinds.flat_map(|kind| {
                 let object_refs = kind.object_refs(&mut self.cache).into_iter();

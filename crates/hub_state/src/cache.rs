@@ -214,6 +214,11 @@ impl Cache {
         &self.refusals
     }
 
+    /// Forgets the refused writes, as a restart does: another replica has written since.
+    pub fn forget_refusals(&mut self) {
+        self.refusals = Refusals::default();
+    }
+
     /// Returns an Application.
     pub fn application(&self, object_ref: &ObjectRef) -> Option<&Application> {
         self.applications.get(object_ref)

@@ -407,6 +407,28 @@ async fn new_leader_reconciles_every_object_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn new_leader_forgets_what_was_refused_when_it_led_before() {
+    let (sender, leads) = watch::channel(true);
+    let mut reconciler = replica(&[&CLUSTER], CLOCKS, leads);
+    run(&mut reconciler, 1).await;
+    let eu1 = ObjectRef::new("", "eu1");
+    let refusal = writer::WriteRefusal {
+        text: "no".to_owned(),
+        is_final: true,
+        is_of_status: false,
+        kind: "ManagedCluster",
+    };
+    reconciler.record_refusal(0, &eu1, Some((refusal, involved(&eu1))));
+    let refused = (CLUSTER.name, Kind::Clusters, eu1);
+    assert_eq!(reconciler.cache.refusals().get(&refused), Some("no"));
+    for leads in [false, true] {
+        sender.send_replace(leads);
+        run(&mut reconciler, 10).await;
+    }
+    assert_eq!(reconciler.cache.refusals().get(&refused), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn take_over_repeats_no_refresh() {
     /// Requests a refresh of each stale object.
     fn refresh(_: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Option<Action> {
