@@ -2,6 +2,7 @@
 
 use primitives::object_ref::ObjectRef;
 use std::borrow::Borrow;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -24,14 +25,6 @@ impl<K, V> Update<K, V> {
         match value {
             Some(value) => Self::Set(key, value),
             None => Self::Deleted(key),
-        }
-    }
-
-    /// Returns the key of the object, or none for a complete list.
-    pub fn key(&self) -> Option<&K> {
-        match self {
-            Self::Set(key, _) | Self::Deleted(key) => Some(key),
-            Self::Listed(_) => None,
         }
     }
 }
@@ -156,15 +149,13 @@ pub struct Index<P, K>(HashMap<P, Keys<K>>);
 /// Keys in order. Most properties have one object, for which a set would need ten times the memory.
 #[derive(Clone, Debug)]
 enum Keys<K> {
-    None,
     One(K),
     Several(BTreeSet<K>),
 }
 
-impl<K: Ord> Keys<K> {
+impl<K: Clone + Ord> Keys<K> {
     fn iter(&self) -> impl Iterator<Item = &K> {
         let (one, several) = match self {
-            Self::None => (None, None),
             Self::One(key) => (Some(key), None),
             Self::Several(keys) => (None, Some(keys)),
         };
@@ -172,32 +163,20 @@ impl<K: Ord> Keys<K> {
     }
 
     fn insert(&mut self, key: K) {
-        *self = match std::mem::replace(self, Self::None) {
-            Self::None => Self::One(key),
-            Self::One(known) if known == key => Self::One(known),
-            Self::One(known) => Self::Several([known, key].into()),
-            Self::Several(mut keys) => {
-                keys.insert(key);
-                Self::Several(keys)
-            }
-        };
-    }
-
-    fn remove(&mut self, key: &K) {
         match self {
-            Self::One(known) if known == key => *self = Self::None,
-            Self::Several(keys) => {
-                keys.remove(key);
-            }
-            Self::None | Self::One(_) => {}
+            Self::One(known) => *self = Self::Several([known.clone(), key].into()),
+            Self::Several(keys) => drop(keys.insert(key)),
         }
     }
 
-    fn is_empty(&self) -> bool {
+    /// Removes a key. Returns true if none is left.
+    fn remove(&mut self, key: &K) -> bool {
         match self {
-            Self::None => true,
-            Self::One(_) => false,
-            Self::Several(keys) => keys.is_empty(),
+            Self::One(known) => known == key,
+            Self::Several(keys) => {
+                keys.remove(key);
+                keys.is_empty()
+            }
         }
     }
 }
@@ -208,7 +187,7 @@ impl<P, K> Default for Index<P, K> {
     }
 }
 
-impl<P: Eq + Hash, K: Ord> Index<P, K> {
+impl<P: Eq + Hash, K: Clone + Ord> Index<P, K> {
     /// Returns the objects with a property.
     pub fn get<Q: Eq + Hash + ?Sized>(&self, property: &Q) -> impl Iterator<Item = &K> + use<'_, P, K, Q>
     where
@@ -222,11 +201,6 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
         self.0.keys()
     }
 
-    /// Returns true if no object has a property.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Adds an object with a property, or removes it.
     pub fn set(&mut self, property: P, key: K, is_added: bool) {
         if is_added {
@@ -237,10 +211,7 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
     }
 
     /// Replaces the property of an object that has at most one.
-    pub fn replace(&mut self, key: &K, before: Option<P>, after: Option<P>)
-    where
-        K: Clone,
-    {
+    pub fn replace(&mut self, key: &K, before: Option<P>, after: Option<P>) {
         if before == after {
             return;
         }
@@ -253,7 +224,10 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
 
     /// Adds an object with a property.
     pub fn insert(&mut self, property: P, key: K) {
-        self.0.entry(property).or_insert(Keys::None).insert(key);
+        match self.0.entry(property) {
+            Entry::Vacant(entry) => drop(entry.insert(Keys::One(key))),
+            Entry::Occupied(mut entry) => entry.get_mut().insert(key),
+        }
     }
 
     /// Removes an object with a property.
@@ -261,17 +235,9 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
     where
         P: Borrow<Q>,
     {
-        if let Some(keys) = self.0.get_mut(property) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.0.remove(property);
-            }
+        if self.0.get_mut(property).is_some_and(|keys| keys.remove(key)) {
+            self.0.remove(property);
         }
-    }
-
-    /// Returns all properties that objects have.
-    pub fn into_properties(self) -> impl Iterator<Item = P> {
-        self.0.into_keys()
     }
 }
 
@@ -314,7 +280,7 @@ mod tests {
         );
         assert_eq!(store.put(&"a", None), (Some(2), true));
         assert_eq!(store.put(&"a", None), (None, false));
-        assert!(store.is_empty() && store.indices().is_empty());
+        assert!(store.is_empty() && store.indices().properties().next().is_none());
     }
 
     #[test]
@@ -338,9 +304,8 @@ mod tests {
         index.remove("y", &2);
         index.remove("y", &1);
         assert_eq!(index.properties().collect::<Vec<_>>(), [&"x"]);
-        assert_eq!(index.clone().into_properties().collect::<Vec<_>>(), ["x"]);
         index.remove("x", &1);
         index.remove("x", &2);
-        assert!(index.is_empty());
+        assert_eq!(index.properties().next(), None);
     }
 }

@@ -200,6 +200,11 @@ mod tests {
         assert_eq!(put(Kind::OwnDecisions, "b", None), ["", "a", "r"]);
         assert_eq!(put(Kind::Requests, "r", None), ["", "a", ""]);
         assert_eq!(put(Kind::OwnDecisions, "a", None), ["", "", ""]);
-        assert!(cache.objects.values().all(|objects| objects.indices().is_empty()));
+        assert!(
+            cache
+                .objects
+                .values()
+                .all(|objects| objects.indices().properties().next().is_none())
+        );
     }
 }

@@ -259,7 +259,8 @@ impl Works {
 
     /// Sets how Argo CD tracks resources, which can change the owner of each work. Returns the previous and new owners.
     pub(super) fn set_tracking(&mut self, tracking: Tracking) -> BTreeSet<ObjectRef> {
-        let mut concerned: BTreeSet<ObjectRef> = std::mem::take(&mut self.applied).into_properties().collect();
+        let mut concerned: BTreeSet<ObjectRef> = self.applied.properties().cloned().collect();
+        self.applied = Index::default();
         self.tracking = tracking;
         self.by_replica_set = Index::default();
         self.by_stem = Index::default();
