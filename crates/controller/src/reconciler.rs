@@ -541,62 +541,63 @@ impl Reconciler {
     }
 
     fn handle(&mut self, event: WatchEvent) {
-        let kind = event.kind.resource().plural;
-        self.metrics.received(kind, event.bytes);
+        let kind = event.kind;
+        let plural = kind.resource().plural;
+        let object = event.object_ref.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.metrics.received(plural, event.bytes);
         match event.update {
             WatchUpdate::Changed(change, age) => {
                 if let Some(age) = age {
-                    self.metrics.lagged(kind, age);
+                    self.metrics.lagged(plural, age);
                 }
-                self.apply(event.kind, change);
-                self.record_object_metrics(event.kind);
+                self.apply(kind, &object, change);
+                self.record_object_metrics(kind);
             }
             WatchUpdate::Synced(change) => {
-                if self.apply(event.kind, change) {
-                    self.panics.remove(&event.kind);
+                if self.apply(kind, &object, change) {
+                    self.panics.remove(&kind);
                 }
-                self.record_object_metrics(event.kind);
-                debug!(kind, "initial list complete");
-                self.mark_synced(event.kind);
+                self.record_object_metrics(kind);
+                debug!(kind = plural, "initial list complete");
+                self.mark_synced(kind);
             }
-            WatchUpdate::Unreadable(object_ref, why) => {
-                self.metrics.watch_failed(kind, Reason::Unreadable);
-                warn!(kind, object = %object_ref, %why, "parse error; keeping the last known state");
-                if event.kind == Kind::Works {
-                    self.apply(event.kind, Change::unreadable_work(object_ref, why.to_string().into()));
+            WatchUpdate::Unreadable(why) => {
+                self.metrics.watch_failed(plural, Reason::Unreadable);
+                warn!(kind = plural, %object, %why, "parse error; keeping the last known state");
+                if let Some(work) = event.object_ref.filter(|_| kind == Kind::Works) {
+                    self.apply(kind, &object, Change::unreadable_work(work, why.to_string().into()));
                 }
             }
-            WatchUpdate::Panicked(object_ref) => {
+            WatchUpdate::Panicked => {
                 self.metrics.panicked("index");
-                error!(kind, object = %object_ref, "panic while reading an object; keeping the last known state");
+                error!(kind = plural, %object, "panic while reading an object; keeping the last known state");
             }
-            WatchUpdate::Failed(error) => {
-                // The loop does not wait for a kind that the hub does not serve.
-                if event.kind.watched().may_be_missing
-                    && matches!(&error, Some(Error::Api(status)) if status.code == 404)
-                {
-                    self.metrics.watch_failed(kind, Reason::Missing);
-                    if self.missing.insert(event.kind) {
-                        info!(kind, "not served by the hub; continuing without it");
-                    }
-                    self.mark_synced(event.kind);
-                    return;
-                }
-                let reason = error.as_ref().map_or(Reason::Other, Reason::from_error);
-                if event.kind.watched().may_be_forbidden && reason == Reason::Forbidden {
-                    self.mark_synced(event.kind);
-                }
-                self.metrics.watch_failed(kind, reason);
-                let foreign = || "the response does not come from a Kubernetes API".to_owned();
-                let why = error.as_ref().map_or_else(foreign, hub::reason);
-                warn!(kind, why, "watch failed; retrying");
-            }
+            WatchUpdate::Failed(error) => self.handle_failure(kind, error.as_ref()),
         }
     }
 
+    /// Records that a watch failed. The loop does not wait for a kind that the hub need not serve, or need not let it read.
+    fn handle_failure(&mut self, kind: Kind, error: Option<&Error>) {
+        let (watched, plural) = (kind.watched(), kind.resource().plural);
+        if watched.may_be_missing && matches!(error, Some(Error::Api(status)) if status.code == 404) {
+            self.metrics.watch_failed(plural, Reason::Missing);
+            if self.missing.insert(kind) {
+                info!(kind = plural, "not served by the hub; continuing without it");
+            }
+            return self.mark_synced(kind);
+        }
+        let reason = error.map_or(Reason::Other, Reason::from_error);
+        if watched.may_be_forbidden && reason == Reason::Forbidden {
+            self.mark_synced(kind);
+        }
+        self.metrics.watch_failed(plural, reason);
+        let foreign = || "the response does not come from a Kubernetes API".to_owned();
+        let why = error.map_or_else(foreign, hub::reason);
+        warn!(kind = plural, why, "watch failed; retrying");
+    }
+
     /// Applies a change to the cache. Returns false if that panicked: the kind is then listed again, with growing delays.
-    fn apply(&mut self, kind: Kind, change: Change) -> bool {
-        let object = change.object().map(ToString::to_string);
+    fn apply(&mut self, kind: Kind, object: &str, change: Change) -> bool {
         if let Ok(affected) = guard(|| self.cache.apply(change)) {
             self.enqueue(affected);
             return true;
@@ -606,8 +607,7 @@ impl Reconciler {
         let [first, last] = RELIST_BACKOFF;
         let delay = first.saturating_mul(2_u32.saturating_pow(*failures)).min(last);
         *failures = failures.saturating_add(1);
-        let (kind_name, object) = (kind.resource().kind, object.unwrap_or_default());
-        let seconds = delay.as_secs();
+        let (kind_name, seconds) = (kind.resource().kind, delay.as_secs());
         error!(
             kind = kind_name,
             object, seconds, "panic while indexing an object; listing the kind again"

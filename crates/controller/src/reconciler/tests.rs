@@ -291,7 +291,7 @@ async fn panic_in_the_index_relists_the_kind_with_backoff() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     run(&mut reconciler, 1).await;
     for (lists, wait) in [(2, 2), (3, 3), (4, 5)] {
-        assert!(!reconciler.apply(Kind::Clusters, Change::panicking()));
+        assert!(!reconciler.apply(Kind::Clusters, "", Change::panicking()));
         run(&mut reconciler, wait).await;
         assert_eq!(requests("managedclusters"), lists);
     }
@@ -378,7 +378,7 @@ fn join(reconciler: &mut Reconciler, name: &str) {
     let cluster =
         Cluster::from_json(r#"{"metadata":{"uid":"u"},"spec":{"hubAcceptsClient":true}}"#).expect("a cluster");
     let change = Change::objects(Kind::Clusters, Update::Set(name.into(), cluster));
-    assert!(reconciler.apply(Kind::Clusters, change));
+    assert!(reconciler.apply(Kind::Clusters, name, change));
 }
 
 #[tokio::test(start_paused = true)]

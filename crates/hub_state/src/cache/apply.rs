@@ -31,6 +31,7 @@ impl Cache {
 
     /// Applies a change and returns the objects to reconcile.
     pub fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
+        self.time = change.time.unwrap_or(self.time);
         (change.apply)(self)
     }
 
