@@ -214,11 +214,7 @@ impl ClusterSecret {
         self.is_ours()
             && self.is_of_cluster(&manager.name(cluster), cluster)
             && !is_of_other_kind
-            && match (self.owner(), manager.owner()) {
-                (None, _) => true,
-                (Some(_), None) => false,
-                (owner, desired) => owner == desired || owner == manager.before(),
-            }
+            && (self.owner().is_none() || manager.owners().contains(&self.owner()))
     }
 
     /// Returns true if the Secret is as the peer integration writes it and has no label of another manager.

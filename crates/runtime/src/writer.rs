@@ -551,7 +551,11 @@ mod tests {
         }
         assert_eq!(refusal(&WORKS, 409, ""), None);
         let unfit = "the server rejected our request due to an error in our request";
-        assert_eq!(refusal(&WORKS, 422, unfit), None, "a JSON patch that is applied already");
+        assert_eq!(
+            refusal(&WORKS, 422, unfit),
+            None,
+            "a JSON patch that is applied already"
+        );
     }
 
     #[test]

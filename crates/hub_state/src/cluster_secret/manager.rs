@@ -99,17 +99,16 @@ impl<'k> SecretManager<'k> {
 
     /// Returns the owning GitOpsCluster.
     pub fn owner(self) -> Option<&'k str> {
-        match self {
-            Self::Controller => None,
-            Self::GitOps { owner, .. } | Self::Agent { owner, .. } | Self::Hub { owner, .. } => Some(owner),
-        }
+        self.owners()[0]
     }
 
-    /// Returns the former owner.
-    pub fn before(self) -> Option<&'k str> {
+    /// Returns the owning GitOpsCluster, and the former owner.
+    pub(super) fn owners(self) -> [Option<&'k str>; 2] {
         match self {
-            Self::Controller => None,
-            Self::GitOps { before, .. } | Self::Agent { before, .. } | Self::Hub { before, .. } => before,
+            Self::Controller => [None, None],
+            Self::GitOps { owner, before } | Self::Agent { owner, before, .. } | Self::Hub { owner, before } => {
+                [Some(owner), before]
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The model of an object that is compared with its desired state.
 
-use super::{Text, parse};
+use super::parse;
 use crate::annotations::OWNER;
 use crate::model::{CertificateRequest, Kind};
 use jiff::Timestamp;
@@ -9,8 +9,8 @@ use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// An object with only the fields that are compared or read.
@@ -50,7 +50,11 @@ impl Object {
     ///
     /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
-        let Text::<IgnoredAny> { metadata, .. } = parse(text)?;
+        #[derive(Deserialize)]
+        struct Head {
+            metadata: Metadata,
+        }
+        let Head { metadata } = parse(text)?;
         // Only the UID and the deletion of an ApplicationSet matter.
         let object = if kind == Kind::ApplicationSets {
             Value::Null
