@@ -141,7 +141,7 @@ pub(super) struct Reconciler {
     last_answer: Option<Instant>,
     /// True if this replica leads. On standby, it enqueues nothing.
     is_leading: bool,
-    /// The objects that a new leader has not enqueued yet.
+    /// The objects that are not visited yet by a new leader, or after a panic.
     unvisited: Vec<(Kind, ObjectRef)>,
     /// The earliest next update of what changes by time alone.
     ticks_paused_until: Option<Instant>,
@@ -340,16 +340,17 @@ impl Reconciler {
         }
         if leads {
             self.cache.forget_refusals();
-            let kinds = self.watches.kinds().into_iter();
-            let objects = kinds.flat_map(|kind| {
-                let object_refs = kind.object_refs(&mut self.cache).into_iter();
-                object_refs.map(move |object_ref| (kind, object_ref))
-            });
-            self.unvisited.extend(objects);
+            self.watches.kinds().into_iter().for_each(|kind| self.visit(kind));
         }
     }
 
-    /// Enqueues the objects that a new leader has not enqueued yet. Returns true if its budget is used up.
+    /// Enqueues, bit by bit, what depends on any object of a kind.
+    fn visit(&mut self, kind: Kind) {
+        let object_refs = kind.object_refs(&mut self.cache).into_iter();
+        self.unvisited.extend(object_refs.map(|object_ref| (kind, object_ref)));
+    }
+
+    /// Enqueues what depends on the objects that are not visited yet. Returns true if its budget is used up.
     fn enqueue_unvisited(&mut self) -> bool {
         let begun = (self.clocks.elapsed)();
         let mut enqueued = 0_u32;
@@ -554,8 +555,9 @@ impl Reconciler {
                 self.record_object_metrics(kind);
             }
             WatchUpdate::Synced(change) => {
-                if self.apply(kind, &object, change) {
-                    self.panics.remove(&kind);
+                if self.apply(kind, &object, change) && self.panics.remove(&kind).is_some() {
+                    // The list changes nothing in the cache if the panic came after an object was stored.
+                    self.visit(kind);
                 }
                 self.record_object_metrics(kind);
                 debug!(kind = plural, "initial list complete");

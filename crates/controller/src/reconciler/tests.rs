@@ -4,6 +4,7 @@ use super::*;
 use crate::Options;
 use crate::metrics::metrics;
 use http::{Method, Request, Response};
+use hub_state::cache::Changed;
 use hub_state::model::{Cluster, Kind};
 use hub_state::reconcile::Watch;
 use jiff::Timestamp;
@@ -299,6 +300,42 @@ async fn panic_in_the_index_relists_the_kind_with_backoff() {
         metric(&reconciler, "argocd_ocm_cmp_panics_total{controller=\"index\"}"),
         3
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_whose_mapping_panicked_is_reconciled_after_the_next_list() {
+    /// Panics for the first change of each cluster.
+    fn map(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+        let is_known = !WRITTEN.with_borrow_mut(|known| known.insert(format!("{} is known", changed.object_ref)));
+        assert!(is_known, "a defect");
+        vec![ReconcileRequest::cluster(&changed.object_ref.name)]
+    }
+    static DEFECT: Controller = Controller {
+        watches: const { &[Watch::new(Kind::Clusters, map)] },
+        ..controller("clusters", Kind::Clusters, write_once)
+    };
+    let mut reconciler = reconciler(&[&DEFECT], CLOCKS);
+    let text = r#"{"metadata":{"name":"eu1","uid":"u"},"spec":{"hubAcceptsClient":true}}"#;
+    let eu1 = ObjectRef::new("", "eu1");
+    let list = [
+        Update::Set(eu1.clone(), text),
+        Update::Listed(HashSet::from([eu1.clone()])),
+    ];
+    for update in [Update::Set(eu1.clone(), text)].into_iter().chain(list) {
+        let object_ref = matches!(update, Update::Set(..)).then(|| eu1.clone());
+        let change = Kind::Clusters.change(update, time()).expect("a cluster");
+        reconciler.handle(WatchEvent {
+            kind: Kind::Clusters,
+            update: match object_ref {
+                Some(_) => WatchUpdate::Changed(change, None),
+                None => WatchUpdate::Synced(change),
+            },
+            object_ref,
+            bytes: 0,
+        });
+    }
+    run(&mut reconciler, 1).await;
+    assert_eq!((LOOKS.get(), requests("PATCH")), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,11 +27,6 @@ impl Indexed for Application {
     type Key = ObjectRef;
     type Indices = ApplicationIndices;
 
-    /// Returns false: conditions of others and every field of the pull model may differ.
-    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
-        false
-    }
-
     fn index(indices: &mut ApplicationIndices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
         let [old, new] = [before, after].map(|application| application?.pull.as_deref()?.cluster.clone());
         indices.pulled_to.replace(object_ref, old, new);

@@ -80,15 +80,6 @@ impl Cache {
         affected
     }
 
-    /// Returns the objects to reconcile after a change of the ConfigMap or Namespace with a setting.
-    fn map_setting(&self, kind: Kind, name: &str, previous: Option<&dyn Any>) -> Vec<ReconcileRequest> {
-        let object_ref = ObjectRef {
-            namespace: Arc::clone(&self.argocd),
-            name: name.into(),
-        };
-        self.map(kind, &object_ref, previous)
-    }
-
     /// Returns the Applications of the pull model whose works have the name of this one.
     pub(super) fn carried_by(&self, work: &ObjectRef) -> Vec<ReconcileRequest> {
         let applications = self.pull_applications_by_work_name(&work.name).cloned();
@@ -218,11 +209,6 @@ impl Cached for ClusterHold {
 impl Indexed for GitOpsCluster {
     type Key = ObjectRef;
     type Indices = ();
-
-    /// Returns false: the status of others may differ.
-    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
-        false
-    }
 }
 
 impl Cached for GitOpsCluster {
@@ -257,11 +243,6 @@ impl Cached for GitOpsCluster {
 impl Indexed for ExistingReport {
     type Key = ObjectRef;
     type Indices = ();
-
-    /// Returns false: a write must name the current version.
-    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
-        false
-    }
 }
 
 impl Cached for ExistingReport {
@@ -301,7 +282,8 @@ impl Setting for Tracking {
             owners: cache.works.set_tracking(tracking),
             refresh: Refresh::Unchanged,
         };
-        cache.map_setting(Kind::Config, CONFIG_MAP, Some(&before))
+        let config_map = ObjectRef::new(&cache.argocd, CONFIG_MAP);
+        cache.map(Kind::Config, &config_map, Some(&before))
     }
 }
 
@@ -320,7 +302,8 @@ impl Setting for Namespaces {
             return Vec::new();
         }
         cache.namespaces = namespaces;
-        cache.map_setting(Kind::Parameters, namespaces::CONFIG_MAP, None)
+        let config_map = ObjectRef::new(&cache.argocd, namespaces::CONFIG_MAP);
+        cache.map(Kind::Parameters, &config_map, None)
     }
 }
 
