@@ -19,20 +19,12 @@ const SETTLES_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// fails decides nothing for up to 163 s (its Lease lasts 137 s, and others try every 26 s).
 const DECIDED_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// The number of decisions of each Placement that name a cluster.
-#[derive(Debug, Default)]
-pub struct DecisionIndices(HashMap<ObjectRef, BTreeMap<Arc<str>, usize>>);
-
 impl Indexed for PlacementDecision {
     type Key = ObjectRef;
-    type Indices = DecisionIndices;
+    /// The number of decisions of each Placement that name a cluster.
+    type Indices = HashMap<ObjectRef, BTreeMap<Arc<str>, usize>>;
 
-    fn index(
-        DecisionIndices(indices): &mut DecisionIndices,
-        object_ref: &ObjectRef,
-        before: Option<&Self>,
-        after: Option<&Self>,
-    ) {
+    fn index(indices: &mut Self::Indices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
         if let Some(after) = after {
             let named = indices.entry(after.placement(object_ref)).or_default();
             for cluster in &after.clusters {
@@ -87,7 +79,7 @@ impl Cache {
 
     /// Returns the managed clusters in the decisions of a Placement, and in how many.
     fn named_by(&self, placement: &ObjectRef) -> Option<&BTreeMap<Arc<str>, usize>> {
-        self.decisions.indices().0.get(placement)
+        self.decisions.indices().get(placement)
     }
 
     /// Returns the managed clusters in the decisions of a Placement, each once.
