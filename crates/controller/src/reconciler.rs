@@ -29,8 +29,7 @@ use runtime::plan::{Plan, Totals};
 use runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
 use runtime::readiness::Readiness;
 use runtime::slots::Slots;
-use runtime::writer;
-use runtime::writer::Writer;
+use runtime::writer::{WriteRefusal, WriteResult, Writer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future;
 use std::mem;
@@ -85,16 +84,10 @@ const WRITE_REFUSED: &str = "WriteRefused";
 const WRITE_TIMED_OUT: &str =
     "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
-/// A finished task.
-enum TaskResult {
-    Written(writer::WriteResult, Box<Action>),
-    EventRecorded,
-}
-
 /// A write in progress.
 struct Running {
-    /// The index of the workqueue, the object, and the object on which Events are recorded; none for an Event.
-    reconciled: Option<(usize, Due, InvolvedObject)>,
+    /// The index of the workqueue, the object, and its writes; none for an Event.
+    reconciled: Option<(usize, Due, Arc<Action>)>,
     task: AbortHandle,
     /// True if the write was aborted.
     is_aborted: bool,
@@ -129,7 +122,7 @@ pub(super) struct Reconciler {
     workqueues: Vec<Workqueue>,
     /// The index of the workqueue that has the next turn.
     next_workqueue: usize,
-    writes: JoinSet<TaskResult>,
+    writes: JoinSet<WriteResult>,
     running: HashMap<task::Id, Running>,
     slots: Slots<task::Id>,
     /// The group of slots for Events.
@@ -407,14 +400,13 @@ impl Reconciler {
     }
 
     /// Records the result of a write.
-    fn finish_write(&mut self, done: Result<(task::Id, TaskResult), JoinError>) {
+    fn finish_write(&mut self, done: Result<(task::Id, WriteResult), JoinError>) {
         let (id, done) = match done {
             Ok((id, done)) => (id, Ok(done)),
             Err(error) => (error.id(), Err(error)),
         };
         let now = (self.clocks.elapsed)();
-        let is_answered =
-            matches!(&done, Ok(TaskResult::Written(result, _)) if matches!(result.outcome, Outcome::Written { .. }));
+        let is_answered = matches!(&done, Ok(result) if matches!(result.outcome, Outcome::Written { .. }));
         if is_answered {
             self.last_answer = Some(now);
         }
@@ -425,7 +417,7 @@ impl Reconciler {
         else {
             return;
         };
-        let Some((workqueue, due, involved)) = reconciled else {
+        let Some((workqueue, due, action)) = reconciled else {
             if done.is_err() {
                 self.metrics.panicked("events");
                 error!("panic while writing an Event; the Event is lost");
@@ -434,9 +426,8 @@ impl Reconciler {
         };
         let Workqueue { controller, queue, .. } = &mut self.workqueues[workqueue];
         let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
-        let (outcome, refusal, action) = match done {
-            Ok(TaskResult::Written(result, action)) => (result.outcome, result.refusal, Some(action)),
-            Ok(TaskResult::EventRecorded) => return,
+        let (outcome, refusal) = match done {
+            Ok(WriteResult { outcome, refusal }) => (outcome, refusal),
             Err(_) if is_aborted => {
                 self.metrics.failed(controller.name, Reason::Timeout);
                 warn!(controller = controller.name, kind, object = %object_ref, "slow write aborted because others wait; retrying");
@@ -446,7 +437,7 @@ impl Reconciler {
                     .refusals()
                     .of_part(&object, workqueue)
                     .unwrap_or(WRITE_TIMED_OUT);
-                let refusal = writer::WriteRefusal {
+                let refusal = WriteRefusal {
                     text: why.to_owned(),
                     is_final: false,
                     // The aborted write may have been one of the status.
@@ -455,27 +446,28 @@ impl Reconciler {
                 };
                 let cause = Some((controller.kind.resource().kind, Reason::Timeout.name()));
                 let retry_after = None;
-                (Outcome::Failed { retry_after, cause }, Some(refusal), None)
+                (Outcome::Failed { retry_after, cause }, Some(refusal))
             }
             Err(_) => {
                 self.metrics.panicked(controller.name);
                 error!(controller = controller.name, kind, object = %object_ref, "panic during a write; retrying");
-                (Outcome::FAILED, None, None)
+                (Outcome::FAILED, None)
             }
         };
         queue.set_slow(object_ref, is_slow);
         queue.done(&due, &outcome, now, fastrand::f64());
         let refusal = refusal.filter(|refusal| refusal.is_final || queue.is_failing(object_ref));
-        let Some(action) = action.filter(|_| matches!(outcome, Outcome::Written { .. })) else {
+        if !matches!(outcome, Outcome::Written { .. }) {
             if let Some(refusal) = refusal {
-                self.record_refusal(workqueue, &due.object_ref, Some((refusal, involved)));
+                let involved_object = action.involved_object.clone();
+                self.record_refusal(workqueue, &due.object_ref, Some((refusal, involved_object)));
             }
             return;
-        };
+        }
         if self.writer.is_dry_run() {
             self.plan.add(&action);
         }
-        for recorded in action.recorded_events(controller.name) {
+        for recorded in Arc::unwrap_or_clone(action).recorded_events(controller.name) {
             self.put(recorded);
         }
         self.record_refusal(workqueue, &due.object_ref, None);
@@ -501,7 +493,7 @@ impl Reconciler {
         &mut self,
         workqueue: usize,
         object_ref: &ObjectRef,
-        refusal: Option<(writer::WriteRefusal, InvolvedObject)>,
+        refusal: Option<(WriteRefusal, InvolvedObject)>,
     ) {
         let controller = self.workqueues[workqueue].controller;
         let object = (controller.name, controller.kind, object_ref.clone());
@@ -715,7 +707,7 @@ impl Reconciler {
         let span =
             error_span!("reconcile", controller = controller.name, kind, object = %object_ref, attempt = due.attempt);
         let decide = || match (controller.reconcile)(&self.cache, object_ref, &context) {
-            Some(action) => Ok(Box::new(action)),
+            Some(action) => Ok(Arc::new(action)),
             None => Err((controller.requeue_after)(&self.cache, object_ref, &context)),
         };
         let action = match span.in_scope(|| guard(decide)) {
@@ -739,16 +731,13 @@ impl Reconciler {
         let (writer, name) = (self.writer.clone(), controller.name);
         let flow = due.flow.clone();
         let is_slow = due.slow;
-        let involved = action.involved_object.clone();
-        let write = async move {
-            let done = writer.write(name, &action).await;
-            TaskResult::Written(done, action)
-        };
+        let requested = Arc::clone(&action);
+        let write = async move { writer.write(name, &requested).await };
         let task = self.writes.spawn(write.instrument(span));
         self.slots
             .begin(task.id(), group, flow, is_slow, (self.clocks.elapsed)());
         let running = Running {
-            reconciled: Some((at, due, involved)),
+            reconciled: Some((at, due, action)),
             task,
             is_aborted: false,
         };
@@ -833,7 +822,10 @@ impl Reconciler {
             let writer = self.writer.clone();
             let task = self.writes.spawn(async move {
                 writer.record_event(&recorded).await;
-                TaskResult::EventRecorded
+                WriteResult {
+                    outcome: Outcome::Unchanged,
+                    refusal: None,
+                }
             });
             self.slots.begin(task.id(), self.events, flow, false, now);
             let running = Running {

@@ -276,9 +276,9 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();
-    let involved = involved(&due.object_ref);
+    let action = Arc::new(action(&due.object_ref, Vec::new()));
     let running = Running {
-        reconciled: Some((0, due, involved)),
+        reconciled: Some((0, due, action)),
         task,
         is_aborted: false,
     };
@@ -449,7 +449,7 @@ async fn new_leader_forgets_what_was_refused_when_it_led_before() {
     let mut reconciler = replica(&[&CLUSTER], CLOCKS, leads);
     run(&mut reconciler, 1).await;
     let eu1 = ObjectRef::new("", "eu1");
-    let refusal = writer::WriteRefusal {
+    let refusal = WriteRefusal {
         text: "no".to_owned(),
         is_final: true,
         is_of_status: false,
