@@ -5,6 +5,7 @@
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use hub_state::cache::Change;
+use hub_state::cache::Update;
 use hub_state::model::Kind;
 use jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
@@ -17,7 +18,6 @@ use primitives::object_ref::ObjectRef;
 use primitives::resource;
 use runtime::invalid_object::InvalidObject;
 use runtime::panics::{Panicked, guard};
-use runtime::store::Update;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -15,6 +15,7 @@ mod refusals;
 mod request;
 mod secrets;
 mod shared_objects;
+mod store;
 mod works;
 
 use crate::cluster_secret::ClusterSecret;
@@ -40,10 +41,10 @@ pub use refusals::{Refusal, Refusals};
 pub use request::ReconcileRequest;
 use runtime::fair_queue::FlowKey;
 use runtime::memo::Memo;
-use runtime::store::Store;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+pub use store::{Indexed, Store, Update};
 pub use works::WorkBefore;
 use works::{Works, claimed};
 

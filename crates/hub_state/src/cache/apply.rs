@@ -2,6 +2,7 @@
 //! reconcile.
 
 use super::change::{Cached, Change, Changed, ObjectKey, Setting};
+use super::store::{Indexed, Store, Update};
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
 use crate::model::{Availability, Cluster, ClusterHold, GitOpsCluster, Kind, is_open, parse, parse_data};
 use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
@@ -12,7 +13,6 @@ use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use runtime::queue::Refresh;
-use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::HashSet;
 use std::iter;
@@ -44,18 +44,6 @@ impl Cache {
         V::forget_computed(self, kind, key, before.as_ref());
         let object_ref = key.to_object_ref(&self.argocd);
         self.map(kind, &object_ref, before.as_ref().map(|before| before as &dyn Any))
-    }
-
-    /// Returns all objects of a kind.
-    pub fn object_refs<V: Cached>(&mut self, kind: Kind) -> Vec<ObjectRef> {
-        let namespace = Arc::clone(&self.argocd);
-        let keys = V::store(self, kind).keys();
-        keys.map(|key| key.to_object_ref(&namespace)).collect()
-    }
-
-    /// Returns the objects to reconcile for an object, as if it were new.
-    pub fn affected_by<V: Cached>(&self, kind: Kind, object_ref: ObjectRef) -> Vec<ReconcileRequest> {
-        V::affected_by(self, kind, &V::Key::from_object_ref(object_ref))
     }
 
     /// Returns the objects to reconcile after a change, by the mappers of controllers: what several return, once.
@@ -124,13 +112,11 @@ impl Indexed for Cluster {
     type Indices = [usize; Availability::ALL.len()];
 
     fn index(counts: &mut Self::Indices, _: &Arc<str>, before: Option<&Self>, after: Option<&Self>) {
-        if let Some(before) = before {
-            let count = &mut counts[before.availability as usize];
-            *count = count.saturating_sub(1);
-        }
-        if let Some(after) = after {
-            let count = &mut counts[after.availability as usize];
-            *count = count.saturating_add(1);
+        for (cluster, change) in [(before, -1), (after, 1)] {
+            if let Some(cluster) = cluster {
+                let count = &mut counts[cluster.availability as usize];
+                *count = count.saturating_add_signed(change);
+            }
         }
     }
 }

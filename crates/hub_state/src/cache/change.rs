@@ -1,11 +1,11 @@
 //! The changes of the cache, and what a mapper sees of them.
 
+use super::store::{Indexed, Store, Update};
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
 use crate::model::{Availability, Cluster, Kind};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,19 +41,6 @@ pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
     fn forget_computed(_: &mut Cache, _: Kind, _: &Self::Key, _before: Option<&Self>) {}
 }
 
-/// A setting, which is the only object of its kind.
-pub trait Setting: Sized + Send + 'static {
-    /// Reads the JSON of the object with the setting.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
-    fn parse(text: &str) -> Result<Self, InvalidObject>;
-
-    /// Stores the setting, or the default without a value. Returns the objects to reconcile.
-    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
-}
-
 /// A key of cached objects: a namespace and name, or a name alone.
 pub trait ObjectKey: Send + 'static {
     /// Returns the key of an object.
@@ -84,6 +71,19 @@ impl ObjectKey for Arc<str> {
             name: Arc::clone(self),
         }
     }
+}
+
+/// A setting, which is the only object of its kind.
+pub trait Setting: Sized + Send + 'static {
+    /// Reads the JSON of the object with the setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    fn parse(text: &str) -> Result<Self, InvalidObject>;
+
+    /// Stores the setting, or the default without a value. Returns the objects to reconcile.
+    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
 }
 
 /// Applies a change, and returns the objects to reconcile.

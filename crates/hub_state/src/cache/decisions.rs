@@ -1,12 +1,12 @@
 //! The managed clusters that the Placements of a namespace select.
 
+use super::store::{Indexed, Store};
 use super::{Cache, Cached, ReconcileRequest};
 use crate::model::{Cluster, Kind, PlacementDecision};
 use jiff::{SignedDuration, Timestamp};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::after;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::{Indexed, Store};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -25,28 +25,18 @@ impl Indexed for PlacementDecision {
     type Indices = HashMap<ObjectRef, BTreeMap<Arc<str>, usize>>;
 
     fn index(indices: &mut Self::Indices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
-        if let Some(after) = after {
-            let named = indices.entry(after.placement(object_ref)).or_default();
-            for cluster in &after.clusters {
+        for (decision, change) in [(after, 1), (before, -1)] {
+            let Some(decision) = decision else { continue };
+            let placement = decision.placement(object_ref);
+            let named = indices.entry(placement.clone()).or_default();
+            for cluster in &decision.clusters {
                 let count = named.entry(Arc::clone(cluster)).or_default();
-                *count = count.saturating_add(1);
+                *count = count.saturating_add_signed(change);
             }
-        }
-        let Some(before) = before else {
-            return;
-        };
-        let placement = before.placement(object_ref);
-        let Some(named) = indices.get_mut(&placement) else {
-            return;
-        };
-        for cluster in &before.clusters {
-            if let Some(count) = named.get_mut(cluster) {
-                *count = count.saturating_sub(1);
+            named.retain(|_, count| *count > 0);
+            if named.is_empty() {
+                indices.remove(&placement);
             }
-        }
-        named.retain(|_, count| *count > 0);
-        if named.is_empty() {
-            indices.remove(&placement);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The writes that the API server refused, by the object that was reconciled and by GitOpsCluster.
 
+use super::store::Index;
 use crate::model::Kind;
 use primitives::object_ref::ObjectRef;
-use runtime::store::Index;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A write that the API server refused.
@@ -57,12 +57,7 @@ impl Refusals {
         if parts.is_empty() {
             self.all.remove(object);
         }
-        if let Some(gitops) = &before {
-            self.gitops.remove(gitops, &key);
-        }
-        if let Some(gitops) = &after {
-            self.gitops.insert(gitops.clone(), key);
-        }
+        self.gitops.replace(&key, before.clone(), after.clone());
         before.into_iter().chain(after).collect()
     }
 }

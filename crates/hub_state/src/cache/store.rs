@@ -29,17 +29,12 @@ impl<K, V> Update<K, V> {
     }
 }
 
-/// An object that a [`Store`] keeps.
+/// An object that a [`Store`] keeps. No reader sees a difference between two equal states of an object.
 pub trait Indexed: PartialEq + Sized {
     /// The key of an object.
     type Key: Clone + Hash + Ord;
     /// The indices of the objects.
     type Indices: Debug + Default;
-
-    /// Returns true if no reader sees a difference between two states of an object.
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 
     /// Updates the indices after a change of an object.
     fn index(_: &mut Self::Indices, _key: &Self::Key, _before: Option<&Self>, _after: Option<&Self>) {}
@@ -107,11 +102,11 @@ impl<V: Indexed> Store<V> {
         };
         let before = before.map(|before| *before);
         let after = self.objects.get(key).map(Box::as_ref);
-        let is_same = V::is_same(before.as_ref(), after);
-        if !is_same {
+        let has_changed = before.as_ref() != after;
+        if has_changed {
             V::index(&mut self.indices, key, before.as_ref(), after);
         }
-        (before, !is_same)
+        (before, has_changed)
     }
 
     /// Divides an update into the changes of single objects, with their new values: a complete list deletes the objects that are
@@ -203,10 +198,15 @@ impl<P: Eq + Hash, K: Clone + Ord> Index<P, K> {
 
     /// Adds an object with a property, or removes it.
     pub fn set(&mut self, property: P, key: K, is_added: bool) {
-        if is_added {
-            self.insert(property, key);
-        } else {
-            self.remove(&property, &key);
+        match self.0.entry(property) {
+            Entry::Vacant(entry) if is_added => drop(entry.insert(Keys::One(key))),
+            Entry::Vacant(_) => {}
+            Entry::Occupied(mut entry) if is_added => entry.get_mut().insert(key),
+            Entry::Occupied(mut entry) => {
+                if entry.get_mut().remove(&key) {
+                    entry.remove();
+                }
+            }
         }
     }
 
@@ -221,29 +221,11 @@ impl<P: Eq + Hash, K: Clone + Ord> Index<P, K> {
             }
         }
     }
-
-    /// Adds an object with a property.
-    pub fn insert(&mut self, property: P, key: K) {
-        match self.0.entry(property) {
-            Entry::Vacant(entry) => drop(entry.insert(Keys::One(key))),
-            Entry::Occupied(mut entry) => entry.get_mut().insert(key),
-        }
-    }
-
-    /// Removes an object with a property.
-    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, property: &Q, key: &K)
-    where
-        P: Borrow<Q>,
-    {
-        if self.0.get_mut(property).is_some_and(|keys| keys.remove(key)) {
-            self.0.remove(property);
-        }
-    }
 }
 
 /// Returns a property as the key of an index: the object's name, without a copy, if it equals the property; otherwise a copy of
 /// the property.
-pub fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
+pub(super) fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
     if *property == **name {
         Arc::clone(name)
     } else {
@@ -298,14 +280,14 @@ mod tests {
     fn an_index_forgets_properties_without_objects() {
         let mut index = Index::default();
         for (property, key) in [("x", 2), ("x", 2), ("x", 1), ("y", 1)] {
-            index.insert(property, key);
+            index.set(property, key, true);
         }
         assert_eq!(index.get("x").collect::<Vec<_>>(), [&1, &2]);
-        index.remove("y", &2);
-        index.remove("y", &1);
+        index.set("y", 2, false);
+        index.set("y", 1, false);
         assert_eq!(index.properties().collect::<Vec<_>>(), [&"x"]);
-        index.remove("x", &1);
-        index.remove("x", &2);
+        index.set("x", 1, false);
+        index.set("x", 2, false);
         assert_eq!(index.properties().next(), None);
     }
 }
