@@ -573,7 +573,8 @@ impl Reconciler {
     /// Records that a watch failed. The loop does not wait for a kind that the hub need not serve, or need not let it read.
     fn handle_failure(&mut self, kind: Kind, error: Option<&Error>) {
         let (watched, plural) = (kind.watched(), kind.resource().plural);
-        if watched.may_be_missing && matches!(error, Some(Error::Api(status)) if status.code == 404) {
+        let has_code = |code| matches!(error, Some(Error::Api(status)) if status.code == code);
+        if watched.may_be_missing && has_code(404) {
             self.metrics.watch_failed(plural, Reason::Missing);
             if self.missing.insert(kind) {
                 info!(kind = plural, "not served by the hub; continuing without it");
@@ -581,7 +582,7 @@ impl Reconciler {
             return self.mark_synced(kind);
         }
         let reason = error.map_or(Reason::Other, Reason::from_error);
-        if watched.may_be_forbidden && reason == Reason::Forbidden {
+        if watched.may_be_forbidden && has_code(403) {
             self.mark_synced(kind);
         }
         self.metrics.watch_failed(plural, reason);

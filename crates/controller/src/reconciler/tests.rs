@@ -4,12 +4,12 @@ use super::*;
 use crate::Options;
 use crate::metrics::metrics;
 use http::{Method, Request, Response};
-use hub_state::cache::Changed;
-use hub_state::cache::Update;
+use hub_state::cache::{Changed, Update};
 use hub_state::model::{Cluster, Kind};
 use hub_state::reconcile::Watch;
 use jiff::Timestamp;
 use kube::client::Body;
+use kube::core::Status;
 use ocm::resources::{APPLICATIONS, CLUSTERS};
 use runtime::action::{Event, InvolvedObject, Write};
 use runtime::lease;
@@ -336,6 +336,20 @@ async fn object_whose_mapping_panicked_is_reconciled_after_the_next_list() {
     }
     run(&mut reconciler, 1).await;
     assert_eq!((LOOKS.get(), requests("PATCH")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_that_may_be_forbidden_is_awaited_unless_the_permission_is_missing() {
+    static HOLDS: Controller = Controller {
+        watches: const { &[Watch::new(Kind::Holds, assignment::mappers::cluster_alone)] },
+        ..controller("clusters", Kind::Clusters, write_once)
+    };
+    let mut reconciler = reconciler(&[&HOLDS], CLOCKS);
+    for (code, is_ready) in [(401, false), (500, false), (403, true)] {
+        let status = Status::failure("no", "").with_code(code);
+        reconciler.handle_failure(Kind::Holds, Some(&Error::Api(status.boxed())));
+        assert_eq!(reconciler.ready.check().is_ok(), is_ready, "{code}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
