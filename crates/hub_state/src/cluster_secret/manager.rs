@@ -169,11 +169,11 @@ impl<'k> SecretManager<'k> {
 impl SecretKind {
     /// Returns the name of the Secret of this cluster.
     pub fn secret_name(self, cluster: &str) -> String {
-        let (owner, before) = ("", None);
-        match self {
-            Self::Blank => SecretManager::GitOps { owner, before }.name(cluster),
-            Self::Agent => SecretManager::Hub { owner, before }.name(cluster),
-        }
+        let [before, behind] = match self {
+            Self::Blank => GITOPS.name,
+            Self::Agent => AGENTS.name,
+        };
+        format!("{before}{cluster}{behind}")
     }
 }
 
