@@ -9,14 +9,14 @@ use primitives::object_ref::ObjectRef;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use runtime::metrics::Metrics;
+use runtime::metrics::{Metrics, add_metric};
 use std::sync::Arc;
 
 /// The counts of managed clusters in the status of a GitOpsCluster.
 const COUNTED: [&str; 5] = ["selected", "registered", "installed", "connected", "degraded"];
 
 /// The metrics of the hub's objects. Clones share their values.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HubMetrics {
     works: Family<[(&'static str, &'static str); 1], Gauge>,
     managed_clusters: Family<[(&'static str, &'static str); 1], Gauge>,
@@ -35,18 +35,14 @@ pub fn metrics() -> (Metrics, HubMetrics) {
 
 impl HubMetrics {
     fn register(ours: &mut Registry) -> Self {
-        let metrics = Self::default();
-        ours.register("works", "Works of Applications by health", metrics.works.clone());
-        let help = "Managed clusters by availability";
-        ours.register("managed_clusters", help, metrics.managed_clusters.clone());
-        let help = "Expiry of an argocd-agent certificate on the hub, as a Unix time";
-        ours.register(
-            "certificate_expiry_timestamp_seconds",
-            help,
-            metrics.certificates.clone(),
-        );
-        let help = "Managed clusters of a GitOpsCluster, as counted in its status";
-        ours.register("gitopscluster_clusters", help, metrics.clusters.clone());
+        let expiry = "Expiry of an argocd-agent certificate on the hub, as a Unix time";
+        let counts = "Managed clusters of a GitOpsCluster, as counted in its status";
+        let metrics = Self {
+            works: add_metric(ours, "works", "Works of Applications by health"),
+            managed_clusters: add_metric(ours, "managed_clusters", "Managed clusters by availability"),
+            certificates: add_metric(ours, "certificate_expiry_timestamp_seconds", expiry),
+            clusters: add_metric(ours, "gitopscluster_clusters", counts),
+        };
         for health in HealthStatus::ALL {
             metrics.works(health, 0);
         }

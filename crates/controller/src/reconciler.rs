@@ -29,8 +29,7 @@ use runtime::plan::{Plan, Totals};
 use runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
 use runtime::readiness::Readiness;
 use runtime::slots::Slots;
-use runtime::writer;
-use runtime::writer::Writer;
+use runtime::writer::{WriteRefusal, WriteResult, Writer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future;
 use std::mem;
@@ -85,16 +84,10 @@ const WRITE_REFUSED: &str = "WriteRefused";
 const WRITE_TIMED_OUT: &str =
     "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
-/// A finished task.
-enum TaskResult {
-    Written(writer::WriteResult, Box<Action>),
-    EventRecorded,
-}
-
 /// A write in progress.
 struct Running {
-    /// The index of the workqueue, the object, and the object on which Events are recorded; none for an Event.
-    reconciled: Option<(usize, Due, InvolvedObject)>,
+    /// The index of the workqueue, the object, and its writes; none for an Event.
+    reconciled: Option<(usize, Due, Arc<Action>)>,
     task: AbortHandle,
     /// True if the write was aborted.
     is_aborted: bool,
@@ -129,7 +122,7 @@ pub(super) struct Reconciler {
     workqueues: Vec<Workqueue>,
     /// The index of the workqueue that has the next turn.
     next_workqueue: usize,
-    writes: JoinSet<TaskResult>,
+    writes: JoinSet<WriteResult>,
     running: HashMap<task::Id, Running>,
     slots: Slots<task::Id>,
     /// The group of slots for Events.
@@ -141,7 +134,7 @@ pub(super) struct Reconciler {
     last_answer: Option<Instant>,
     /// True if this replica leads. On standby, it enqueues nothing.
     is_leading: bool,
-    /// The objects that a new leader has not enqueued yet.
+    /// The objects that are not visited yet by a new leader, or after a panic.
     unvisited: Vec<(Kind, ObjectRef)>,
     /// The earliest next update of what changes by time alone.
     ticks_paused_until: Option<Instant>,
@@ -339,16 +332,18 @@ impl Reconciler {
             workqueue.queue.clear();
         }
         if leads {
-            let kinds = self.watches.kinds().into_iter();
-            let objects = kinds.flat_map(|kind| {
-                let object_refs = kind.object_refs(&mut self.cache).into_iter();
-                object_refs.map(move |object_ref| (kind, object_ref))
-            });
-            self.unvisited.extend(objects);
+            self.cache.forget_refusals();
+            self.watches.kinds().into_iter().for_each(|kind| self.visit(kind));
         }
     }
 
-    /// Enqueues the objects that a new leader has not enqueued yet. Returns true if its budget is used up.
+    /// Enqueues, bit by bit, what depends on any object of a kind.
+    fn visit(&mut self, kind: Kind) {
+        let object_refs = kind.object_refs(&mut self.cache).into_iter();
+        self.unvisited.extend(object_refs.map(|object_ref| (kind, object_ref)));
+    }
+
+    /// Enqueues what depends on the objects that are not visited yet. Returns true if its budget is used up.
     fn enqueue_unvisited(&mut self) -> bool {
         let begun = (self.clocks.elapsed)();
         let mut enqueued = 0_u32;
@@ -405,14 +400,13 @@ impl Reconciler {
     }
 
     /// Records the result of a write.
-    fn finish_write(&mut self, done: Result<(task::Id, TaskResult), JoinError>) {
+    fn finish_write(&mut self, done: Result<(task::Id, WriteResult), JoinError>) {
         let (id, done) = match done {
             Ok((id, done)) => (id, Ok(done)),
             Err(error) => (error.id(), Err(error)),
         };
         let now = (self.clocks.elapsed)();
-        let is_answered =
-            matches!(&done, Ok(TaskResult::Written(result, _)) if matches!(result.outcome, Outcome::Written { .. }));
+        let is_answered = matches!(&done, Ok(result) if matches!(result.outcome, Outcome::Written { .. }));
         if is_answered {
             self.last_answer = Some(now);
         }
@@ -423,7 +417,7 @@ impl Reconciler {
         else {
             return;
         };
-        let Some((workqueue, due, involved)) = reconciled else {
+        let Some((workqueue, due, action)) = reconciled else {
             if done.is_err() {
                 self.metrics.panicked("events");
                 error!("panic while writing an Event; the Event is lost");
@@ -432,9 +426,8 @@ impl Reconciler {
         };
         let Workqueue { controller, queue, .. } = &mut self.workqueues[workqueue];
         let (kind, object_ref) = (controller.kind.resource().kind, &due.object_ref);
-        let (outcome, refusal, action) = match done {
-            Ok(TaskResult::Written(result, action)) => (result.outcome, result.refusal, Some(action)),
-            Ok(TaskResult::EventRecorded) => return,
+        let (outcome, refusal) = match done {
+            Ok(WriteResult { outcome, refusal }) => (outcome, refusal),
             Err(_) if is_aborted => {
                 self.metrics.failed(controller.name, Reason::Timeout);
                 warn!(controller = controller.name, kind, object = %object_ref, "slow write aborted because others wait; retrying");
@@ -444,7 +437,7 @@ impl Reconciler {
                     .refusals()
                     .of_part(&object, workqueue)
                     .unwrap_or(WRITE_TIMED_OUT);
-                let refusal = writer::WriteRefusal {
+                let refusal = WriteRefusal {
                     text: why.to_owned(),
                     is_final: false,
                     // The aborted write may have been one of the status.
@@ -453,27 +446,28 @@ impl Reconciler {
                 };
                 let cause = Some((controller.kind.resource().kind, Reason::Timeout.name()));
                 let retry_after = None;
-                (Outcome::Failed { retry_after, cause }, Some(refusal), None)
+                (Outcome::Failed { retry_after, cause }, Some(refusal))
             }
             Err(_) => {
                 self.metrics.panicked(controller.name);
                 error!(controller = controller.name, kind, object = %object_ref, "panic during a write; retrying");
-                (Outcome::FAILED, None, None)
+                (Outcome::FAILED, None)
             }
         };
         queue.set_slow(object_ref, is_slow);
         queue.done(&due, &outcome, now, fastrand::f64());
         let refusal = refusal.filter(|refusal| refusal.is_final || queue.is_failing(object_ref));
-        let Some(action) = action.filter(|_| matches!(outcome, Outcome::Written { .. })) else {
+        if !matches!(outcome, Outcome::Written { .. }) {
             if let Some(refusal) = refusal {
-                self.record_refusal(workqueue, &due.object_ref, Some((refusal, involved)));
+                let involved_object = action.involved_object.clone();
+                self.record_refusal(workqueue, &due.object_ref, Some((refusal, involved_object)));
             }
             return;
-        };
+        }
         if self.writer.is_dry_run() {
             self.plan.add(&action);
         }
-        for recorded in action.recorded_events(controller.name) {
+        for recorded in Arc::unwrap_or_clone(action).recorded_events(controller.name) {
             self.put(recorded);
         }
         self.record_refusal(workqueue, &due.object_ref, None);
@@ -499,7 +493,7 @@ impl Reconciler {
         &mut self,
         workqueue: usize,
         object_ref: &ObjectRef,
-        refusal: Option<(writer::WriteRefusal, InvolvedObject)>,
+        refusal: Option<(WriteRefusal, InvolvedObject)>,
     ) {
         let controller = self.workqueues[workqueue].controller;
         let object = (controller.name, controller.kind, object_ref.clone());
@@ -540,62 +534,65 @@ impl Reconciler {
     }
 
     fn handle(&mut self, event: WatchEvent) {
-        let kind = event.kind.resource().plural;
-        self.metrics.received(kind, event.bytes);
+        let kind = event.kind;
+        let plural = kind.resource().plural;
+        let object = event.object_ref.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.metrics.received(plural, event.bytes);
         match event.update {
             WatchUpdate::Changed(change, age) => {
                 if let Some(age) = age {
-                    self.metrics.lagged(kind, age);
+                    self.metrics.lagged(plural, age);
                 }
-                self.apply(event.kind, change);
-                self.record_object_metrics(event.kind);
+                self.apply(kind, &object, change);
+                self.record_object_metrics(kind);
             }
             WatchUpdate::Synced(change) => {
-                if self.apply(event.kind, change) {
-                    self.panics.remove(&event.kind);
+                if self.apply(kind, &object, change) && self.panics.remove(&kind).is_some() {
+                    // The list changes nothing in the cache if the panic came after an object was stored.
+                    self.visit(kind);
                 }
-                self.record_object_metrics(event.kind);
-                debug!(kind, "initial list complete");
-                self.mark_synced(event.kind);
+                self.record_object_metrics(kind);
+                debug!(kind = plural, "initial list complete");
+                self.mark_synced(kind);
             }
-            WatchUpdate::Unreadable(object_ref, why) => {
-                self.metrics.watch_failed(kind, Reason::Unreadable);
-                warn!(kind, object = %object_ref, %why, "parse error; keeping the last known state");
-                if event.kind == Kind::Works {
-                    self.apply(event.kind, Change::unreadable_work(object_ref, why.to_string().into()));
+            WatchUpdate::Unreadable(why) => {
+                self.metrics.watch_failed(plural, Reason::Unreadable);
+                warn!(kind = plural, %object, %why, "parse error; keeping the last known state");
+                if let Some(work) = event.object_ref.filter(|_| kind == Kind::Works) {
+                    self.apply(kind, &object, Change::unreadable_work(work, why.to_string().into()));
                 }
             }
-            WatchUpdate::Panicked(object_ref) => {
+            WatchUpdate::Panicked => {
                 self.metrics.panicked("index");
-                error!(kind, object = %object_ref, "panic while reading an object; keeping the last known state");
+                error!(kind = plural, %object, "panic while reading an object; keeping the last known state");
             }
-            WatchUpdate::Failed(error) => {
-                // The loop does not wait for a kind that the hub does not serve.
-                if event.kind.watched().may_be_missing
-                    && matches!(&error, Some(Error::Api(status)) if status.code == 404)
-                {
-                    self.metrics.watch_failed(kind, Reason::Missing);
-                    if self.missing.insert(event.kind) {
-                        info!(kind, "not served by the hub; continuing without it");
-                    }
-                    self.mark_synced(event.kind);
-                    return;
-                }
-                let reason = error.as_ref().map_or(Reason::Other, Reason::from_error);
-                if event.kind.watched().may_be_forbidden && reason == Reason::Forbidden {
-                    self.mark_synced(event.kind);
-                }
-                self.metrics.watch_failed(kind, reason);
-                let foreign = || "the response does not come from a Kubernetes API".to_owned();
-                let why = error.as_ref().map_or_else(foreign, hub::reason);
-                warn!(kind, why, "watch failed; retrying");
-            }
+            WatchUpdate::Failed(error) => self.handle_failure(kind, error.as_ref()),
         }
     }
 
+    /// Records that a watch failed. The loop does not wait for a kind that the hub need not serve, or need not let it read.
+    fn handle_failure(&mut self, kind: Kind, error: Option<&Error>) {
+        let (watched, plural) = (kind.watched(), kind.resource().plural);
+        let has_code = |code| matches!(error, Some(Error::Api(status)) if status.code == code);
+        if watched.may_be_missing && has_code(404) {
+            self.metrics.watch_failed(plural, Reason::Missing);
+            if self.missing.insert(kind) {
+                info!(kind = plural, "not served by the hub; continuing without it");
+            }
+            return self.mark_synced(kind);
+        }
+        let reason = error.map_or(Reason::Other, Reason::from_error);
+        if watched.may_be_forbidden && has_code(403) {
+            self.mark_synced(kind);
+        }
+        self.metrics.watch_failed(plural, reason);
+        let foreign = || "the response does not come from a Kubernetes API".to_owned();
+        let why = error.map_or_else(foreign, hub::reason);
+        warn!(kind = plural, why, "watch failed; retrying");
+    }
+
     /// Applies a change to the cache. Returns false if that panicked: the kind is then listed again, with growing delays.
-    fn apply(&mut self, kind: Kind, change: Change) -> bool {
-        let object = change.object().map(ToString::to_string);
+    fn apply(&mut self, kind: Kind, object: &str, change: Change) -> bool {
         if let Ok(affected) = guard(|| self.cache.apply(change)) {
             self.enqueue(affected);
             return true;
@@ -605,8 +602,7 @@ impl Reconciler {
         let [first, last] = RELIST_BACKOFF;
         let delay = first.saturating_mul(2_u32.saturating_pow(*failures)).min(last);
         *failures = failures.saturating_add(1);
-        let (kind_name, object) = (kind.resource().kind, object.unwrap_or_default());
-        let seconds = delay.as_secs();
+        let (kind_name, seconds) = (kind.resource().kind, delay.as_secs());
         error!(
             kind = kind_name,
             object, seconds, "panic while indexing an object; listing the kind again"
@@ -712,7 +708,7 @@ impl Reconciler {
         let span =
             error_span!("reconcile", controller = controller.name, kind, object = %object_ref, attempt = due.attempt);
         let decide = || match (controller.reconcile)(&self.cache, object_ref, &context) {
-            Some(action) => Ok(Box::new(action)),
+            Some(action) => Ok(Arc::new(action)),
             None => Err((controller.requeue_after)(&self.cache, object_ref, &context)),
         };
         let action = match span.in_scope(|| guard(decide)) {
@@ -736,16 +732,13 @@ impl Reconciler {
         let (writer, name) = (self.writer.clone(), controller.name);
         let flow = due.flow.clone();
         let is_slow = due.slow;
-        let involved = action.involved_object.clone();
-        let write = async move {
-            let done = writer.write(name, &action).await;
-            TaskResult::Written(done, action)
-        };
+        let requested = Arc::clone(&action);
+        let write = async move { writer.write(name, &requested).await };
         let task = self.writes.spawn(write.instrument(span));
         self.slots
             .begin(task.id(), group, flow, is_slow, (self.clocks.elapsed)());
         let running = Running {
-            reconciled: Some((at, due, involved)),
+            reconciled: Some((at, due, action)),
             task,
             is_aborted: false,
         };
@@ -830,7 +823,10 @@ impl Reconciler {
             let writer = self.writer.clone();
             let task = self.writes.spawn(async move {
                 writer.record_event(&recorded).await;
-                TaskResult::EventRecorded
+                WriteResult {
+                    outcome: Outcome::Unchanged,
+                    refusal: None,
+                }
             });
             self.slots.begin(task.id(), self.events, flow, false, now);
             let running = Running {

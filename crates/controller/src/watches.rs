@@ -5,6 +5,7 @@
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use hub_state::cache::Change;
+use hub_state::cache::Update;
 use hub_state::model::Kind;
 use jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
@@ -17,7 +18,6 @@ use primitives::object_ref::ObjectRef;
 use primitives::resource;
 use runtime::invalid_object::InvalidObject;
 use runtime::panics::{Panicked, guard};
-use runtime::store::Update;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -36,6 +36,8 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct WatchEvent {
     /// The kind of the objects.
     pub kind: Kind,
+    /// The object; none for a complete list and a failure.
+    pub object_ref: Option<ObjectRef>,
     /// The content of the event.
     pub update: WatchUpdate,
     /// The size of the received JSON, in bytes.
@@ -49,9 +51,9 @@ pub enum WatchUpdate {
     /// The list of all objects is complete.
     Synced(Change),
     /// An object cannot be parsed; the cache keeps its last known state.
-    Unreadable(ObjectRef, InvalidObject),
+    Unreadable(InvalidObject),
     /// Reading an object panicked; the cache keeps its last known state.
-    Panicked(ObjectRef),
+    Panicked,
     /// The watch failed and is retried; without an error, the response does not come from a Kubernetes API.
     Failed(Option<Error>),
 }
@@ -132,14 +134,18 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
     let change = move |update: Update<ObjectRef, &str>| kind.change(update, now());
     let read = move |object: &Received| match guard(|| change(Update::Set(object.object_ref(), object.text.get()))) {
         Ok(Ok(change)) => WatchUpdate::Changed(change, None),
-        Ok(Err(why)) => WatchUpdate::Unreadable(object.object_ref(), why),
-        Err(Panicked) => WatchUpdate::Panicked(object.object_ref()),
+        Ok(Err(why)) => WatchUpdate::Unreadable(why),
+        Err(Panicked) => WatchUpdate::Panicked,
     };
     let updates = events.filter_map(move |event| {
-        let bytes = match &event {
-            Ok(Event::InitApply(object) | Event::Apply(object) | Event::Delete(object)) => object.text.get().len(),
-            _ => 0,
+        let object = match &event {
+            Ok(Event::InitApply(object) | Event::Apply(object) | Event::Delete(object)) => Some(object),
+            _ => None,
         };
+        let (object_ref, bytes) = (
+            object.map(Received::object_ref),
+            object.map_or(0, |object| object.text.get().len()),
+        );
         let update = match event {
             Ok(Event::Init) => {
                 listed.clear();
@@ -163,7 +169,12 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
             }
             Err(error) => Some(WatchUpdate::Failed(request_error(error))),
         };
-        std::future::ready(update.map(|update| WatchEvent { kind, update, bytes }))
+        std::future::ready(update.map(|update| WatchEvent {
+            kind,
+            object_ref,
+            update,
+            bytes,
+        }))
     });
     updates.boxed()
 }

@@ -15,6 +15,7 @@ mod refusals;
 mod request;
 mod secrets;
 mod shared_objects;
+mod store;
 mod works;
 
 use crate::cluster_secret::ClusterSecret;
@@ -40,10 +41,10 @@ pub use refusals::{Refusal, Refusals};
 pub use request::ReconcileRequest;
 use runtime::fair_queue::FlowKey;
 use runtime::memo::Memo;
-use runtime::store::Store;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+pub use store::{Indexed, Store, Update};
 pub use works::WorkBefore;
 use works::{Works, claimed};
 
@@ -212,6 +213,11 @@ impl Cache {
     /// Returns the last writes that the API server refused.
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
+    }
+
+    /// Forgets the refused writes, as a restart does: another replica has written since.
+    pub fn forget_refusals(&mut self) {
+        self.refusals = Refusals::default();
     }
 
     /// Returns an Application.

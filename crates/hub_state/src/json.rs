@@ -151,6 +151,13 @@ pub fn entry<'v>(object: &'v Value<'_>, map: &str, name: &str) -> Option<&'v str
     object.as_map()?.at(&["metadata", map, name])?.as_str()
 }
 
+/// Returns the labels of an object, sorted by key.
+pub fn labels<'v>(object: &'v Value<'_>) -> impl Iterator<Item = (&'v str, &'v str)> {
+    let labels = at(object, "/metadata/labels").and_then(Value::as_map);
+    let labels = labels.into_iter().flat_map(Map::iter);
+    labels.filter_map(|(key, value)| Some((key, value.as_str()?)))
+}
+
 /// Returns the annotation of this name if it is not empty.
 pub fn annotation<'v>(object: &'v Value<'_>, name: &str) -> Option<&'v str> {
     entry(object, "annotations", name).filter(|text| !text.is_empty())

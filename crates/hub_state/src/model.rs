@@ -40,20 +40,12 @@ pub use work::{Work, WorkState};
 
 use ocm::hold::Hold;
 use runtime::invalid_object::InvalidObject;
-use runtime::metadata::Metadata;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The hold of a managed cluster, from the annotations of its namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterHold(pub Hold);
-
-/// The fields that are read from any object.
-#[derive(Deserialize)]
-pub(crate) struct Text<S> {
-    pub(crate) metadata: Metadata,
-    status: Option<S>,
-}
 
 pub(crate) fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, InvalidObject> {
     serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))

@@ -4,13 +4,13 @@ pub mod certificates;
 pub mod pull;
 
 use crate::cache::Change;
+use crate::cache::Update;
 use crate::model::{Availability, Cluster, ClusterHold, Kind, Labels, Work};
 use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use ocm::hold::Hold;
 use ocm::names::WorkName;
 use primitives::object_ref::ObjectRef;
-use runtime::store::Update;
 use serde_json::Value;
 
 /// The time at which the tests evaluate the health of works.

@@ -29,59 +29,78 @@ impl FlowKey {
 
 /// Items in fair order.
 #[derive(Debug)]
-pub struct FairQueue<T> {
-    tenants: HashMap<Arc<str>, Tenant<T>>,
-    /// The tenants with waiting items, each once; the first is next.
-    order: VecDeque<Arc<str>>,
-    len: usize,
-}
+pub struct FairQueue<T>(Turns<Turns<VecDeque<T>>>);
 
+/// Lines that take turns: those of tenants, or of the clusters of a tenant.
 #[derive(Debug)]
-struct Tenant<T> {
-    clusters: HashMap<Arc<str>, VecDeque<T>>,
-    /// The clusters with waiting items, each once; the first is next.
+struct Turns<L> {
+    lines: HashMap<Arc<str>, L>,
+    /// The keys of the lines, each once; the first is next.
     order: VecDeque<Arc<str>>,
+    /// The number of items in all lines.
     len: usize,
 }
 
-impl<T> Default for FairQueue<T> {
+impl<L> Default for Turns<L> {
     fn default() -> Self {
         Self {
-            tenants: HashMap::new(),
+            lines: HashMap::new(),
             order: VecDeque::new(),
             len: 0,
         }
     }
 }
 
+impl<L: Default> Turns<L> {
+    /// Returns the line with this key, to add one item.
+    fn line(&mut self, key: &Arc<str>) -> &mut L {
+        self.len = self.len.saturating_add(1);
+        self.lines.entry(Arc::clone(key)).or_insert_with(|| {
+            self.order.push_back(Arc::clone(key));
+            L::default()
+        })
+    }
+
+    /// Returns the first item that `pop` removes from a line, in the order of turns, and forgets lines that are empty.
+    fn pop<T>(&mut self, is_empty: fn(&L) -> bool, mut pop: impl FnMut(&Arc<str>, &mut L) -> Option<T>) -> Option<T> {
+        for _ in 0..self.order.len() {
+            let key = self.order.pop_front()?;
+            let line = self.lines.get_mut(&key)?;
+            let item = pop(&key, line);
+            if is_empty(line) {
+                self.lines.remove(&key);
+            } else {
+                self.order.push_back(key);
+            }
+            if item.is_some() {
+                self.len = self.len.saturating_sub(1);
+                return item;
+            }
+        }
+        None
+    }
+}
+
+impl<T> Default for FairQueue<T> {
+    fn default() -> Self {
+        Self(Turns::default())
+    }
+}
+
 impl<T> FairQueue<T> {
     /// Returns the number of items that wait.
     pub fn len(&self) -> usize {
-        self.len
+        self.0.len
     }
 
     /// Returns true if nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.len == 0
     }
 
     /// Adds an item at the end of its line.
     pub fn push(&mut self, flow: &FlowKey, item: T) {
-        let tenant = self.tenants.entry(Arc::clone(&flow.namespace)).or_insert_with(|| {
-            self.order.push_back(Arc::clone(&flow.namespace));
-            Tenant {
-                clusters: HashMap::new(),
-                order: VecDeque::new(),
-                len: 0,
-            }
-        });
-        let line = tenant.clusters.entry(Arc::clone(&flow.cluster)).or_insert_with(|| {
-            tenant.order.push_back(Arc::clone(&flow.cluster));
-            VecDeque::new()
-        });
-        line.push_back(item);
-        tenant.len = tenant.len.saturating_add(1);
-        self.len = self.len.saturating_add(1);
+        self.0.line(&flow.namespace).line(&flow.cluster).push_back(item);
     }
 
     /// Removes and returns the next item that both predicates accept: `may_tenant` decides by the namespace, `may_cluster` by
@@ -91,64 +110,39 @@ impl<T> FairQueue<T> {
         may_tenant: impl Fn(&Arc<str>) -> bool,
         may_cluster: impl Fn(&FlowKey) -> bool,
     ) -> Option<(FlowKey, T)> {
-        for _ in 0..self.order.len() {
-            let namespace = self.order.pop_front()?;
-            let tenant = self.tenants.get_mut(&namespace)?;
-            let taken = may_tenant(&namespace)
-                .then(|| tenant.pop(&namespace, &may_cluster))
-                .flatten();
-            if tenant.len == 0 {
-                self.tenants.remove(&namespace);
-            } else {
-                self.order.push_back(namespace);
+        let is_without_items = |tenant: &Turns<VecDeque<T>>| tenant.len == 0;
+        self.0.pop(is_without_items, |namespace, tenant| {
+            if !may_tenant(namespace) {
+                return None;
             }
-            if taken.is_some() {
-                self.len = self.len.saturating_sub(1);
-                return taken;
-            }
-        }
-        None
+            tenant.pop(VecDeque::is_empty, |cluster, line| {
+                let flow = FlowKey {
+                    namespace: Arc::clone(namespace),
+                    cluster: Arc::clone(cluster),
+                };
+                let item = if may_cluster(&flow) { line.pop_front() } else { None };
+                item.map(|item| (flow, item))
+            })
+        })
     }
 
     /// Removes the last item of the tenant with most items, unless no tenant has more items than `namespace` would have with one
     /// more. Returns true if there is room now for an item of that tenant.
     pub fn make_room(&mut self, namespace: &Arc<str>) -> bool {
-        let size = self.tenants.get(namespace).map_or(0, |tenant| tenant.len);
-        let largest = self.tenants.iter_mut().max_by_key(|(_, tenant)| tenant.len);
-        let Some((_, tenant)) = largest.filter(|(_, tenant)| tenant.len > size.saturating_add(1)) else {
+        let tenants = &mut self.0.lines;
+        let size = tenants.get(namespace).map_or(0, |tenant| tenant.len);
+        let largest = tenants.values_mut().max_by_key(|tenant| tenant.len);
+        let Some(tenant) = largest.filter(|tenant| tenant.len > size.saturating_add(1)) else {
             return false;
         };
-        let Some(line) = tenant.clusters.values_mut().max_by_key(|line| line.len()) else {
+        let Some(line) = tenant.lines.values_mut().max_by_key(|line| line.len()) else {
             return false;
         };
         // The tenant has at least two items left, but maybe none in this line: `pop` skips an empty line.
         line.pop_back();
         tenant.len = tenant.len.saturating_sub(1);
-        self.len = self.len.saturating_sub(1);
+        self.0.len = self.0.len.saturating_sub(1);
         true
-    }
-}
-
-impl<T> Tenant<T> {
-    fn pop(&mut self, namespace: &Arc<str>, may: &impl Fn(&FlowKey) -> bool) -> Option<(FlowKey, T)> {
-        for _ in 0..self.order.len() {
-            let flow = FlowKey {
-                namespace: Arc::clone(namespace),
-                cluster: self.order.pop_front()?,
-            };
-            let line = self.clusters.get_mut(&flow.cluster)?;
-            let item = if may(&flow) { line.pop_front() } else { None };
-            if line.is_empty() {
-                self.clusters.remove(&flow.cluster);
-            } else {
-                self.order.push_back(Arc::clone(&flow.cluster));
-            }
-            if let Some(item) = item {
-                self.len = self.len.saturating_sub(1);
-                return Some((flow, item));
-            }
-        }
-        None
     }
 }
 
@@ -179,7 +173,7 @@ pub(crate) mod tests {
         queue.push(&flow("c", "one"), "c1");
         assert_eq!(queue.len(), 5);
         assert_eq!(all(&mut queue), ["a1", "b1", "c1", "a2", "a3"]);
-        assert!(queue.is_empty() && queue.tenants.is_empty() && queue.order.is_empty());
+        assert!(queue.is_empty() && queue.0.lines.is_empty() && queue.0.order.is_empty());
     }
 
     #[test]

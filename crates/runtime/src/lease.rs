@@ -122,8 +122,7 @@ impl Candidate {
 
     /// Records that a write of this Lease, requested at that time, succeeded.
     pub fn written(&mut self, lease: &Lease, requested_at: Instant) {
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-        self.renewed = (holder == Some(&self.identity)).then_some(requested_at);
+        self.renewed = (holder(lease) == Some(&self.identity)).then_some(requested_at);
     }
 
     /// Returns the Lease that gives up leadership; none if it is not ours. Mirrors client-go's `ReleaseOnCancel`.

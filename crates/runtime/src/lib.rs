@@ -1,4 +1,4 @@
-//! The runtime of the controllers of any API: the workqueue, tables, limits on writes, the writer, leader election,
+//! The runtime of the controllers of any API: the workqueue, limits on writes, the writer, leader election,
 //! metrics, probes and the log. It knows no kind that a controller reconciles.
 
 pub mod action;
@@ -17,7 +17,6 @@ pub mod readiness;
 mod refreshes;
 pub mod signals;
 pub mod slots;
-pub mod store;
 pub mod telemetry;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

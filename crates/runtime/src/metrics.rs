@@ -21,6 +21,9 @@ use std::time::Duration;
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// The message of API servers about a JSON patch that does not fit the present object, such as one that is applied already.
+const UNFIT_PATCH: &str = "the server rejected our request due to an error in our request";
+
 /// The reason of a failure; few values, because each is a time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -89,6 +92,7 @@ impl Reason {
     /// Returns the reason for an error of a request.
     pub fn from_error(error: &Error) -> Self {
         match error {
+            Error::Api(status) if status.message == UNFIT_PATCH => Self::Conflict,
             Error::Api(status) => Self::of_code(status.code),
             Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) if hub::is_unanswered(error) => {
                 Self::Timeout
@@ -128,7 +132,8 @@ fn lag() -> Histogram {
     Histogram::new([1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0])
 }
 
-fn add_metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+/// Registers a new metric, and returns it.
+pub fn add_metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
@@ -296,21 +301,24 @@ struct Process {
 impl Collector for Process {
     #[expect(clippy::disallowed_methods, reason = "what the process uses is no manifest")]
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        if let Some(bytes) = resident(&status) {
-            let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
-            let help = "Resident memory size in bytes";
-            expose(&mut encoder, "process_resident_memory_bytes", help, &gauge)?;
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let resident = resident(&read("/proc/self/status"));
+        let limit = LIMITS.iter().find_map(|path| limit(&read(path)));
+        let limit_name = format!("{}_memory_limit_bytes", self.prefix);
+        for (name, help, bytes) in [
+            (
+                "process_resident_memory_bytes",
+                "Resident memory size in bytes",
+                resident,
+            ),
+            (&*limit_name, "Memory limit of the process in bytes", limit),
+        ] {
+            if let Some(bytes) = bytes {
+                let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
+                expose(&mut encoder, name, help, &gauge)?;
+            }
         }
-        let read = |path| limit(&std::fs::read_to_string(path).unwrap_or_default());
-        if let Some(bytes) = LIMITS.iter().find_map(read) {
-            let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
-            let name = format!("{}_memory_limit_bytes", self.prefix);
-            let help = "Memory limit of the process in bytes";
-            expose(&mut encoder, &name, help, &gauge)?;
-        }
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        if let Some(seconds) = cpu_seconds(&stat) {
+        if let Some(seconds) = cpu_seconds(&read("/proc/self/stat")) {
             let counter = ConstCounter::new(seconds);
             let help = "Total user and system CPU time spent in seconds";
             expose(&mut encoder, "process_cpu_seconds", help, &counter)?;

@@ -269,19 +269,11 @@ impl Queue {
 
     /// Forgets objects that were written long enough ago.
     fn settle(&mut self, now: Instant) {
-        while let Some((at, _)) = self.expiring.first()
-            && *at <= now
-        {
+        while self.expiring.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, object_ref)) = self.expiring.pop_first() else {
                 return;
             };
-            let is_expired = |entry: &Entry| {
-                let is_idle = entry.due.is_none() && !entry.busy && !entry.in_backlog;
-                is_idle && entry.forgotten(self.min_write_interval).is_none_or(|at| at <= now)
-            };
-            if self.entries.get(&object_ref).is_some_and(is_expired) {
-                self.entries.remove(&object_ref);
-            }
+            self.forget_idle(&object_ref, now);
         }
     }
 
@@ -465,29 +457,20 @@ impl Subqueue {
 
     /// Moves some of the objects that have become due into `fair_queue`. Returns true if all of them are there.
     fn take_due(&mut self, entries: &HashMap<ObjectRef, Entry>, now: Instant) -> bool {
-        let from = self.taken_until.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut last = match &from {
-            Bound::Excluded(last) => Some(last.clone()),
-            _ => None,
-        };
+        let from = self.taken_until.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let due = self
+            .due
+            .range((from, Bound::Unbounded))
+            .take_while(|(at, _)| *at <= now);
         let mut left = BATCH_SIZE;
-        let mut is_all = true;
-        for due in self.due.range((from, Bound::Unbounded)) {
-            if due.0 > now {
-                break;
-            }
-            if left == 0 {
-                is_all = false;
-                break;
-            }
-            left = left.saturating_sub(1);
+        for due in due.take(BATCH_SIZE) {
             if let Some(entry) = entries.get(&due.1) {
                 self.fair_queue.push(&entry.flow, due.clone());
             }
-            last = Some(due.clone());
+            self.taken_until = Some(due.clone());
+            left = left.saturating_sub(1);
         }
-        self.taken_until = last;
-        is_all
+        left > 0
     }
 }
 

@@ -84,11 +84,7 @@ impl Writer {
                         refusal: None,
                     };
                 }
-                Ok(true) => {
-                    if let Some(recipe) = write.recipe.as_ref().filter(|_| !self.dry_run) {
-                        self.metrics.issued(recipe);
-                    }
-                }
+                Ok(true) => {}
                 Err(refused) => {
                     if refused.reason == Reason::Conflict
                         && let Verb::Create(object) = &write.verb
@@ -149,6 +145,9 @@ impl Writer {
             Err(refused) => return Err(refused),
         }
         self.metrics.written(controller, resource.plural, verb);
+        if let Some(recipe) = &write.recipe {
+            self.metrics.issued(recipe);
+        }
         debug!(object = %object_ref, kind, verb, %body, "written");
         Ok(true)
     }
@@ -550,6 +549,12 @@ mod tests {
             );
         }
         assert_eq!(refusal(&WORKS, 409, ""), None);
+        let unfit = "the server rejected our request due to an error in our request";
+        assert_eq!(
+            refusal(&WORKS, 422, unfit),
+            None,
+            "a JSON patch that is applied already"
+        );
     }
 
     #[test]

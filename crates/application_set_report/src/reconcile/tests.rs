@@ -2,6 +2,7 @@
 
 use super::*;
 use hub_state::cache::Change;
+use hub_state::cache::Update;
 use hub_state::model::{Availability, Kind, Work};
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::{
@@ -9,7 +10,6 @@ use hub_state::testing::{
     work, work_of, work_with_application,
 };
 use runtime::action::Verb;
-use runtime::store::Update;
 use serde_json::{Value, json};
 use testing::merge;
 

@@ -110,7 +110,7 @@ pub(super) fn may_have_agents(gitops: GitOpsClusterRef<'_>) -> bool {
 mod tests {
     use super::*;
     use hub_state::cache::Change;
-    use runtime::store::Update;
+    use hub_state::cache::Update;
 
     /// Otherwise the API server answers each attempt with an error, or a change of another client is overwritten.
     #[test]

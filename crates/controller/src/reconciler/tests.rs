@@ -4,15 +4,16 @@ use super::*;
 use crate::Options;
 use crate::metrics::metrics;
 use http::{Method, Request, Response};
+use hub_state::cache::{Changed, Update};
 use hub_state::model::{Cluster, Kind};
 use hub_state::reconcile::Watch;
 use jiff::Timestamp;
 use kube::client::Body;
+use kube::core::Status;
 use ocm::resources::{APPLICATIONS, CLUSTERS};
 use runtime::action::{Event, InvolvedObject, Write};
 use runtime::lease;
 use runtime::queue::Refresh;
-use runtime::store::Update;
 use runtime::testing::leases;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
@@ -275,9 +276,9 @@ async fn panic_affects_one_object_and_is_retried_with_backoff() {
     };
     let task = reconciler.writes.spawn(async { panic!("it cannot be written") });
     let id = task.id();
-    let involved = involved(&due.object_ref);
+    let action = Arc::new(action(&due.object_ref, Vec::new()));
     let running = Running {
-        reconciled: Some((0, due, involved)),
+        reconciled: Some((0, due, action)),
         task,
         is_aborted: false,
     };
@@ -291,7 +292,7 @@ async fn panic_in_the_index_relists_the_kind_with_backoff() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     run(&mut reconciler, 1).await;
     for (lists, wait) in [(2, 2), (3, 3), (4, 5)] {
-        assert!(!reconciler.apply(Kind::Clusters, Change::panicking()));
+        assert!(!reconciler.apply(Kind::Clusters, "", Change::panicking()));
         run(&mut reconciler, wait).await;
         assert_eq!(requests("managedclusters"), lists);
     }
@@ -299,6 +300,56 @@ async fn panic_in_the_index_relists_the_kind_with_backoff() {
         metric(&reconciler, "argocd_ocm_cmp_panics_total{controller=\"index\"}"),
         3
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_whose_mapping_panicked_is_reconciled_after_the_next_list() {
+    /// Panics for the first change of each cluster.
+    fn map(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+        let is_known = !WRITTEN.with_borrow_mut(|known| known.insert(format!("{} is known", changed.object_ref)));
+        assert!(is_known, "a defect");
+        vec![ReconcileRequest::cluster(&changed.object_ref.name)]
+    }
+    static DEFECT: Controller = Controller {
+        watches: const { &[Watch::new(Kind::Clusters, map)] },
+        ..controller("clusters", Kind::Clusters, write_once)
+    };
+    let mut reconciler = reconciler(&[&DEFECT], CLOCKS);
+    let text = r#"{"metadata":{"name":"eu1","uid":"u"},"spec":{"hubAcceptsClient":true}}"#;
+    let eu1 = ObjectRef::new("", "eu1");
+    let list = [
+        Update::Set(eu1.clone(), text),
+        Update::Listed(HashSet::from([eu1.clone()])),
+    ];
+    for update in [Update::Set(eu1.clone(), text)].into_iter().chain(list) {
+        let object_ref = matches!(update, Update::Set(..)).then(|| eu1.clone());
+        let change = Kind::Clusters.change(update, time()).expect("a cluster");
+        reconciler.handle(WatchEvent {
+            kind: Kind::Clusters,
+            update: match object_ref {
+                Some(_) => WatchUpdate::Changed(change, None),
+                None => WatchUpdate::Synced(change),
+            },
+            object_ref,
+            bytes: 0,
+        });
+    }
+    run(&mut reconciler, 1).await;
+    assert_eq!((LOOKS.get(), requests("PATCH")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_that_may_be_forbidden_is_awaited_unless_the_permission_is_missing() {
+    static HOLDS: Controller = Controller {
+        watches: const { &[Watch::new(Kind::Holds, assignment::mappers::cluster_alone)] },
+        ..controller("clusters", Kind::Clusters, write_once)
+    };
+    let mut reconciler = reconciler(&[&HOLDS], CLOCKS);
+    for (code, is_ready) in [(401, false), (500, false), (403, true)] {
+        let status = Status::failure("no", "").with_code(code);
+        reconciler.handle_failure(Kind::Holds, Some(&Error::Api(status.boxed())));
+        assert_eq!(reconciler.ready.check().is_ok(), is_ready, "{code}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -378,7 +429,7 @@ fn join(reconciler: &mut Reconciler, name: &str) {
     let cluster =
         Cluster::from_json(r#"{"metadata":{"uid":"u"},"spec":{"hubAcceptsClient":true}}"#).expect("a cluster");
     let change = Change::objects(Kind::Clusters, Update::Set(name.into(), cluster));
-    assert!(reconciler.apply(Kind::Clusters, change));
+    assert!(reconciler.apply(Kind::Clusters, name, change));
 }
 
 #[tokio::test(start_paused = true)]
@@ -404,6 +455,28 @@ async fn new_leader_reconciles_every_object_once() {
     sender.send_replace(true);
     run(&mut reconciler, 10).await;
     assert_eq!((LOOKS.get(), requests("PATCH")), (2001, 4), "it takes over again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_leader_forgets_what_was_refused_when_it_led_before() {
+    let (sender, leads) = watch::channel(true);
+    let mut reconciler = replica(&[&CLUSTER], CLOCKS, leads);
+    run(&mut reconciler, 1).await;
+    let eu1 = ObjectRef::new("", "eu1");
+    let refusal = WriteRefusal {
+        text: "no".to_owned(),
+        is_final: true,
+        is_of_status: false,
+        kind: "ManagedCluster",
+    };
+    reconciler.record_refusal(0, &eu1, Some((refusal, involved(&eu1))));
+    let refused = (CLUSTER.name, Kind::Clusters, eu1);
+    assert_eq!(reconciler.cache.refusals().get(&refused), Some("no"));
+    for leads in [false, true] {
+        sender.send_replace(leads);
+        run(&mut reconciler, 10).await;
+    }
+    assert_eq!(reconciler.cache.refusals().get(&refused), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,13 @@
 //! The cached objects of kinds without a model. Most belong to argocd-agent on the hub, or to the add-on that installs it on
 //! managed clusters.
 
+use super::store::{Index, Indexed, Store};
 use super::{Cache, Cached};
 use crate::model::{Kind, Object, Requester, TlsSecret};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::{Index, Indexed, Store};
 use std::sync::Arc;
 
 impl Indexed for Object {
@@ -15,19 +15,11 @@ impl Indexed for Object {
     /// The decisions that contain each cluster, or the CertificateSigningRequests of its agent.
     type Indices = Index<Box<str>, ObjectRef>;
 
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        match (before, after) {
-            (Some(before), Some(after)) => before.has_same_content(after),
-            (before, after) => before.is_none() && after.is_none(),
-        }
-    }
-
     fn index(indices: &mut Self::Indices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
-        for cluster in before.into_iter().flat_map(clusters_in) {
-            indices.remove(cluster, object_ref);
-        }
-        for cluster in after.into_iter().flat_map(clusters_in) {
-            indices.insert(cluster.into(), object_ref.clone());
+        for (object, is_added) in [(before, false), (after, true)] {
+            for cluster in object.into_iter().flat_map(clusters_in) {
+                indices.set(cluster.into(), object_ref.clone(), is_added);
+            }
         }
     }
 }
@@ -154,7 +146,7 @@ impl Cache {
 mod tests {
     use super::*;
     use crate::cache::Change;
-    use runtime::store::Update;
+    use crate::cache::Update;
     use serde_json::json;
 
     /// Returns an object with decisions for these clusters, as if the agent of the cluster had created it.
@@ -200,6 +192,11 @@ mod tests {
         assert_eq!(put(Kind::OwnDecisions, "b", None), ["", "a", "r"]);
         assert_eq!(put(Kind::Requests, "r", None), ["", "a", ""]);
         assert_eq!(put(Kind::OwnDecisions, "a", None), ["", "", ""]);
-        assert!(cache.objects.values().all(|objects| objects.indices().is_empty()));
+        assert!(
+            cache
+                .objects
+                .values()
+                .all(|objects| objects.indices().properties().next().is_none())
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The works of Applications in the cache.
 
 use super::shared_objects::SharedObjects;
+use super::store::{Indexed, Store, Update};
 use super::{Cache, Cached, ReconcileRequest, WorkBefore};
 use crate::model::{Kind, Work};
 use jiff::Timestamp;
@@ -9,9 +10,14 @@ use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use runtime::queue::Refresh;
-use runtime::store::{Store, Update};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+impl Indexed for Work {
+    type Key = ObjectRef;
+    /// The indices of works also need the resource tracking: see `Works`.
+    type Indices = ();
+}
 
 impl Cached for Work {
     fn parse(_: Kind, _: &ObjectRef, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {

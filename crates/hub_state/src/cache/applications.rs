@@ -1,13 +1,13 @@
 //! The indices of Applications: of the basic pull model by managed cluster and by the stem of their works' names, and of those that
 //! an ApplicationSet generated.
 
+use super::store::{Index, Indexed, Store, Update, shared};
 use super::{Cache, Cached, ReconcileRequest};
 use crate::model::{Application, Kind};
 use crate::pull::work_name;
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::{Index, Indexed, Store, Update, shared};
 use std::sync::Arc;
 
 /// The indices of Applications.
@@ -26,11 +26,6 @@ pub struct ApplicationIndices {
 impl Indexed for Application {
     type Key = ObjectRef;
     type Indices = ApplicationIndices;
-
-    /// Returns false: conditions of others and every field of the pull model may differ.
-    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
-        false
-    }
 
     fn index(indices: &mut ApplicationIndices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
         let [old, new] = [before, after].map(|application| application?.pull.as_deref()?.cluster.clone());

@@ -2,6 +2,7 @@
 //! reconcile.
 
 use super::change::{Cached, Change, Changed, ObjectKey, Setting};
+use super::store::{Indexed, Store, Update};
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
 use crate::model::{Availability, Cluster, ClusterHold, GitOpsCluster, Kind, is_open, parse, parse_data};
 use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
@@ -12,7 +13,6 @@ use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use runtime::queue::Refresh;
-use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::HashSet;
 use std::iter;
@@ -31,6 +31,7 @@ impl Cache {
 
     /// Applies a change and returns the objects to reconcile.
     pub fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
+        self.time = change.time.unwrap_or(self.time);
         (change.apply)(self)
     }
 
@@ -43,18 +44,6 @@ impl Cache {
         V::forget_computed(self, kind, key, before.as_ref());
         let object_ref = key.to_object_ref(&self.argocd);
         self.map(kind, &object_ref, before.as_ref().map(|before| before as &dyn Any))
-    }
-
-    /// Returns all objects of a kind.
-    pub fn object_refs<V: Cached>(&mut self, kind: Kind) -> Vec<ObjectRef> {
-        let namespace = Arc::clone(&self.argocd);
-        let keys = V::store(self, kind).keys();
-        keys.map(|key| key.to_object_ref(&namespace)).collect()
-    }
-
-    /// Returns the objects to reconcile for an object, as if it were new.
-    pub fn affected_by<V: Cached>(&self, kind: Kind, object_ref: ObjectRef) -> Vec<ReconcileRequest> {
-        V::affected_by(self, kind, &V::Key::from_object_ref(object_ref))
     }
 
     /// Returns the objects to reconcile after a change, by the mappers of controllers: what several return, once.
@@ -77,15 +66,6 @@ impl Cache {
             affected.extend(more);
         }
         affected
-    }
-
-    /// Returns the objects to reconcile after a change of the ConfigMap or Namespace with a setting.
-    fn map_setting(&self, kind: Kind, name: &str, previous: Option<&dyn Any>) -> Vec<ReconcileRequest> {
-        let object_ref = ObjectRef {
-            namespace: Arc::clone(&self.argocd),
-            name: name.into(),
-        };
-        self.map(kind, &object_ref, previous)
     }
 
     /// Returns the Applications of the pull model whose works have the name of this one.
@@ -132,13 +112,11 @@ impl Indexed for Cluster {
     type Indices = [usize; Availability::ALL.len()];
 
     fn index(counts: &mut Self::Indices, _: &Arc<str>, before: Option<&Self>, after: Option<&Self>) {
-        if let Some(before) = before {
-            let count = &mut counts[before.availability as usize];
-            *count = count.saturating_sub(1);
-        }
-        if let Some(after) = after {
-            let count = &mut counts[after.availability as usize];
-            *count = count.saturating_add(1);
+        for (cluster, change) in [(before, -1), (after, 1)] {
+            if let Some(cluster) = cluster {
+                let count = &mut counts[cluster.availability as usize];
+                *count = count.saturating_add_signed(change);
+            }
         }
     }
 }
@@ -217,11 +195,6 @@ impl Cached for ClusterHold {
 impl Indexed for GitOpsCluster {
     type Key = ObjectRef;
     type Indices = ();
-
-    /// Returns false: the status of others may differ.
-    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
-        false
-    }
 }
 
 impl Cached for GitOpsCluster {
@@ -256,11 +229,6 @@ impl Cached for GitOpsCluster {
 impl Indexed for ExistingReport {
     type Key = ObjectRef;
     type Indices = ();
-
-    /// Returns false: a write must name the current version.
-    fn is_same(_: Option<&Self>, _: Option<&Self>) -> bool {
-        false
-    }
 }
 
 impl Cached for ExistingReport {
@@ -300,7 +268,8 @@ impl Setting for Tracking {
             owners: cache.works.set_tracking(tracking),
             refresh: Refresh::Unchanged,
         };
-        cache.map_setting(Kind::Config, CONFIG_MAP, Some(&before))
+        let config_map = ObjectRef::new(&cache.argocd, CONFIG_MAP);
+        cache.map(Kind::Config, &config_map, Some(&before))
     }
 }
 
@@ -319,7 +288,8 @@ impl Setting for Namespaces {
             return Vec::new();
         }
         cache.namespaces = namespaces;
-        cache.map_setting(Kind::Parameters, namespaces::CONFIG_MAP, None)
+        let config_map = ObjectRef::new(&cache.argocd, namespaces::CONFIG_MAP);
+        cache.map(Kind::Parameters, &config_map, None)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The changes of the cache, and what a mapper sees of them.
 
+use super::store::{Indexed, Store, Update};
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
 use crate::model::{Availability, Cluster, Kind};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::{Indexed, Store, Update};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,19 +41,6 @@ pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
     fn forget_computed(_: &mut Cache, _: Kind, _: &Self::Key, _before: Option<&Self>) {}
 }
 
-/// A setting, which is the only object of its kind.
-pub trait Setting: Sized + Send + 'static {
-    /// Reads the JSON of the object with the setting.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
-    fn parse(text: &str) -> Result<Self, InvalidObject>;
-
-    /// Stores the setting, or the default without a value. Returns the objects to reconcile.
-    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
-}
-
 /// A key of cached objects: a namespace and name, or a name alone.
 pub trait ObjectKey: Send + 'static {
     /// Returns the key of an object.
@@ -86,42 +73,51 @@ impl ObjectKey for Arc<str> {
     }
 }
 
+/// A setting, which is the only object of its kind.
+pub trait Setting: Sized + Send + 'static {
+    /// Reads the JSON of the object with the setting.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the JSON or a field is invalid.
+    fn parse(text: &str) -> Result<Self, InvalidObject>;
+
+    /// Stores the setting, or the default without a value. Returns the objects to reconcile.
+    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
+}
+
 /// Applies a change, and returns the objects to reconcile.
 type Apply = dyn FnOnce(&mut Cache) -> Vec<ReconcileRequest> + Send;
 
 /// A change of the cache that a watch event causes.
 pub struct Change {
-    /// The changed object; none for a complete list or a setting.
-    object: Option<ObjectRef>,
+    /// The time of a watch event.
+    pub(super) time: Option<Timestamp>,
     pub(super) apply: Box<Apply>,
 }
 
 impl Change {
-    /// Returns the update of objects of a kind.
-    pub fn objects<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
-        Self::objects_at(kind, update, None)
+    fn new(apply: impl FnOnce(&mut Cache) -> Vec<ReconcileRequest> + Send + 'static) -> Self {
+        Self {
+            time: None,
+            apply: Box::new(apply),
+        }
     }
 
-    fn objects_at<V: Cached>(kind: Kind, update: Update<V::Key, V>, now: Option<Timestamp>) -> Self {
-        Self {
-            object: update.key().map(|key| key.to_object_ref(&"".into())),
-            apply: Box::new(move |cache| {
-                cache.time = now.unwrap_or(cache.time);
-                let mut affected = V::before_update(cache, kind, &update);
-                for (key, value) in V::store(cache, kind).changes(update) {
-                    affected.extend(V::put(cache, kind, &key, value));
-                }
-                affected
-            }),
-        }
+    /// Returns the update of objects of a kind.
+    pub fn objects<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
+        Self::new(move |cache| {
+            let mut affected = V::before_update(cache, kind, &update);
+            for (key, value) in V::store(cache, kind).changes(update) {
+                affected.extend(V::put(cache, kind, &key, value));
+            }
+            affected
+        })
     }
 
     /// Returns the change of a setting, to the default without a value.
     pub fn setting<S: Setting>(value: Option<S>) -> Self {
-        Self {
-            object: None,
-            apply: Box::new(|cache| S::put(cache, value)),
-        }
+        Self::new(|cache| S::put(cache, value))
     }
 
     /// Reads the update of objects of a kind.
@@ -143,7 +139,10 @@ impl Change {
             Update::Deleted(object_ref) => Update::Deleted(V::Key::from_object_ref(object_ref)),
             Update::Listed(all) => Update::Listed(all.into_iter().map(V::Key::from_object_ref).collect()),
         };
-        Ok(Self::objects_at(kind, update, Some(now)))
+        Ok(Self {
+            time: Some(now),
+            ..Self::objects(kind, update)
+        })
     }
 
     /// Reads the update of a setting.
@@ -158,24 +157,18 @@ impl Change {
     ) -> Result<Self, InvalidObject> {
         Ok(match update {
             Update::Set(_, text) => Self::setting(Some(S::parse(text)?)),
-            Update::Listed(all) if !all.is_empty() => Self {
-                object: None,
-                apply: Box::new(|_| Vec::new()),
-            },
+            Update::Listed(all) if !all.is_empty() => Self::new(|_| Vec::new()),
             Update::Deleted(_) | Update::Listed(_) => Self::setting::<S>(None),
         })
     }
 
     /// Returns the change that a work exists and cannot be read, for this reason.
     pub fn unreadable_work(object_ref: ObjectRef, why: Box<str>) -> Self {
-        Self {
-            object: Some(object_ref.clone()),
-            apply: Box::new(|cache| {
-                let affected = cache.carried_by(&object_ref);
-                cache.unreadable_works.insert(object_ref, why);
-                affected
-            }),
-        }
+        Self::new(|cache| {
+            let affected = cache.carried_by(&object_ref);
+            cache.unreadable_works.insert(object_ref, why);
+            affected
+        })
     }
 
     /// Returns the change that the API server refused or accepted the last write of this part of a controller for an object.
@@ -185,24 +178,13 @@ impl Change {
         affected: ReconcileRequest,
         refusal: Option<Refusal>,
     ) -> Self {
-        Self {
-            object: Some(affected.object_ref.clone()),
-            apply: Box::new(move |cache| cache.record_write(controller, part, affected, refusal)),
-        }
+        Self::new(move |cache| cache.record_write(controller, part, affected, refusal))
     }
 
     /// Returns a change that panics.
     #[cfg(any(test, feature = "testing"))]
     pub fn panicking() -> Self {
-        Self {
-            object: None,
-            apply: Box::new(|_| panic!("as asked for")),
-        }
-    }
-
-    /// Returns the changed object, or none for a complete list or a setting.
-    pub fn object(&self) -> Option<&ObjectRef> {
-        self.object.as_ref()
+        Self::new(|_| panic!("as asked for"))
     }
 }
 

@@ -1,12 +1,12 @@
 //! The managed clusters that the Placements of a namespace select.
 
+use super::store::{Indexed, Store};
 use super::{Cache, Cached, ReconcileRequest};
 use crate::model::{Cluster, Kind, PlacementDecision};
 use jiff::{SignedDuration, Timestamp};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::after;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::{Indexed, Store};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -19,42 +19,24 @@ const SETTLES_AFTER: SignedDuration = SignedDuration::from_mins(1);
 /// fails decides nothing for up to 163 s (its Lease lasts 137 s, and others try every 26 s).
 const DECIDED_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// The number of decisions of each Placement that name a cluster.
-#[derive(Debug, Default)]
-pub struct DecisionIndices(HashMap<ObjectRef, BTreeMap<Arc<str>, usize>>);
-
 impl Indexed for PlacementDecision {
     type Key = ObjectRef;
-    type Indices = DecisionIndices;
+    /// The number of decisions of each Placement that name a cluster.
+    type Indices = HashMap<ObjectRef, BTreeMap<Arc<str>, usize>>;
 
-    fn index(
-        DecisionIndices(indices): &mut DecisionIndices,
-        object_ref: &ObjectRef,
-        before: Option<&Self>,
-        after: Option<&Self>,
-    ) {
-        if let Some(after) = after {
-            let named = indices.entry(after.placement(object_ref)).or_default();
-            for cluster in &after.clusters {
+    fn index(indices: &mut Self::Indices, object_ref: &ObjectRef, before: Option<&Self>, after: Option<&Self>) {
+        for (decision, change) in [(after, 1), (before, -1)] {
+            let Some(decision) = decision else { continue };
+            let placement = decision.placement(object_ref);
+            let named = indices.entry(placement.clone()).or_default();
+            for cluster in &decision.clusters {
                 let count = named.entry(Arc::clone(cluster)).or_default();
-                *count = count.saturating_add(1);
+                *count = count.saturating_add_signed(change);
             }
-        }
-        let Some(before) = before else {
-            return;
-        };
-        let placement = before.placement(object_ref);
-        let Some(named) = indices.get_mut(&placement) else {
-            return;
-        };
-        for cluster in &before.clusters {
-            if let Some(count) = named.get_mut(cluster) {
-                *count = count.saturating_sub(1);
+            named.retain(|_, count| *count > 0);
+            if named.is_empty() {
+                indices.remove(&placement);
             }
-        }
-        named.retain(|_, count| *count > 0);
-        if named.is_empty() {
-            indices.remove(&placement);
         }
     }
 }
@@ -87,7 +69,7 @@ impl Cache {
 
     /// Returns the managed clusters in the decisions of a Placement, and in how many.
     fn named_by(&self, placement: &ObjectRef) -> Option<&BTreeMap<Arc<str>, usize>> {
-        self.decisions.indices().0.get(placement)
+        self.decisions.indices().get(placement)
     }
 
     /// Returns the managed clusters in the decisions of a Placement, each once.

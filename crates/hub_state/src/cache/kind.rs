@@ -1,5 +1,7 @@
 //! The watched kinds: their resources and selectors, and the readers of their objects.
 
+use super::change::ObjectKey;
+use super::store::Update;
 use super::{AllowsOtherNamespaces, Cache, Cached, Change, ReconcileRequest, Setting};
 use crate::cluster_secret::{CLUSTER, ClusterSecret, SECRET_TYPE};
 use crate::model::{
@@ -18,7 +20,7 @@ use ocm::work::{MANAGED_BY, OURS};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::Update;
+use std::sync::Arc;
 
 /// The number of objects in one page of a list: works contain all their manifests.
 const PAGE: u32 = 50;
@@ -41,8 +43,12 @@ struct CachedKind {
 const fn objects<V: Cached>() -> CachedKind {
     CachedKind {
         read: Change::read_objects::<V>,
-        object_refs: Cache::object_refs::<V>,
-        affected_by: Cache::affected_by::<V>,
+        object_refs: |cache, kind| {
+            let argocd = Arc::clone(cache.argocd());
+            let keys = V::store(cache, kind).keys();
+            keys.map(|key| key.to_object_ref(&argocd)).collect()
+        },
+        affected_by: |cache, kind, object_ref| V::affected_by(cache, kind, &V::Key::from_object_ref(object_ref)),
     }
 }
 

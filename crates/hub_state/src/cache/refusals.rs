@@ -1,8 +1,8 @@
 //! The writes that the API server refused, by the object that was reconciled and by GitOpsCluster.
 
+use super::store::Index;
 use crate::model::Kind;
 use primitives::object_ref::ObjectRef;
-use runtime::store::Index;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A write that the API server refused.
@@ -57,12 +57,7 @@ impl Refusals {
         if parts.is_empty() {
             self.all.remove(object);
         }
-        if let Some(gitops) = &before {
-            self.gitops.remove(gitops, &key);
-        }
-        if let Some(gitops) = &after {
-            self.gitops.insert(gitops.clone(), key);
-        }
+        self.gitops.replace(&key, before.clone(), after.clone());
         before.into_iter().chain(after).collect()
     }
 }
@@ -92,6 +87,9 @@ mod tests {
         assert_eq!(refusals.of_gitops(&all), BTreeSet::from(["no Secrets"]));
         assert!(refusals.of_part(&object, 1).is_none() && refusals.of_part(&object, 2).is_some());
         refusals.put(&object, 2, None);
-        assert!(refusals.all.is_empty() && refusals.gitops.is_empty(), "{refusals:?}");
+        assert!(
+            refusals.all.is_empty() && refusals.gitops.properties().next().is_none(),
+            "{refusals:?}"
+        );
     }
 }

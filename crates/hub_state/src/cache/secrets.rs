@@ -1,11 +1,11 @@
 //! The cached cluster Secrets of Argo CD, by cluster and by GitOpsCluster.
 
+use super::store::{Index, Indexed, Store};
 use super::{Cache, Cached};
 use crate::cluster_secret::ClusterSecret;
 use crate::model::Kind;
 use jiff::Timestamp;
 use runtime::invalid_object::InvalidObject;
-use runtime::store::{Index, Indexed, Store};
 use std::sync::Arc;
 
 /// The indices of cluster Secrets.
@@ -24,11 +24,10 @@ impl Indexed for ClusterSecret {
     fn index(indices: &mut SecretIndices, name: &Arc<str>, before: Option<&Self>, after: Option<&Self>) {
         let [old, new] = [before, after].map(|secret| secret?.owner().map(Into::into));
         indices.owned.replace(name, old, new);
-        for cluster in before.into_iter().flat_map(|before| before.concerns(name)) {
-            indices.concerning.remove(cluster, name);
-        }
-        for cluster in after.into_iter().flat_map(|after| after.concerns(name)) {
-            indices.concerning.insert(cluster.into(), Arc::clone(name));
+        for (secret, is_added) in [(before, false), (after, true)] {
+            for cluster in secret.into_iter().flat_map(|secret| secret.concerns(name)) {
+                indices.concerning.set(cluster.into(), Arc::clone(name), is_added);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
 use super::shared_objects::SharedObjects;
+use super::store::{Index, Store, shared};
 use crate::model::{Kind, Marks, Work, WorkState};
 use crate::pull::PullWork;
 use crate::pull::work_name::{may_be_work_of, stem};
@@ -10,7 +11,6 @@ use ocm::names::WorkName;
 use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
 use runtime::queue::Refresh;
-use runtime::store::{Index, Indexed, Store, shared};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,12 +47,6 @@ pub(super) struct Works {
     pub(super) shared_objects: Option<SharedObjects>,
     /// The number of works of Applications by health, in the order of [`HealthStatus::ALL`].
     pub(super) counts_by_health: [usize; HealthStatus::ALL.len()],
-}
-
-impl Indexed for Work {
-    type Key = ObjectRef;
-    /// The indices of works also need the resource tracking: see [`Works`].
-    type Indices = ();
 }
 
 impl Works {
@@ -204,11 +198,7 @@ impl Works {
         // An Application has caused the work, and not an add-on. The set of a generated work may not be in the cache.
         if is_generated || work.set.is_none() && owner.is_some() {
             let count = &mut self.counts_by_health[work.state.health as usize];
-            *count = if is_added {
-                count.saturating_add(1)
-            } else {
-                count.saturating_sub(1)
-            };
+            *count = count.saturating_add_signed(if is_added { 1 } else { -1 });
         }
         owner
     }
@@ -259,7 +249,8 @@ impl Works {
 
     /// Sets how Argo CD tracks resources, which can change the owner of each work. Returns the previous and new owners.
     pub(super) fn set_tracking(&mut self, tracking: Tracking) -> BTreeSet<ObjectRef> {
-        let mut concerned: BTreeSet<ObjectRef> = std::mem::take(&mut self.applied).into_properties().collect();
+        let mut concerned: BTreeSet<ObjectRef> = self.applied.properties().cloned().collect();
+        self.applied = Index::default();
         self.tracking = tracking;
         self.by_replica_set = Index::default();
         self.by_stem = Index::default();

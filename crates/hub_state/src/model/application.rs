@@ -1,6 +1,6 @@
 //! The model of an Application.
 
-use super::{Generated, Text, parse};
+use super::{Generated, parse};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json;
 use crate::pull;
@@ -8,6 +8,7 @@ use ocm::boolean::is_true;
 use ocm::pull_model::{is_argo_cds, is_for_deletion_hooks};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -94,13 +95,19 @@ impl Application {
     ///
     /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Status {
             conditions: Option<Vec<Condition>>,
             controller_namespace: Option<Box<str>>,
         }
-        let Text { metadata, mut status } = parse::<Text<Status>>(text)?;
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: Metadata,
+            status: Option<Status>,
+        }
+        let Object { metadata, status } = parse(text)?;
+        let status = status.unwrap_or_default();
         let skips = metadata.annotation(SKIP_RECONCILE).is_some_and(is_true);
         let owners: Vec<_> = metadata.owner_references.iter().map(json::borrowed).collect();
         let set = pull::application::owning_set(&owners);
@@ -120,8 +127,8 @@ impl Application {
                 .filter(|finalizer| is_argo_cds(finalizer))
                 .map(|finalizer| finalizer.as_str().into())
                 .collect(),
-            served_by: status.as_mut().and_then(|status| status.controller_namespace.take()),
-            conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
+            served_by: status.controller_namespace,
+            conditions: status.conditions.unwrap_or_default(),
             pull,
             generated,
             uid: metadata.uid,

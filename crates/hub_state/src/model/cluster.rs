@@ -1,10 +1,10 @@
 //! The model of a ManagedCluster.
 
-use super::{Labels, parse};
+use super::Labels;
+use crate::json::{self, at, items, own, text_at};
 use jiff::Timestamp;
+use manifest::value::Value;
 use runtime::invalid_object::InvalidObject;
-use runtime::metadata::Metadata;
-use serde::Deserialize;
 
 /// The name, and the label, by which Red Hat ACM marks the managed cluster that is the hub itself.
 pub const ACM_HUB: &str = "local-cluster";
@@ -69,67 +69,36 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Returns an error if the JSON or a field is invalid.
+    /// Returns an error if the JSON is invalid.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
-        #[derive(Deserialize)]
-        struct Status {
-            conditions: Option<Vec<Available>>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Available {
-            #[serde(rename = "type")]
-            kind: String,
-            status: String,
-            last_transition_time: Option<String>,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Spec {
-            hub_accepts_client: Option<bool>,
-            taints: Option<Vec<Taint>>,
-        }
-        #[derive(Deserialize)]
-        struct Taint {
-            key: String,
-        }
-        #[derive(Deserialize)]
-        struct Managed {
-            metadata: Metadata,
-            spec: Option<Spec>,
-            status: Option<Status>,
-        }
-        let Managed { metadata, spec, status } = parse(text)?;
-        let Spec {
-            hub_accepts_client,
-            taints,
-        } = spec.unwrap_or_default();
-        let is_tainted = taints
-            .iter()
-            .flatten()
-            .any(|taint| SILENT_TAINTS.contains(&&*taint.key));
-        let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
-        let is_accepted =
-            hub_accepts_client.unwrap_or_default() || conditions.iter().any(|condition| condition.kind == ACCEPTED);
-        let mut conditions = conditions.iter();
-        let available = conditions.find(|condition| condition.kind == "ManagedClusterConditionAvailable");
-        let is_selectable = |available: &&Available| available.status == "True" && !is_tainted;
-        let selectable = available.filter(is_selectable);
+        let object = json::parse(text)?;
+        let mut taints = items(&object, "/spec/taints").iter();
+        let is_tainted = taints.any(|taint| text_at(taint, "/key").is_some_and(|key| SILENT_TAINTS.contains(&key)));
+        let condition = |kind| {
+            let mut conditions = items(&object, "/status/conditions").iter();
+            conditions.find(|condition| text_at(condition, "/type") == Some(kind))
+        };
+        let accepts = at(&object, "/spec/hubAcceptsClient") == Some(&Value::Bool(true));
+        let available = condition("ManagedClusterConditionAvailable");
+        let status = available.and_then(|available| text_at(available, "/status"));
+        let selectable = available.filter(|_| status == Some("True") && !is_tainted);
         Ok(Self {
-            uid: metadata.uid,
-            selectable_since: selectable.and_then(|available| match &available.last_transition_time {
-                // The cluster writes the time: one that cannot be read must not make the labels unreadable, too.
-                Some(time) => time.parse().ok(),
-                None => Some(Timestamp::UNIX_EPOCH),
+            uid: own(&object, "/metadata/uid").unwrap_or_default(),
+            selectable_since: selectable.and_then(|available| {
+                match at(available, "/lastTransitionTime").and_then(Value::as_str) {
+                    // The cluster writes the time: one that cannot be read must not make the labels unreadable, too.
+                    Some(time) => time.parse().ok(),
+                    None => Some(Timestamp::UNIX_EPOCH),
+                }
             }),
-            availability: match available.map(|available| &*available.status) {
+            availability: match status {
                 Some("Unknown") => Availability::Unknown,
                 Some("False") => Availability::Unavailable,
                 _ => Availability::Available,
             },
-            is_accepted,
-            labels: Labels::from_sorted(&metadata.labels),
-            deleting: metadata.deletion_timestamp.is_some(),
+            is_accepted: accepts || condition(ACCEPTED).is_some(),
+            labels: Labels::from_sorted(json::labels(&object)),
+            deleting: text_at(&object, "/metadata/deletionTimestamp").is_some(),
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The model of a GitOpsCluster, in either dialect.
 
-use super::{DesiredAgent, Images, Mode, Text, parse};
+use super::{DesiredAgent, Images, Mode, parse};
 use crate::annotations::DISABLE_IMAGE_SYNC;
-use ocm::gitops_cluster;
-use ocm::gitops_cluster::{AddonAgent, AgentAddon, AskedAgent, Field, GitOpsAddon};
+use crate::json::{self, entry};
+use ocm::gitops_cluster::{AgentImages, AgentSettings, AskedAgent, Field, GitOpsAddon, GitOpsClusterSpec};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
@@ -64,7 +64,7 @@ pub struct Spec {
 #[derive(Deserialize)]
 struct Object {
     metadata: Metadata,
-    spec: gitops_cluster::GitOpsClusterSpec,
+    spec: GitOpsClusterSpec,
     status: Option<Map<String, Value>>,
 }
 
@@ -132,10 +132,8 @@ impl Spec {
                 "argoCDAgentAddon.argoCDCRManifestWork",
             ),
         ];
-        self.refused = set
-            .into_iter()
-            .filter_map(|(is_set, field)| is_set.then_some(field))
-            .collect();
+        let set = set.into_iter().filter(|(is_set, _)| *is_set);
+        self.refused = set.map(|(_, field)| field).collect();
         *agent = DesiredAgent {
             mode: agent.mode,
             rollout: agent.rollout.take(),
@@ -145,19 +143,13 @@ impl Spec {
     }
 }
 
-impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
-    fn from(requested: gitops_cluster::GitOpsClusterSpec) -> Self {
-        let is_true = |field: &Field<bool>| field.unwrap_or_default();
+impl From<GitOpsClusterSpec> for Spec {
+    fn from(requested: GitOpsClusterSpec) -> Self {
         let addon = requested.gitops_addon.as_ref().filter(|addon| is_true(&addon.enabled));
-        let agent = requested.asked_agent().map(|agent| match agent {
-            AskedAgent::Pull(agent) => RequestedAgent::of_pull(agent),
-            AskedAgent::Acm(agent) => {
-                RequestedAgent::of_acm(agent, addon.is_some_and(|addon| is_true(&addon.uninstall)))
-            }
-        });
+        let agent = requested.asked_agent();
+        let agent = agent.map(|agent| desired_agent(agent, addon, requested.agent.as_ref()));
         let wants_agent = agent.is_some();
         let mut not_implemented = not_implemented(&requested, addon, wants_agent);
-        let agent = agent.map(|agent| agent.desired(requested.agent.as_ref()));
         not_implemented.extend(agent.as_ref().and_then(|desired| desired.as_ref().err()));
         not_implemented.sort_unstable();
         let server = requested.argo_server.as_ref();
@@ -178,153 +170,125 @@ impl From<gitops_cluster::GitOpsClusterSpec> for Spec {
     }
 }
 
+fn is_true(field: &Field<bool>) -> bool {
+    field.unwrap_or_default()
+}
+
 /// Returns the requested fields that are not implemented, except the agent's own fields.
-fn not_implemented(
-    requested: &gitops_cluster::GitOpsClusterSpec,
-    addon: Option<&GitOpsAddon>,
-    wants_agent: bool,
-) -> Vec<&'static str> {
-    let is_true = |field: &Field<bool>| field.unwrap_or_default();
+fn not_implemented(requested: &GitOpsClusterSpec, addon: Option<&GitOpsAddon>, wants_agent: bool) -> Vec<&'static str> {
     let has = |field: &Field<String>| field.as_ref().is_some_and(|text| !text.is_empty());
-    let olm = addon.and_then(|addon| addon.olm_subscription.as_ref());
-    let agent = addon.and_then(|addon| addon.agent.as_ref());
-    let of_pull = requested.agent_addon.as_ref();
-    // OCM creates all objects of a template in one namespace.
-    let is_elsewhere = |addon: &AgentAddon| {
+    let mut fields = Vec::new();
+    let mut add_if = |is_requested: bool, field| fields.extend(is_requested.then_some(field));
+    if let Some(addon) = requested
+        .agent_addon
+        .as_ref()
+        .filter(|addon| has(&addon.operator_namespace))
+    {
+        // OCM creates all objects of a template in one namespace.
         let namespace = addon.agent_namespace.as_deref().unwrap_or(ARGOCD);
-        has(&addon.operator_namespace) && addon.operator_namespace.as_deref() != Some(namespace)
-    };
-    let all = [
-        (
-            of_pull.is_some_and(|addon| {
-                is_elsewhere(addon) || has(&addon.operator_namespace) && !is_operator_chosen(requested.agent.as_ref())
-            }),
+        let is_elsewhere = addon.operator_namespace.as_deref() != Some(namespace);
+        let is_without_operator = !is_operator_chosen(requested.agent.as_ref());
+        add_if(
+            is_elsewhere || is_without_operator,
             "argoCDAgentAddon.operatorNamespace",
-        ),
-        (
-            // Red Hat ACM then creates credentials for Argo CD to push with.
-            requested.argo_server.is_some() && !wants_agent && !is_true(&requested.create_blank_cluster_secrets),
-            PUSH,
-        ),
-        (is_true(&requested.create_policy_template), "createPolicyTemplate"),
-        (addon.is_some() && !wants_agent, "gitopsAddon"),
-        (
-            agent.is_some_and(|agent| agent.propagate_hub_ca.is_some_and(|value| !value)),
-            "gitopsAddon.argoCDAgent.propagateHubCA",
-        ),
-        (
-            agent.is_some_and(|agent| has(&agent.image)),
-            "gitopsAddon.argoCDAgent.image",
-        ),
-        (
-            olm.is_some_and(|olm| is_true(&olm.enabled)),
-            "gitopsAddon.olmSubscription",
-        ),
-        (
-            addon.is_some_and(|addon| is_true(&addon.override_existing_configs)),
-            "gitopsAddon.overrideExistingConfigs",
-        ),
-        (has(&requested.managed_service_account_ref), "managedServiceAccountRef"),
-    ];
-    let texts = addon.map_or_else(Vec::new, |addon| {
-        let all = [
-            (&addon.git_ops_image, "gitopsAddon.gitOpsImage"),
-            (&addon.git_ops_namespace, "gitopsAddon.gitOpsNamespace"),
-            (&addon.git_ops_operator_image, "gitopsAddon.gitOpsOperatorImage"),
-            (&addon.git_ops_operator_namespace, "gitopsAddon.gitOpsOperatorNamespace"),
-            (&addon.reconcile_scope, "gitopsAddon.reconcileScope"),
-            (&addon.redis_image, "gitopsAddon.redisImage"),
-        ];
-        all.map(|(text, field)| (has(text), field)).to_vec()
-    });
-    let requested = all.into_iter().chain(texts).filter(|(is_asked, _)| *is_asked);
-    requested.map(|(_, field)| field).collect()
+        );
+    }
+    // Red Hat ACM then creates credentials for Argo CD to push with.
+    let is_pushed = requested.argo_server.is_some() && !is_true(&requested.create_blank_cluster_secrets);
+    add_if(is_pushed && !wants_agent, PUSH);
+    add_if(is_true(&requested.create_policy_template), "createPolicyTemplate");
+    add_if(has(&requested.managed_service_account_ref), "managedServiceAccountRef");
+    let Some(addon) = addon else { return fields };
+    add_if(!wants_agent, "gitopsAddon");
+    if let Some(agent) = addon.agent.as_ref() {
+        let keeps_hub_ca = agent.propagate_hub_ca.is_some_and(|propagates| !propagates);
+        add_if(keeps_hub_ca, "gitopsAddon.argoCDAgent.propagateHubCA");
+        add_if(has(&agent.image), "gitopsAddon.argoCDAgent.image");
+    }
+    let olm = addon.olm_subscription.as_ref();
+    add_if(
+        olm.is_some_and(|olm| is_true(&olm.enabled)),
+        "gitopsAddon.olmSubscription",
+    );
+    add_if(
+        is_true(&addon.override_existing_configs),
+        "gitopsAddon.overrideExistingConfigs",
+    );
+    add_if(has(&addon.git_ops_image), "gitopsAddon.gitOpsImage");
+    add_if(has(&addon.git_ops_namespace), "gitopsAddon.gitOpsNamespace");
+    add_if(has(&addon.git_ops_operator_image), "gitopsAddon.gitOpsOperatorImage");
+    add_if(
+        has(&addon.git_ops_operator_namespace),
+        "gitopsAddon.gitOpsOperatorNamespace",
+    );
+    add_if(has(&addon.reconcile_scope), "gitopsAddon.reconcileScope");
+    add_if(has(&addon.redis_image), "gitopsAddon.redisImage");
+    fields
 }
 
 /// Returns true if argocd-operator is to be installed.
-fn is_operator_chosen(besides: Option<&gitops_cluster::AgentSettings>) -> bool {
+fn is_operator_chosen(besides: Option<&AgentSettings>) -> bool {
     let operator = besides.and_then(|settings| settings.operator.as_ref());
-    operator.is_some_and(|operator| operator.enabled.unwrap_or_default())
+    operator.is_some_and(|operator| is_true(&operator.enabled))
 }
 
-/// The agent settings in the fields of one dialect, each with its name there.
-struct RequestedAgent<'a> {
-    mode: (&'a Field<Box<str>>, &'static str),
-    address: &'a Field<Box<str>>,
-    port: (&'a Field<Box<str>>, &'static str),
-    namespace: Option<Box<str>>,
-    manifests: Option<&'a Vec<Value>>,
-    /// The field that makes Red Hat ACM 2.15 uninstall, if it is set.
-    uninstall: Option<&'static str>,
-}
-
-impl<'a> RequestedAgent<'a> {
-    fn of_pull(addon: &'a AgentAddon) -> Self {
-        Self {
-            mode: (&addon.mode, "argoCDAgentAddon.mode"),
-            address: &addon.principal_server_address,
-            port: (&addon.principal_server_port, "argoCDAgentAddon.principalServerPort"),
-            namespace: non_empty(&addon.agent_namespace),
-            manifests: addon.manifest_work.as_ref().and_then(|work| work.manifests.as_ref()),
-            uninstall: None,
+/// Returns the desired settings of the agent. Returns the name of an invalid field as the error; one that requests to uninstall, as in
+/// Red Hat ACM 2.15, contradicts the request for the agent, so it neither installs nor removes anything.
+fn desired_agent(
+    requested: AskedAgent<'_>,
+    addon: Option<&GitOpsAddon>,
+    besides: Option<&AgentSettings>,
+) -> Result<DesiredAgent, &'static str> {
+    let default = DesiredAgent::default();
+    let (mut namespace, mut argocd_manifests) = (default.namespace, default.argocd_manifests);
+    let (address, (mode, mode_field), (port, port_field)) = match requested {
+        AskedAgent::Pull(agent) => {
+            let manifests = agent.manifest_work.as_ref().and_then(|work| work.manifests.as_ref());
+            argocd_manifests = manifests.filter(|manifests| !manifests.is_empty()).cloned();
+            namespace = non_empty(&agent.agent_namespace).unwrap_or(namespace);
+            let mode = (&agent.mode, "argoCDAgentAddon.mode");
+            let port = (&agent.principal_server_port, "argoCDAgentAddon.principalServerPort");
+            (&agent.principal_server_address, mode, port)
         }
-    }
-
-    fn of_acm(agent: &'a AddonAgent, is_addon_uninstalled: bool) -> Self {
-        let is_uninstalled = agent.uninstall.unwrap_or_default();
-        let uninstall = [
-            (is_addon_uninstalled, "gitopsAddon.uninstall"),
-            (is_uninstalled, "gitopsAddon.argoCDAgent.uninstall"),
-        ];
-        Self {
-            mode: (&agent.mode, "gitopsAddon.argoCDAgent.mode"),
-            address: &agent.server_address,
-            port: (&agent.server_port, "gitopsAddon.argoCDAgent.serverPort"),
-            namespace: None,
-            manifests: None,
-            uninstall: uninstall
-                .into_iter()
-                .find_map(|(is_set, field)| is_set.then_some(field)),
+        AskedAgent::Acm(_) if addon.is_some_and(|addon| is_true(&addon.uninstall)) => {
+            return Err("gitopsAddon.uninstall");
         }
-    }
-
-    /// Returns the desired settings of the agent. Returns the name of an invalid field as the error; one that requests to uninstall
-    /// contradicts the request for the agent, so it neither installs nor removes anything.
-    fn desired(self, besides: Option<&gitops_cluster::AgentSettings>) -> Result<DesiredAgent, &'static str> {
-        if let Some(field) = self.uninstall {
-            return Err(field);
+        AskedAgent::Acm(agent) if is_true(&agent.uninstall) => return Err("gitopsAddon.argoCDAgent.uninstall"),
+        AskedAgent::Acm(agent) => {
+            let mode = (&agent.mode, "gitopsAddon.argoCDAgent.mode");
+            let port = (&agent.server_port, "gitopsAddon.argoCDAgent.serverPort");
+            (&agent.server_address, mode, port)
         }
-        let mode = match non_empty(self.mode.0).as_deref() {
-            None | Some("managed") => Mode::Managed,
-            Some("autonomous") => Mode::Autonomous,
-            Some(_) => return Err(self.mode.1),
-        };
-        let port = non_empty(self.port.0).map(|port| port.parse::<NonZeroU16>());
-        let port = port.transpose().map_err(|_| self.port.1)?;
-        let images = besides.and_then(|settings| settings.images.as_ref());
-        let image =
-            |of: fn(&gitops_cluster::AgentImages) -> &Field<Box<str>>| images.and_then(|images| non_empty(of(images)));
-        let rollout = besides.and_then(|settings| settings.rollout_strategy.as_ref());
-        let revoked = besides.and_then(|settings| settings.revoked_clusters.as_ref());
-        Ok(DesiredAgent {
-            follows_principal: true,
-            mode,
-            address: non_empty(self.address),
-            port: port.map(|port| port.to_string().into()),
-            namespace: self.namespace.unwrap_or_else(|| ARGOCD.into()),
-            images: Images {
-                agent: image(|images| &images.agent),
-                argocd: image(|images| &images.argocd),
-                redis: image(|images| &images.redis),
-                operator: image(|images| &images.operator),
-                ours: image(|images| &images.supervisor),
-            },
-            rollout: rollout.map(|rollout| json!(rollout)),
-            revoked: revoked.into_iter().flatten().cloned().collect(),
-            operator: is_operator_chosen(besides),
-            argocd_manifests: self.manifests.filter(|manifests| !manifests.is_empty()).cloned(),
-        })
-    }
+    };
+    let mode = match non_empty(mode).as_deref() {
+        None | Some("managed") => Mode::Managed,
+        Some("autonomous") => Mode::Autonomous,
+        Some(_) => return Err(mode_field),
+    };
+    let port = non_empty(port).map(|port| port.parse::<NonZeroU16>());
+    let port = port.transpose().map_err(|_| port_field)?;
+    let images = besides.and_then(|settings| settings.images.as_ref());
+    let image = |of: fn(&AgentImages) -> &Field<Box<str>>| images.and_then(|images| non_empty(of(images)));
+    let rollout = besides.and_then(|settings| settings.rollout_strategy.as_ref());
+    let revoked = besides.and_then(|settings| settings.revoked_clusters.as_ref());
+    Ok(DesiredAgent {
+        mode,
+        address: non_empty(address),
+        port: port.map(|port| port.to_string().into()),
+        namespace,
+        images: Images {
+            agent: image(|images| &images.agent),
+            argocd: image(|images| &images.argocd),
+            redis: image(|images| &images.redis),
+            operator: image(|images| &images.operator),
+            ours: image(|images| &images.supervisor),
+        },
+        rollout: rollout.map(|rollout| json!(rollout)),
+        revoked: revoked.into_iter().flatten().cloned().collect(),
+        operator: is_operator_chosen(besides),
+        argocd_manifests,
+        follows_principal: default.follows_principal,
+    })
 }
 
 /// Returns the text if it is not empty.
@@ -336,10 +300,9 @@ fn non_empty(field: &Field<Box<str>>) -> Option<Box<str>> {
 ///
 /// # Errors
 ///
-/// Returns an error if the JSON or a field is invalid.
+/// Returns an error if the JSON is invalid.
 pub fn is_open(text: &str) -> Result<bool, InvalidObject> {
-    let Text::<serde::de::IgnoredAny> { metadata, .. } = parse(text)?;
-    Ok(metadata.label(OPEN) == Some("true"))
+    Ok(entry(&json::parse(text)?, "labels", OPEN) == Some("true"))
 }
 
 /// The label with which an administrator allows cluster Secrets of other namespaces' GitOpsClusters in a Namespace.

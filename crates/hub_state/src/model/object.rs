@@ -1,6 +1,6 @@
 //! The model of an object that is compared with its desired state.
 
-use super::{Text, parse};
+use super::parse;
 use crate::annotations::OWNER;
 use crate::model::{CertificateRequest, Kind};
 use jiff::Timestamp;
@@ -9,12 +9,12 @@ use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
+use runtime::metadata::Metadata;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// An object with only the fields that are compared or read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Object {
     /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
@@ -28,6 +28,22 @@ pub struct Object {
     pub certificates: Box<[IssuedCertificate]>,
     /// The CertificateSigningRequest, if the object is one.
     pub request: Option<Box<CertificateRequest>>,
+}
+
+/// Heartbeats and the status of others change the resource version alone, and leave the object equal.
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            uid,
+            version: _,
+            deleting,
+            object,
+            certificates,
+            request,
+        } = self;
+        (uid, *deleting, object) == (&other.uid, other.deleting, &other.object)
+            && (certificates, request) == (&other.certificates, &other.request)
+    }
 }
 
 /// A certificate that was issued to an agent.
@@ -50,7 +66,11 @@ impl Object {
     ///
     /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
-        let Text::<IgnoredAny> { metadata, .. } = parse(text)?;
+        #[derive(Deserialize)]
+        struct Head {
+            metadata: Metadata,
+        }
+        let Head { metadata } = parse(text)?;
         // Only the UID and the deletion of an ApplicationSet matter.
         let object = if kind == Kind::ApplicationSets {
             Value::Null
@@ -66,20 +86,6 @@ impl Object {
             version: metadata.resource_version,
             deleting: metadata.deletion_timestamp.is_some(),
         })
-    }
-
-    /// Returns true if nothing that is read differs. Heartbeats and the status of others change the resource version alone.
-    pub fn has_same_content(&self, other: &Self) -> bool {
-        let Self {
-            uid,
-            version: _,
-            deleting,
-            object,
-            certificates,
-            request,
-        } = self;
-        (uid, *deleting, object) == (&other.uid, other.deleting, &other.object)
-            && (certificates, request) == (&other.certificates, &other.request)
     }
 
     /// Returns true if the controller manages the object.

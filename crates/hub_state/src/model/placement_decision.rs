@@ -1,10 +1,9 @@
 //! The model of a PlacementDecision.
 
-use super::{Text, parse};
+use crate::json::{self, entry, items, text_at};
 use ocm::ownership::OF_PLACEMENT;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
-use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,24 +29,14 @@ impl PlacementDecision {
     ///
     /// # Errors
     ///
-    /// Returns an error if the JSON or a field is invalid.
+    /// Returns an error if the JSON is invalid.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
-        #[derive(Deserialize)]
-        struct Status {
-            decisions: Option<Vec<Named>>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Named {
-            #[serde(default)]
-            cluster_name: String,
-        }
-        let Text { metadata, status } = parse::<Text<Status>>(text)?;
-        let decisions = status.and_then(|status| status.decisions).unwrap_or_default();
-        let names = decisions.into_iter().map(|decision| decision.cluster_name);
+        let object = json::parse(text)?;
+        let decisions = items(&object, "/status/decisions").iter();
+        let clusters = decisions.filter_map(|decision| text_at(decision, "/clusterName"));
         Ok(Self {
-            placement: metadata.label(OF_PLACEMENT).unwrap_or_default().into(),
-            clusters: names.filter(|name| !name.is_empty()).map(Into::into).collect(),
+            placement: entry(&object, "labels", OF_PLACEMENT).unwrap_or_default().into(),
+            clusters: clusters.map(Into::into).collect(),
         })
     }
 }

@@ -9,6 +9,7 @@ use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 
 /// The annotation with the time from which the first certificate of a CA signs.
 pub const PROMOTED: &str = "argocd-ocm-cmp.github.io/signs-since";
@@ -38,22 +39,6 @@ pub struct TlsSecret {
     pub digest: [u8; 32],
 }
 
-#[derive(Deserialize)]
-struct Secret {
-    metadata: Metadata,
-    data: Option<Values>,
-}
-
-#[derive(Deserialize, Default)]
-struct Values {
-    #[serde(rename = "tls.crt")]
-    certificates: Option<ByteString>,
-    #[serde(rename = "tls.key")]
-    key: Option<ByteString>,
-    #[serde(rename = "next.key")]
-    next: Option<ByteString>,
-}
-
 impl TlsSecret {
     /// Reads the JSON of a Secret.
     ///
@@ -62,14 +47,19 @@ impl TlsSecret {
     /// Returns an error if the JSON cannot be parsed, which the API server does not accept. The error quotes nothing of the
     /// Secret.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+        #[derive(Deserialize)]
+        struct Secret {
+            metadata: Metadata,
+            data: Option<BTreeMap<String, ByteString>>,
+        }
         let Secret { metadata, data } =
             serde_json::from_str(text).map_err(|_| InvalidObject::new("not a valid Secret"))?;
-        let data = data.unwrap_or_default();
+        let mut data = data.unwrap_or_default();
         // The certificates are sent to every cluster.
-        let certificates = Certificate::without_keys(data.certificates.unwrap_or_default().0);
-        let key = |key: Option<ByteString>| pki::key_of(&key?.0).ok();
+        let certificates = Certificate::without_keys(data.remove("tls.crt").unwrap_or_default().0);
+        let key = |name| pki::key_of(&data.get(name)?.0).ok();
         let mut digest = Sha256::new_with_prefix(&certificates);
-        digest.update(data.key.as_ref().map_or(&[][..], |key| &key.0));
+        digest.update(data.get("tls.key").map_or(&[][..], |key| &key.0));
         Ok(Self {
             uid: metadata.uid.clone(),
             version: metadata.resource_version.clone(),
@@ -77,8 +67,8 @@ impl TlsSecret {
             is_ours: metadata.label(MANAGED_BY) == Some(OURS),
             certificates: Certificate::read_all(&certificates).unwrap_or_default(),
             text: String::from_utf8_lossy(&certificates).into(),
-            key: key(data.key),
-            next: key(data.next),
+            key: key("tls.key"),
+            next: key("next.key"),
             promoted: metadata.annotation(PROMOTED).and_then(|at| at.parse().ok()),
             digest: digest.finalize().into(),
         })

@@ -1,11 +1,10 @@
 //! The model of a work: its health and its owner.
 
 use super::{Kind, Labels};
-use crate::json::{self, at, entry, items};
+use crate::json::{self, at, entry, items, labels};
 use crate::pull::PullWork;
 use crate::report::Resource;
 use jiff::Timestamp;
-use manifest::value::{Map, Value};
 use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use ocm::ownership::OF_REPLICA_SET;
@@ -140,12 +139,6 @@ impl Work {
 
 fn claims_application(pull_work: &PullWork) -> bool {
     pull_work.claim.is_some()
-}
-
-fn labels<'v>(work: &'v Value<'_>) -> impl Iterator<Item = (&'v str, &'v str)> {
-    let labels = at(work, "/metadata/labels").and_then(Value::as_map);
-    let labels = labels.into_iter().flat_map(Map::iter);
-    labels.filter_map(|(key, value)| Some((key, value.as_str()?)))
 }
 
 /// Returns the names of the objects of a work, sorted.

@@ -109,14 +109,6 @@ impl Application {
             .filter(|finalizer| names::is_argo_cds(finalizer))
     }
 
-    /// Returns the finalizers of others, which stay after the deployed objects are deleted.
-    pub fn other_finalizers(&self) -> impl Iterator<Item = &str> {
-        self.finalizers
-            .iter()
-            .map(|finalizer| &**finalizer)
-            .filter(|finalizer| !names::is_argo_cds(finalizer))
-    }
-
     /// Returns the name of its AppProject. As in Argo CD, an empty name is the default project.
     pub fn project_name(&self) -> &str {
         match &*self.project {
@@ -154,7 +146,8 @@ impl Application {
     /// because no other component on the hub removes them. Returns `None` if it has none.
     pub fn release(&self) -> Option<Value> {
         self.argocd_finalizers().next()?;
-        let others: Vec<_> = self.other_finalizers().collect();
+        let finalizers = self.finalizers.iter().map(|finalizer| &**finalizer);
+        let others: Vec<_> = finalizers.filter(|finalizer| !names::is_argo_cds(finalizer)).collect();
         Some(json!({"metadata": {"resourceVersion": self.version, "finalizers": others}}))
     }
 }

@@ -7,7 +7,6 @@ use super::mirrored_status::{Condition, Health, MirroredStatus, OperationState, 
 use super::text::{bounded, bounded_line, bounded_word, time};
 use crate::annotations::REFRESH;
 use crate::json::{at, integer_at, items, text_at};
-use jiff::Timestamp;
 use manifest::value::Value as Borrowed;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
@@ -133,104 +132,64 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// Reads the feedback of the Application's manifest.
+    /// Reads the feedback of the Application's manifest. Ignores values that are empty or of another type.
     pub(super) fn from_manifest(manifest: &Borrowed<'_>) -> Self {
-        let values = Values::from_manifest(manifest);
-        let word = |name| values.word(name);
+        let values = items(manifest, "/statusFeedback/values").iter();
+        let values = values.filter_map(|value| Some((text_at(value, "/name")?, at(value, "/fieldValue")?)));
+        let values: BTreeMap<_, _> = values.collect();
+        let of_type = |name: &str, kind| {
+            let value = values.get(name).copied();
+            value.filter(|value| text_at(value, "/type") == Some(kind))
+        };
+        let string = |name: &str| text_at(of_type(name, "String")?, "/string");
+        let word = |name: &str| string(name).map(bounded_word);
+        let message = |name| string(name).map(bounded);
+        let time = |name: &str| string(name).and_then(time);
+        let operation = word(PHASE).zip(time(STARTED_AT));
+        let operation = operation.map(|(phase, started_at)| OperationState {
+            phase,
+            started_at,
+            finished_at: time(FINISHED_AT),
+            message: message(MESSAGE),
+            retries: of_type(RETRIES, "Integer").and_then(|value| integer_at(value, "/integer")),
+            revision: word(RESULT_REVISION),
+        });
+        let revisions = (0..SOURCES_MAX).map_while(|source| word(&format!("{REVISION_OF}{source}")));
+        let conditions = names::CONDITIONS.iter().filter_map(|kind| {
+            Some(Condition {
+                kind: (*kind).into(),
+                message: string(kind).map(bounded_line)?,
+                since: time(&format!("{kind}{SINCE}")),
+            })
+        });
         Self {
-            reported: values.mirror(),
+            reported: MirroredStatus {
+                health: Health {
+                    status: word(HEALTH),
+                    message: message(HEALTH_MESSAGE),
+                    since: time(HEALTH_SINCE),
+                },
+                sync: Sync {
+                    status: word(SYNC),
+                    revision: word(REVISION),
+                    revisions: revisions.collect(),
+                },
+                operation,
+                reconciled_at: time(RECONCILED_AT),
+                source_type: word(SOURCE_TYPE),
+                history: Vec::new(),
+                conditions: conditions.collect(),
+                has_deployed: false,
+            },
             payload: word(PAYLOAD),
             refresh_pending: word(REFRESH_PENDING),
             operation_pending: word(OPERATION_PENDING),
             operation_begun: word(OPERATION_BEGUN),
             initiated_by: word(INITIATED_BY),
             // Argo CD omits a false value.
-            is_partial: values.0.contains_key(DRY_RUN) || values.0.contains_key(SELECTED),
-            is_silent: values.0.is_empty(),
+            is_partial: values.contains_key(DRY_RUN) || values.contains_key(SELECTED),
+            is_silent: values.is_empty(),
         }
-    }
-}
-
-struct Values<'v, 't>(BTreeMap<&'v str, &'v Borrowed<'t>>);
-
-impl<'v, 't> Values<'v, 't> {
-    fn from_manifest(manifest: &'v Borrowed<'t>) -> Self {
-        let values = items(manifest, "/statusFeedback/values").iter();
-        Self(
-            values
-                .filter_map(|value| Some((text_at(value, "/name")?, at(value, "/fieldValue")?)))
-                .collect(),
-        )
-    }
-
-    /// Returns a non-empty string; values of other types are ignored.
-    fn string(&self, name: &str) -> Option<&'v str> {
-        let value = *self.0.get(name)?;
-        (text_at(value, "/type")? == "String").then(|| text_at(value, "/string"))?
-    }
-
-    /// Returns a short single-line value, such as a status of Argo CD or a revision.
-    fn word(&self, name: &str) -> Option<Box<str>> {
-        self.string(name).map(bounded_word)
-    }
-
-    fn message(&self, name: &str) -> Option<Box<str>> {
-        self.string(name).map(bounded)
-    }
-
-    fn time(&self, name: &str) -> Option<Timestamp> {
-        self.string(name).and_then(time)
-    }
-
-    fn number(&self, name: &str) -> Option<i64> {
-        let value = *self.0.get(name)?;
-        (text_at(value, "/type")? == "Integer").then(|| integer_at(value, "/integer"))?
-    }
-
-    fn mirror(&self) -> MirroredStatus {
-        let word = |name: &str| self.word(name);
-        MirroredStatus {
-            health: Health {
-                status: word(HEALTH),
-                message: self.message(HEALTH_MESSAGE),
-                since: self.time(HEALTH_SINCE),
-            },
-            sync: Sync {
-                status: word(SYNC),
-                revision: word(REVISION),
-                revisions: (0..SOURCES_MAX)
-                    .map_while(|at| word(&format!("{REVISION_OF}{at}")))
-                    .collect(),
-            },
-            operation: self.operation(),
-            reconciled_at: self.time(RECONCILED_AT),
-            source_type: word(SOURCE_TYPE),
-            history: Vec::new(),
-            conditions: self.conditions(),
-            has_deployed: false,
-        }
-    }
-
-    fn operation(&self) -> Option<OperationState> {
-        Some(OperationState {
-            phase: self.word(PHASE)?,
-            started_at: self.time(STARTED_AT)?,
-            finished_at: self.time(FINISHED_AT),
-            message: self.message(MESSAGE),
-            retries: self.number(RETRIES),
-            revision: self.word(RESULT_REVISION),
-        })
-    }
-
-    fn conditions(&self) -> Vec<Condition> {
-        let of = |kind: &&str| {
-            Some(Condition {
-                kind: (*kind).into(),
-                message: self.string(kind).map(bounded_line)?,
-                since: self.time(&format!("{kind}{SINCE}")),
-            })
-        };
-        names::CONDITIONS.iter().filter_map(of).collect()
     }
 }
 

@@ -143,8 +143,8 @@ pub(super) fn written_at<'v>(object: &'v Borrowed<'_>, field: &[&str]) -> Option
 
 fn name(content: &[&str], requested: Option<&str>) -> String {
     let hash = hash(content, DIGITS);
-    requested.map_or_else(
-        || hash.clone(),
-        |requested| format!("{hash}{TIME_SEPARATOR}{requested}"),
-    )
+    match requested {
+        Some(requested) => format!("{hash}{TIME_SEPARATOR}{requested}"),
+        None => hash,
+    }
 }

@@ -2,8 +2,8 @@
 
 mod regex;
 
+use fancy_regex::Regex;
 use ocm::glob::Glob;
-pub use regex::Regex;
 
 /// The ConfigMap in Argo CD's namespace that has [`NAMESPACES`].
 pub const CONFIG_MAP: &str = "argocd-cmd-params-cm";
@@ -56,7 +56,7 @@ impl NamespacePattern {
     pub fn new(pattern: &str) -> Option<Self> {
         let expression = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
         match expression {
-            Some(expression) => Regex::new(expression).map(Self::Expression),
+            Some(expression) => regex::compile(expression).map(Self::Expression),
             None => Glob::new(pattern).ok().map(Self::Glob),
         }
     }
@@ -65,7 +65,7 @@ impl NamespacePattern {
     pub fn matches(&self, namespace: &str) -> bool {
         match self {
             Self::Glob(glob) => glob.matches(namespace),
-            Self::Expression(expression) => expression.matches(namespace),
+            Self::Expression(expression) => expression.is_match(namespace).unwrap_or_default(),
         }
     }
 }

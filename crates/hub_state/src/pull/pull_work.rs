@@ -78,10 +78,11 @@ impl PullWork {
     ///
     /// Returns an error if its values are too deep for a fingerprint.
     pub fn from_json(work: &Value<'_>) -> Result<Option<Self>, InvalidObject> {
-        let position = payload_position(work);
-        let payload = position.and_then(|position| manifests(work).get(position));
+        let mut manifests = items(work, "/spec/workload/manifests").iter().enumerate();
+        let (position, payload) = manifests.find(|(_, manifest)| is_application(manifest)).unzip();
         let claim = claim(work);
-        let Some(name) = name(payload, claim) else {
+        let contained = payload.and_then(|payload| text_at(payload, "/metadata/name"));
+        let Some(name) = contained.or(claim.map(|(_, name)| name)) else {
             return Ok(None);
         };
         check_depth(work)?;
@@ -178,23 +179,8 @@ impl PullWork {
 /// The finalizer that an agent adds to a work.
 const AGENT_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
-fn manifests<'v, 't>(work: &'v Value<'t>) -> &'v [Value<'t>] {
-    items(work, "/spec/workload/manifests")
-}
-
-/// Returns the position of the Application that a work contains.
-fn payload_position(work: &Value<'_>) -> Option<usize> {
-    manifests(work).iter().position(is_application)
-}
-
 fn texts<'v>(object: &'v Value<'_>, list: &str) -> impl Iterator<Item = &'v str> {
     items(object, list).iter().filter_map(Value::as_str)
-}
-
-/// Returns the name of the Application that a work contains, or else claims to contain.
-fn name<'v>(payload: Option<&'v Value<'_>>, claim: Option<(&str, &'v str)>) -> Option<&'v str> {
-    let contained = payload.and_then(|payload| text_at(payload, "/metadata/name"));
-    contained.or(claim.map(|(_, name)| name))
 }
 
 /// Returns the namespace and the name of the Application that the labels and annotations of a work name.

@@ -255,19 +255,12 @@ impl ElectionLoop {
             }
         });
         let lease = &self.leadership.lease;
-        match left.await {
-            Ok(Ok(())) => debug!(lease, "Lease released"),
-            Ok(Err(error)) => warn!(
-                lease,
-                reason = reason(&error),
-                "cannot release the Lease; it expires by itself"
-            ),
-            Err(_) => warn!(
-                lease,
-                reason = NO_ANSWER,
-                "cannot release the Lease; it expires by itself"
-            ),
-        }
+        let reason = match left.await {
+            Ok(Ok(())) => return debug!(lease, "Lease released"),
+            Ok(Err(error)) => reason(&error),
+            Err(_) => NO_ANSWER.to_owned(),
+        };
+        warn!(lease, reason, "cannot release the Lease; it expires by itself");
     }
 
     fn is_new_message(&mut self, text: &str) -> bool {

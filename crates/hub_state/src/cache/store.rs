@@ -2,6 +2,7 @@
 
 use primitives::object_ref::ObjectRef;
 use std::borrow::Borrow;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -26,27 +27,14 @@ impl<K, V> Update<K, V> {
             None => Self::Deleted(key),
         }
     }
-
-    /// Returns the key of the object, or none for a complete list.
-    pub fn key(&self) -> Option<&K> {
-        match self {
-            Self::Set(key, _) | Self::Deleted(key) => Some(key),
-            Self::Listed(_) => None,
-        }
-    }
 }
 
-/// An object that a [`Store`] keeps.
+/// An object that a [`Store`] keeps. No reader sees a difference between two equal states of an object.
 pub trait Indexed: PartialEq + Sized {
     /// The key of an object.
     type Key: Clone + Hash + Ord;
     /// The indices of the objects.
     type Indices: Debug + Default;
-
-    /// Returns true if no reader sees a difference between two states of an object.
-    fn is_same(before: Option<&Self>, after: Option<&Self>) -> bool {
-        before == after
-    }
 
     /// Updates the indices after a change of an object.
     fn index(_: &mut Self::Indices, _key: &Self::Key, _before: Option<&Self>, _after: Option<&Self>) {}
@@ -114,11 +102,11 @@ impl<V: Indexed> Store<V> {
         };
         let before = before.map(|before| *before);
         let after = self.objects.get(key).map(Box::as_ref);
-        let is_same = V::is_same(before.as_ref(), after);
-        if !is_same {
+        let has_changed = before.as_ref() != after;
+        if has_changed {
             V::index(&mut self.indices, key, before.as_ref(), after);
         }
-        (before, !is_same)
+        (before, has_changed)
     }
 
     /// Divides an update into the changes of single objects, with their new values: a complete list deletes the objects that are
@@ -156,15 +144,13 @@ pub struct Index<P, K>(HashMap<P, Keys<K>>);
 /// Keys in order. Most properties have one object, for which a set would need ten times the memory.
 #[derive(Clone, Debug)]
 enum Keys<K> {
-    None,
     One(K),
     Several(BTreeSet<K>),
 }
 
-impl<K: Ord> Keys<K> {
+impl<K: Clone + Ord> Keys<K> {
     fn iter(&self) -> impl Iterator<Item = &K> {
         let (one, several) = match self {
-            Self::None => (None, None),
             Self::One(key) => (Some(key), None),
             Self::Several(keys) => (None, Some(keys)),
         };
@@ -172,32 +158,20 @@ impl<K: Ord> Keys<K> {
     }
 
     fn insert(&mut self, key: K) {
-        *self = match std::mem::replace(self, Self::None) {
-            Self::None => Self::One(key),
-            Self::One(known) if known == key => Self::One(known),
-            Self::One(known) => Self::Several([known, key].into()),
-            Self::Several(mut keys) => {
-                keys.insert(key);
-                Self::Several(keys)
-            }
-        };
-    }
-
-    fn remove(&mut self, key: &K) {
         match self {
-            Self::One(known) if known == key => *self = Self::None,
-            Self::Several(keys) => {
-                keys.remove(key);
-            }
-            Self::None | Self::One(_) => {}
+            Self::One(known) => *self = Self::Several([known.clone(), key].into()),
+            Self::Several(keys) => drop(keys.insert(key)),
         }
     }
 
-    fn is_empty(&self) -> bool {
+    /// Removes a key. Returns true if none is left.
+    fn remove(&mut self, key: &K) -> bool {
         match self {
-            Self::None => true,
-            Self::One(_) => false,
-            Self::Several(keys) => keys.is_empty(),
+            Self::One(known) => known == key,
+            Self::Several(keys) => {
+                keys.remove(key);
+                keys.is_empty()
+            }
         }
     }
 }
@@ -208,7 +182,7 @@ impl<P, K> Default for Index<P, K> {
     }
 }
 
-impl<P: Eq + Hash, K: Ord> Index<P, K> {
+impl<P: Eq + Hash, K: Clone + Ord> Index<P, K> {
     /// Returns the objects with a property.
     pub fn get<Q: Eq + Hash + ?Sized>(&self, property: &Q) -> impl Iterator<Item = &K> + use<'_, P, K, Q>
     where
@@ -222,25 +196,22 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
         self.0.keys()
     }
 
-    /// Returns true if no object has a property.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Adds an object with a property, or removes it.
     pub fn set(&mut self, property: P, key: K, is_added: bool) {
-        if is_added {
-            self.insert(property, key);
-        } else {
-            self.remove(&property, &key);
+        match self.0.entry(property) {
+            Entry::Vacant(entry) if is_added => drop(entry.insert(Keys::One(key))),
+            Entry::Vacant(_) => {}
+            Entry::Occupied(mut entry) if is_added => entry.get_mut().insert(key),
+            Entry::Occupied(mut entry) => {
+                if entry.get_mut().remove(&key) {
+                    entry.remove();
+                }
+            }
         }
     }
 
     /// Replaces the property of an object that has at most one.
-    pub fn replace(&mut self, key: &K, before: Option<P>, after: Option<P>)
-    where
-        K: Clone,
-    {
+    pub fn replace(&mut self, key: &K, before: Option<P>, after: Option<P>) {
         if before == after {
             return;
         }
@@ -250,34 +221,11 @@ impl<P: Eq + Hash, K: Ord> Index<P, K> {
             }
         }
     }
-
-    /// Adds an object with a property.
-    pub fn insert(&mut self, property: P, key: K) {
-        self.0.entry(property).or_insert(Keys::None).insert(key);
-    }
-
-    /// Removes an object with a property.
-    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, property: &Q, key: &K)
-    where
-        P: Borrow<Q>,
-    {
-        if let Some(keys) = self.0.get_mut(property) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.0.remove(property);
-            }
-        }
-    }
-
-    /// Returns all properties that objects have.
-    pub fn into_properties(self) -> impl Iterator<Item = P> {
-        self.0.into_keys()
-    }
 }
 
 /// Returns a property as the key of an index: the object's name, without a copy, if it equals the property; otherwise a copy of
 /// the property.
-pub fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
+pub(super) fn shared(property: &str, name: &Arc<str>) -> Arc<str> {
     if *property == **name {
         Arc::clone(name)
     } else {
@@ -314,7 +262,7 @@ mod tests {
         );
         assert_eq!(store.put(&"a", None), (Some(2), true));
         assert_eq!(store.put(&"a", None), (None, false));
-        assert!(store.is_empty() && store.indices().is_empty());
+        assert!(store.is_empty() && store.indices().properties().next().is_none());
     }
 
     #[test]
@@ -332,15 +280,14 @@ mod tests {
     fn an_index_forgets_properties_without_objects() {
         let mut index = Index::default();
         for (property, key) in [("x", 2), ("x", 2), ("x", 1), ("y", 1)] {
-            index.insert(property, key);
+            index.set(property, key, true);
         }
         assert_eq!(index.get("x").collect::<Vec<_>>(), [&1, &2]);
-        index.remove("y", &2);
-        index.remove("y", &1);
+        index.set("y", 2, false);
+        index.set("y", 1, false);
         assert_eq!(index.properties().collect::<Vec<_>>(), [&"x"]);
-        assert_eq!(index.clone().into_properties().collect::<Vec<_>>(), ["x"]);
-        index.remove("x", &1);
-        index.remove("x", &2);
-        assert!(index.is_empty());
+        index.set("x", 1, false);
+        index.set("x", 2, false);
+        assert_eq!(index.properties().next(), None);
     }
 }
