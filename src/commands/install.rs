@@ -19,6 +19,7 @@ use crate::install::{
     belongs_to_another_product, is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps,
     objects, objects_of, other_namespace, our_managers, owns_argocd_fields,
 };
+use crate::workload::items;
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
 use manifest::yaml;
@@ -456,10 +457,9 @@ async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), 
     let established = async {
         loop {
             let live = hub.get(&crd.path(), crd.name()).await?;
-            let conditions = live.as_ref().and_then(|live| live["status"]["conditions"].as_array());
             let is_established =
                 |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-            if conditions.is_some_and(|conditions| conditions.iter().any(is_established)) {
+            if live.is_some_and(|live| items(&live["status"]["conditions"]).iter().any(is_established)) {
                 return Ok(());
             }
             sleep(POLL_INTERVAL).await;

@@ -10,6 +10,7 @@ use crate::install::{
     belongs_to_another_argocd, helm_release, is_ours, is_sample, names_project, objects, other_namespace,
     stuck_deletions,
 };
+use crate::workload::{items, name};
 use controller::LEASE;
 use jiff::Timestamp;
 use manifest::problem::Problems;
@@ -44,15 +45,11 @@ struct InstalledObject {
 }
 
 impl InstalledObject {
-    fn name(&self) -> &str {
-        self.live["metadata"]["name"].as_str().unwrap_or_default()
-    }
-
     /// Formats the object as kubectl does.
     fn shown(&self) -> String {
         let kind = self.shipped.to_string();
         let (kind, _) = kind.split_once('/').unwrap_or((&kind, ""));
-        format!("{kind}/{}", self.name())
+        format!("{kind}/{}", name(&self.live))
     }
 }
 
@@ -141,10 +138,7 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
         ));
     }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await?.unwrap_or_default());
-    let enforces_holds = |object: &InstalledObject| {
-        let name = object.live["metadata"]["name"].as_str();
-        name.is_some_and(|name| name.starts_with("argocd-ocm-cmp-holds."))
-    };
+    let enforces_holds = |object: &InstalledObject| name(&object.live).starts_with("argocd-ocm-cmp-holds.");
     if !args.additions_only && objects.iter().any(enforces_holds) {
         let holds = read_holds(hub).await?.into_iter();
         problems.extend(holds.filter(|hold| !hold.is_over(Timestamp::now())).map(|hold| {
@@ -221,11 +215,11 @@ async fn clusters_with_argocd(hub: &InstallHub) -> Result<usize, String> {
 /// Counts the objects of the kind of a CRD, if the API server serves it.
 async fn objects_of(hub: &InstallHub, crd: &Value) -> Result<Option<usize>, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-    let Some(version) = versions.clone().find(|version| version["served"] == true) else {
+    let spec = &crd["spec"];
+    let mut versions = items(&spec["versions"]).iter();
+    let Some(version) = versions.find(|version| version["served"] == true) else {
         return Ok(None);
     };
-    let spec = &crd["spec"];
     let [group, version, plural] = [&spec["group"], &version["name"], &spec["names"]["plural"]].map(text);
     let all = hub.list(&format!("/apis/{group}/{version}/{plural}"), "").await?;
     Ok(all.map(|all| all.len()))

@@ -1,9 +1,9 @@
 //! The enabled controllers and settings, from the Deployment of the controller.
 
-use super::hub_state::{CONTROLLER, HubState, containers, items};
+use super::hub_state::HubState;
+use crate::workload::{containers, item, setting};
 use controller::controllers::CONTROLLERS;
 use hub_state::reconcile::Controller;
-use serde_json::Value;
 
 /// The controller as installed.
 #[derive(Debug)]
@@ -23,13 +23,9 @@ impl ControllerPod {
     pub(crate) fn from_state(hub_state: &HubState) -> Option<Self> {
         let deployment = hub_state.controller()?;
         let pod = &deployment["spec"]["template"]["spec"];
-        let container = containers(deployment)
-            .iter()
-            .find(|container| container["name"] == "controller");
-        let container = container.or(containers(deployment).first())?;
-        let setting = |flag: &str, variable: &str| setting(hub_state, container, flag, variable);
-        let named =
-            setting("controllers", "ARGOCD_OCM_CMP_CONTROLLERS").unwrap_or_else(|| "application-status".to_owned());
+        let container = item(&pod["containers"], "controller").or(containers(deployment).first())?;
+        let setting = |flag: &str, variable: &str| setting(container, hub_state.settings.found(), flag, variable);
+        let named = setting("--controllers", "ARGOCD_OCM_CMP_CONTROLLERS").unwrap_or("application-status");
         let mut controllers: Vec<&'static Controller> = Vec::new();
         let mut unknown = Vec::new();
         for name in named.split(',').map(str::trim) {
@@ -50,7 +46,7 @@ impl ControllerPod {
             account: pod["serviceAccountName"].as_str().unwrap_or("default").to_owned(),
             controllers,
             unknown,
-            elects: setting("leader-elect", "ARGOCD_OCM_CMP_LEADER_ELECT").as_deref() != Some("false"),
+            elects: setting("--leader-elect", "ARGOCD_OCM_CMP_LEADER_ELECT") != Some("false"),
             image: container["image"].as_str().unwrap_or_default().to_owned(),
         })
     }
@@ -73,36 +69,12 @@ impl ControllerPod {
     }
 }
 
-/// Returns a setting from the same sources as the program: a flag, an environment variable of the container, or a key of the
-/// ConfigMap.
-fn setting(hub_state: &HubState, container: &Value, flag: &str, variable: &str) -> Option<String> {
-    let words = items(&container["command"]).iter().chain(items(&container["args"]));
-    let mut words = words.filter_map(Value::as_str);
-    let flag = format!("--{flag}");
-    while let Some(word) = words.next() {
-        match word.strip_prefix(&flag) {
-            Some("") => return words.next().map(str::to_owned),
-            Some(rest) if rest.starts_with('=') => return Some(rest[1..].to_owned()),
-            _ => {}
-        }
-    }
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    if let Some(of_container) = items(&container["env"]).iter().find(|entry| entry["name"] == variable) {
-        return text(&of_container["value"]);
-    }
-    let takes_settings = |source: &Value| source["configMapRef"]["name"] == CONTROLLER;
-    items(&container["envFrom"])
-        .iter()
-        .find(|source| takes_settings(source))?;
-    text(&hub_state.settings.found()?["data"][variable])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::Lookup;
     use crate::embedded::shipped;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn pod(change: impl FnOnce(&mut Value), settings: Lookup<Value>) -> ControllerPod {
         let mut deployment = shipped("deploy/deploy_controller.yaml").remove(0);

@@ -1,9 +1,10 @@
 //! The permissions that are needed on the hub, from the shipped files.
 
 use super::controller::ControllerPod;
-use super::hub_state::{HubState, items};
+use super::hub_state::HubState;
 use crate::embedded::shipped;
 use crate::install::Feature;
+use crate::workload::items;
 use clap::ValueEnum;
 use controller::controllers::AGENTS;
 use serde_json::{Value, json};

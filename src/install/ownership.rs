@@ -5,6 +5,7 @@
 //! file no longer has is removed, where it would otherwise stay for ever as kubectl's.
 
 use super::{MANAGER, ShippedObject};
+use crate::workload::items;
 use serde_json::{Map, Value, json};
 
 /// The field managers with which kubectl applies files that change the same object of Argo CD as another file: with one manager,
@@ -36,7 +37,7 @@ fn is_earlier(entry: &Value, is_addition: bool) -> bool {
 /// Returns the `managedFields` of an object after its earlier managers' entries are merged into ours; `None` if they have no
 /// entries.
 pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
-    let entries = live["metadata"]["managedFields"].as_array()?;
+    let entries = items(&live["metadata"]["managedFields"]);
     let (earlier, mut others): (Vec<&Value>, Vec<&Value>) =
         entries.iter().partition(|entry| is_earlier(entry, is_addition));
     // Fields of another API version may have other names there.
@@ -65,7 +66,7 @@ pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
 /// our additions. Detected by labels, of which we add none. kubectl causes this where Argo CD was installed by `kubectl apply`:
 /// it moves all fields that it has applied to our field manager.
 pub fn owns_argocd_fields(live: &Value) -> bool {
-    let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let entries = items(&live["metadata"]["managedFields"]).iter();
     let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
     let mut managers = of_labels.map(|entry| &entry["manager"]).peekable();
     managers.peek().is_some() && managers.all(is_our_manager)

@@ -1,7 +1,6 @@
 //! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
 
-use super::argo_cd::containers;
-use super::arguments;
+use crate::workload::{arguments, containers, setting};
 use serde_json::Value;
 use std::fmt;
 
@@ -149,35 +148,12 @@ fn is_redis_proxy(redis: &str) -> bool {
     redis.split([':', '.']).next() == Some(REDIS_PROXY)
 }
 
-/// Returns the value of a setting in the container of the principal; other containers have other commands. As in argocd-agent, a flag wins over the environment.
-fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &PrincipalSetting) -> Option<&'v str> {
+/// Returns the value of a setting in the container of the principal; other containers have other commands.
+fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, wanted: &PrincipalSetting) -> Option<&'v str> {
+    let containers = containers(principal);
     let is_principal = |container: &&Value| arguments(container).any(|word| word == "principal");
-    let container = containers(principal)
-        .find(is_principal)
-        .or(containers(principal).next())?;
-    let arguments: Vec<&str> = arguments(container).collect();
-    let flag = arguments.iter().enumerate().find_map(|(at, argument)| {
-        match argument.strip_prefix(setting.flag)?.strip_prefix('=') {
-            Some(value) => Some(value),
-            None if *argument != setting.flag => None,
-            // A flag without a value is true, and others are followed by their value.
-            None => Some(
-                arguments
-                    .get(at.saturating_add(1))
-                    .filter(|text| !text.starts_with("--"))
-                    .map_or("true", |text| text),
-            ),
-        }
-    });
-    flag.or_else(|| {
-        let mut variables = container["env"].as_array().into_iter().flatten();
-        let variable = variables.find(|variable| variable["name"] == setting.variable)?;
-        let from_params = || {
-            let key = variable["valueFrom"]["configMapKeyRef"]["key"].as_str()?;
-            params?["data"][key].as_str()
-        };
-        variable["value"].as_str().or_else(from_params)
-    })
+    let container = containers.iter().find(is_principal).or(containers.first())?;
+    setting(container, params, wanted.flag, wanted.variable)
 }
 
 #[cfg(test)]

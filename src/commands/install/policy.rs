@@ -4,8 +4,9 @@ use super::{InstallHub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     Feature, InstallOptions, POLICY, POLICY_KEY, PolicySource, ShippedObject, decide, has_other_limits,
-    is_open_project, live_policy, named,
+    is_open_project, live_policy,
 };
+use crate::workload::named;
 use generate::policy;
 use generate::policy::Policy;
 use manifest::problem::Problems;

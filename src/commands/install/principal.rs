@@ -2,9 +2,10 @@
 
 use super::InstallHub;
 use crate::install::{
-    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, is_ours, maps_by_destination, named, objects,
+    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, is_ours, maps_by_destination, objects,
     unknown_redis, wrong_settings,
 };
+use crate::workload::named;
 use manifest::problem::Problems;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -1,9 +1,10 @@
 //! Checks that argocd-agent is on the managed clusters, and that the principal accepts it, if the controller is set to install it.
 
 use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{HubState, Lookup, name};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, check, list_names};
 use crate::install::{WrongSetting, wrong_settings};
+use crate::workload::name;
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 use manifest::text::count;

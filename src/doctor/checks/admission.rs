@@ -1,9 +1,10 @@
 //! Checks that the hub enforces the admission policies of this version, which limit the controller and the agents of managed clusters.
 
 use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{HubState, Lookup, items, name};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, check, list_names};
 use crate::install::{admission_policies, maps_by_destination};
+use crate::workload::{items, named};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -59,7 +60,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let shipped = admission_policies(file, &hub_state.namespace);
         let pairs = shipped.iter().map(|object| {
             let all = if is_binding(&object.value) { bindings } else { policies };
-            (object, all.iter().find(|live| name(live) == object.name()))
+            (object, named(all, object.name()))
         });
         let pairs: Vec<_> = pairs.collect();
         if !is_required && pairs.iter().all(|(_, live)| live.is_none()) {

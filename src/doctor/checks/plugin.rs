@@ -1,8 +1,9 @@
 //! Checks that the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
 
-use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN};
 use crate::doctor::message::{Finding, check, list_names};
 use crate::embedded::{objects, shipped};
+use crate::workload::{containers, item, items, name};
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
@@ -71,10 +72,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if sidecar["resources"]["limits"]["memory"].is_null() {
         findings.push(NO_LIMIT.finding(&[("deployment", &deployment)]));
     }
-    if !items(&sidecar["env"])
-        .iter()
-        .any(|variable| variable["name"] == "ARGOCD_OCM_CMP_POLICY_FILE")
-    {
+    if item(&sidecar["env"], "ARGOCD_OCM_CMP_POLICY_FILE").is_none() {
         findings.push(NO_POLICY.finding(&[("deployment", &deployment)]));
     }
     let image = sidecar["image"].as_str().unwrap_or_default();
