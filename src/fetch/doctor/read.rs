@@ -35,7 +35,8 @@ struct ReadMetadata {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ManagedFields {
-    time: Option<Timestamp>,
+    /// The agent of a cluster may write any time here, also one that no [`Timestamp`] can be.
+    time: Option<String>,
     fields_v1: Option<OwnedFields>,
 }
 
@@ -51,7 +52,7 @@ impl ReadMetadata {
         let of_spec = |write: &&ManagedFields| write.fields_v1.as_ref().is_some_and(|fields| fields.spec.is_some());
         let writes = self.managed_fields.iter().flatten().filter(of_spec);
         writes
-            .filter_map(|fields| fields.time)
+            .filter_map(|fields| fields.time.as_ref()?.parse().ok())
             .chain(self.creation_timestamp)
             .max()
     }

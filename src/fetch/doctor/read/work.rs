@@ -328,6 +328,21 @@ mod tests {
     }
 
     #[test]
+    fn a_time_of_the_agent_hides_no_work() {
+        let odd = reduced(
+            |value| {
+                value["metadata"]["generation"] = json!(2);
+                value["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z");
+                value["metadata"]["managedFields"] =
+                    json!([{"time": "9999-12-31T23:59:59Z", "fieldsV1": {"f:spec": {}}}, {"time": "soon"}]);
+            },
+            &[],
+        );
+        let created = "2026-06-01T10:00:00Z".parse().ok();
+        assert_eq!(odd.expect("a work").outstanding_since, created, "the time is unknown");
+    }
+
+    #[test]
     fn keeps_works_of_argo_cd_replica_sets_and_the_controller() {
         assert!(reduced(|_| (), &[]).is_some());
         let others = |value: &mut Value| value["metadata"]["annotations"] = Value::Null;
