@@ -184,8 +184,8 @@ pub(crate) struct HubWork {
     pub(crate) created: Option<Timestamp>,
     /// Its bytes, as OCM's webhook counts them.
     pub(crate) size: usize,
-    /// True if it is applied with the permissions of an executor.
-    pub(crate) executor: bool,
+    /// The user with whose permissions it is applied; `None` for the agent's own.
+    pub(crate) executor: Option<Box<str>>,
     /// True if an agent has reported a status.
     pub(crate) has_status: bool,
     /// The time since which the agent has something to do: its last change, which it has not reported, or its deletion.

@@ -10,7 +10,7 @@ check! {
     "rights"
     error MISSING "rights-missing":
         "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
-        "apply {file}, and check that its bindings name this ServiceAccount";
+        "grant them as {file} does, and check that the bindings name this ServiceAccount";
     unreadable CANNOT_CHECK "rights-not-asked":
         "cannot check the permissions of ServiceAccounts: {why}",
         "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this";

@@ -836,16 +836,34 @@ fn finds_missing_permissions() {
 
 #[test]
 fn execute_as_is_checked_only_where_needed() {
-    let rows: [(bool, Change); 3] = [
-        (false, |_| ()),
-        (true, |hub| first_work(hub).executor = true),
-        (true, |hub| set_gate(hub, "NilExecutorValidating", "Enable")),
+    const DEPLOYER: &str = "system:serviceaccount:shop:deployer";
+    let rows: [(Option<&str>, Change); 5] = [
+        (None, |_| ()),
+        (Some(DEPLOYER), |hub| first_work(hub).executor = Some(DEPLOYER.into())),
+        (None, |hub| {
+            first_work(hub).executor = Some(DEPLOYER.into());
+            first_work(hub).application = None;
+        }),
+        (None, |hub| {
+            first_work(hub).executor = Some(DEPLOYER.into());
+            value_of(&mut hub.config)["data"]["application.sync.impersonation.enabled"] = "true".into();
+        }),
+        (Some("system:serviceaccount::klusterlet-work-sa"), |hub| {
+            set_gate(hub, "NilExecutorValidating", "Enable");
+        }),
     ];
     for (expected, change) in rows {
         let mut hub = healthy_hub();
+        first_work(&mut hub).application = Some("shop".into());
         change(&mut hub);
-        let mut permissions = required_permissions(&hub).into_iter();
-        assert_eq!(permissions.any(|permission| permission.verb == "execute-as"), expected);
+        let permissions = required_permissions(&hub).into_iter();
+        let asked: Vec<_> = permissions
+            .filter(|permission| permission.verb == "execute-as")
+            .map(|permission| (permission.name, permission.namespace))
+            .collect();
+        // An administrator may have named the executor, and bound the role on the cluster only.
+        let expected = expected.map(|name| (name.to_owned(), "eu1".to_owned()));
+        assert_eq!(asked, Vec::from_iter(expected));
     }
 }
 
