@@ -36,7 +36,9 @@ pub use ownership::{
     PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
     other_namespace, owns_argocd_fields,
 };
-pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
+pub use policy::{
+    POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_own_policy, live_policy,
+};
 pub use principal::{
     CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, find_redis_proxy, lost_redis,
     maps_by_destination, unknown_redis, wrong_settings,

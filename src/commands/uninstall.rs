@@ -6,9 +6,8 @@ use super::hold::read_holds;
 use super::install::{InstallHub, finish, with_hub};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    ArgoCd, InstallOptions, LABELS, POLICY, PROJECT, ShippedObject, belongs_to_added_controller,
-    belongs_to_another_argocd, helm_release, is_ours, is_sample, names_project, objects, other_namespace,
-    stuck_deletions,
+    ArgoCd, InstallOptions, LABELS, PROJECT, ShippedObject, belongs_to_added_controller, belongs_to_another_argocd,
+    helm_release, is_ours, is_own_policy, names_project, objects, other_namespace, stuck_deletions,
 };
 use crate::workload::{items, name};
 use controller::LEASE;
@@ -85,7 +84,7 @@ async fn remove_all(hub: &InstallHub, args: &HubUninstallArgs, lines: &mut Strin
     }
     // Workloads first, and last the objects that they need.
     for installed_object in installed.iter().rev() {
-        let line = remove(hub, installed_object, args.dry_run).await?;
+        let line = remove(hub, installed_object, args).await?;
         lines.push_str(&line);
     }
     if !args.additions_only {
@@ -158,7 +157,7 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
 }
 
 /// Deletes one of our objects, unless others need it, and returns a line about it.
-async fn remove(hub: &InstallHub, object: &InstalledObject, dry_run: bool) -> Result<String, String> {
+async fn remove(hub: &InstallHub, object: &InstalledObject, args: &HubUninstallArgs) -> Result<String, String> {
     let shown = object.shown();
     match object.shipped.kind() {
         "CustomResourceDefinition" => match objects_of(hub, &object.live).await? {
@@ -191,18 +190,18 @@ async fn remove(hub: &InstallHub, object: &InstalledObject, dry_run: bool) -> Re
                 ));
             }
         }
-        "ConfigMap" if object.name() == POLICY && !is_sample(&object.live) => {
-            let namespace = object.live["metadata"]["namespace"].as_str().unwrap_or_default();
+        "ConfigMap" if is_own_policy(&object.live) => {
+            let (namespace, name) = (&args.argo_cd.namespace, name(&object.live));
             return Ok(format!(
-                "{shown} kept: its policy is not our sample: to delete it, run kubectl -n {namespace} delete configmap {POLICY}\n"
+                "{shown} kept: its policy is not our sample: to delete it, run kubectl -n {namespace} delete configmap {name}\n"
             ));
         }
         _ => {}
     }
-    if !dry_run {
+    if !args.dry_run {
         hub.delete(&object.path, &object.live).await?;
     }
-    Ok(format!("{shown} deleted{}\n", dry_run_note(dry_run)))
+    Ok(format!("{shown} deleted{}\n", dry_run_note(args.dry_run)))
 }
 
 /// Counts the managed clusters on which the add-on has installed Argo CD.

@@ -2,7 +2,7 @@
 
 use super::argo_cd::SIDECAR;
 use super::{PROJECT, ShippedObject, is_our_manager, parse_shipped_file};
-use crate::workload::{item, items};
+use crate::workload::{item, items, name};
 use generate::policy;
 use serde_json::Value;
 
@@ -111,10 +111,13 @@ pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &
     Ok((decided, None))
 }
 
-/// Returns true if a ConfigMap holds the sample of this release and nothing else.
-pub fn is_sample(config_map: &Value) -> bool {
+/// Returns true if a ConfigMap, under any name, holds a policy that is not just the sample of this release.
+pub fn is_own_policy(config_map: &Value) -> bool {
     let mut samples = parse_shipped_file("deploy/policy_cm.yaml");
-    config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"])
+    let is_policy = name(config_map) == POLICY || config_map["data"][POLICY_KEY].is_string();
+    let is_sample =
+        config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"]);
+    is_policy && !is_sample
 }
 
 /// The objects that limit others on the hub and that an administrator narrows, as the comments of their files describe; each with the
@@ -222,11 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn edited_policy_is_not_the_sample() {
+    fn edited_and_copied_policies_are_not_the_sample() {
         let mut live = shipped_object("ConfigMap", POLICY).value;
-        assert!(is_sample(&live));
+        assert!(!is_own_policy(&live));
         live["metadata"]["labels"] = json!({});
-        assert!(is_sample(&live), "only the text is compared");
+        assert!(!is_own_policy(&live), "only the text is compared");
         for (key, value) in [
             ("data", json!({})),
             ("data", json!({POLICY_KEY: "x"})),
@@ -234,10 +237,14 @@ mod tests {
         ] {
             let mut changed = live.clone();
             changed[key] = value;
-            assert!(!is_sample(&changed), "{changed}");
+            assert!(is_own_policy(&changed), "{changed}");
         }
         live["data"]["more"] = json!("");
-        assert!(!is_sample(&live), "the sample has no such key");
+        assert!(is_own_policy(&live), "the sample has no such key");
+        live["metadata"]["name"] = json!("ours");
+        assert!(is_own_policy(&live), "a copy for --policy-configmap");
+        live["data"] = json!({"plugin.yaml": ""});
+        assert!(!is_own_policy(&live), "no policy");
     }
 
     #[test]
