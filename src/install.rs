@@ -40,8 +40,8 @@ pub use policy::{
     POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_own_policy, live_policy,
 };
 pub use principal::{
-    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, find_redis_proxy, lost_redis,
-    maps_by_destination, unknown_redis, wrong_settings,
+    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, drops_redis_proxy, find_redis_proxy,
+    is_our_principal, maps_by_destination, other_redis, serves_redis, unknown_redis, wrong_settings,
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,
@@ -148,7 +148,7 @@ impl InstallOptions {
             settings: Vec::new(),
             pull_dialect: None,
             policy: PolicySource::Sample,
-            principal: Principal::Ours,
+            principal: Principal::Ours { serves_redis: true },
             live: LiveView::default(),
             additions_only: false,
         }
@@ -207,14 +207,8 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
     }
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {
-        let is_left_out = match options.principal {
-            Principal::Ours => false,
-            Principal::Theirs { maps_by_destination } => {
-                features::PRINCIPAL_FILES.contains(&file) || file == features::PRINCIPAL_LIMITS && !maps_by_destination
-            }
-        };
         // Some features share a file.
-        if !files.contains(&file) && !is_left_out {
+        if !files.contains(&file) && !options.principal.leaves_out(file) {
             files.push(file);
         }
     }

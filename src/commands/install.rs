@@ -92,11 +92,8 @@ async fn apply(
     if !is_about_policy {
         about_policy = None;
     }
-    let (principal, mut about_principal) = principal::decided(hub, &options, workloads).await?;
+    let (principal, about_principal) = principal::decided(hub, &options, &features, workloads).await?;
     options.principal = principal;
-    if !features.contains(&Feature::ArgocdAgent) {
-        about_principal = String::new();
-    }
     let (view, about_view) = live::completed(hub, args, &options, &features).await?;
     options.live = view;
     let objects = &objects_of(&options, &features);
@@ -258,9 +255,9 @@ async fn rehearse(
     for (object, live) in live_objects {
         match hub.apply(object, how(object)).await {
             Ok(applied) => {
-                let note = restore_redis(hub, object, live.as_ref(), &applied, true).await? + " (dry run)";
-                let line = result_line(object, live.as_ref(), &applied, &note);
-                rehearsal.lines.push_str(&line);
+                let (note, restart) = restore_redis(hub, object, live.as_ref(), object, true).await?;
+                let line = result_line(object, live.as_ref(), &applied, &(note + " (dry run)"));
+                rehearsal.lines.push_str(&(line + &restart));
                 if let Some(live) = live.as_ref().filter(|_| object.is_addition()) {
                     rehearsal.changes.push_str(&changes_of(object, live, &applied));
                 }
@@ -408,6 +405,8 @@ async fn apply_object(
     before: Option<&Value>,
     how: ApplyOptions,
 ) -> Result<String, Problems> {
+    // The ConfigMap stays for the other features when the principal's proxy goes.
+    let (note, restart) = restore_redis(hub, object, before, object, false).await?;
     let applied = match hub.apply(object, how).await {
         Ok(applied) => applied,
         Err(ApplyFailure::Other(line)) => return Err(Problems::one(line)),
@@ -416,9 +415,7 @@ async fn apply_object(
     if object.kind() == "CustomResourceDefinition" {
         until_established(hub, object).await?;
     }
-    // The ConfigMap stays for the other features when the principal's proxy goes.
-    let note = restore_redis(hub, object, before, &applied, false).await?;
-    Ok(result_line(object, before, &applied, &note))
+    Ok(result_line(object, before, &applied, &note) + &restart)
 }
 
 /// Returns the line about an object that was applied, as kubectl prints it.

@@ -261,6 +261,11 @@ impl HubState {
         item(&self.repo_server()?["spec"]["template"]["spec"]["containers"], PLUGIN)
     }
 
+    /// Returns true if the controller runs with this controller enabled.
+    pub(super) fn is_enabled(&self, controller: &str) -> bool {
+        ControllerPod::from_state(self).is_some_and(|pod| pod.is_enabled(controller))
+    }
+
     /// Returns the Deployments of argocd-agent's principal.
     pub(super) fn principals(&self) -> impl Iterator<Item = &Value> {
         let deployments = self.deployments.found().into_iter().flatten();

@@ -18,6 +18,10 @@ const PART_OF: &str = "app.kubernetes.io/part-of";
 /// The label with the name of an object. NetworkPolicies select Pods by it.
 pub(super) const NAME: &str = "app.kubernetes.io/name";
 
+/// The value of the label [`NAME`] of our objects on the hub beside the controller, and the start of the names of our containers and
+/// volumes.
+pub(super) const OURS: &str = "argocd-ocm-cmp";
+
 /// The setting of deploy/live_argocd.yaml.
 const PROXY_EXTENSION: &str = "server.enable.proxy.extension";
 
@@ -226,7 +230,6 @@ impl ArgoCd {
 
     /// Gives workloads the containers and volumes of the ArgoCD resource, from which the operator has yet to create them.
     pub fn reconcile(&self, workloads: &mut [Json], resource: &Json) {
-        const OURS: &str = "argocd-ocm-cmp";
         let is_ours = |value: &Json| value["name"].as_str().is_some_and(|name| name.starts_with(OURS));
         for (deployment, part) in [(&self.repo_server, "repo"), (&self.server, "server")] {
             let Some(workload) = workloads.iter_mut().find(|workload| name(workload) == deployment) else {

@@ -1,10 +1,10 @@
 //! The features of an installation that share an object with other features: whoever applies the object for one feature must keep
 //! the fields of the others, because the API server removes the fields that their manager no longer applies.
 
-use super::argo_cd::{NAME, SIDECAR};
+use super::argo_cd::{NAME, OURS, SIDECAR};
 use super::features::Feature;
 use super::settings::{CONTROLLER, CONTROLLERS, DIALECT};
-use super::{ArgoCd, LIVE, MANAGER, PRINCIPALS};
+use super::{ArgoCd, LIVE, MANAGER, PRINCIPALS, is_our_principal};
 use crate::workload::{containers, item, items, named, setting};
 use clap::ValueEnum;
 use hub_state::pull::Dialect;
@@ -17,9 +17,6 @@ const EXTENSION: &str = "argocd-ocm-cmp-ui";
 /// The container of the controller, and that of the view into the clusters, which runs the same image.
 const CONTAINER: &str = "controller";
 const LIVE_CONTAINER: &str = "live";
-
-/// The value of the label [`NAME`] of our objects on the hub beside the controller.
-const OURS: &str = "argocd-ocm-cmp";
 
 /// An installation, as far as another one must keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,8 +70,7 @@ impl Installed {
             let is_enabled = |feature: &Feature| feature.controller().is_some_and(is_named);
             features.extend(Feature::value_variants().iter().copied().filter(is_enabled));
         }
-        // Another's principal has the label of argocd-agent's manifests.
-        let principal = named(workloads, PRINCIPALS[0]).filter(|live| live["metadata"]["labels"][NAME] == OURS);
+        let principal = named(workloads, PRINCIPALS[0]).filter(|live| is_our_principal(live));
         let replicas = controller.and_then(|controller| controller["spec"]["replicas"].as_u64());
         Self {
             features,

@@ -66,9 +66,14 @@ pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
 /// our additions. Detected by labels, of which we add none. kubectl causes this where Argo CD was installed by `kubectl apply`:
 /// it moves all fields that it has applied to our field manager.
 pub fn owns_argocd_fields(live: &Value) -> bool {
+    is_ours_alone(live, "/f:metadata/f:labels")
+}
+
+/// Returns true if our field managers alone own a field, which is named by a pointer into `fieldsV1`.
+pub(super) fn is_ours_alone(live: &Value, field: &str) -> bool {
     let entries = items(&live["metadata"]["managedFields"]).iter();
-    let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
-    let mut managers = of_labels.map(|entry| &entry["manager"]).peekable();
+    let owners = entries.filter(|entry| entry["fieldsV1"].pointer(field).is_some());
+    let mut managers = owners.map(|entry| &entry["manager"]).peekable();
     managers.peek().is_some() && managers.all(is_our_manager)
 }
 

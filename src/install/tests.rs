@@ -272,7 +272,8 @@ fn remaining(value: &Json, path: &mut String, paths: &mut String) {
 #[test]
 fn principal_of_another_is_limited_only_if_it_maps_by_destination() {
     let theirs = |maps_by_destination| Principal::Theirs { maps_by_destination };
-    for (principal, is_limited) in [(Principal::Ours, true), (theirs(true), true), (theirs(false), false)] {
+    let ours = Principal::Ours { serves_redis: true };
+    for (principal, is_limited) in [(ours, true), (theirs(true), true), (theirs(false), false)] {
         let all = objects(&InstallOptions {
             principal,
             ..InstallOptions::everything("argocd")
@@ -282,7 +283,7 @@ fn principal_of_another_is_limited_only_if_it_maps_by_destination() {
             .filter(|object| object.name().starts_with("argocd-ocm-cmp-principal-"));
         assert_eq!(policies.count(), if is_limited { 4 } else { 0 }, "{principal:?}");
         let is_installed = all.iter().any(|object| object.name() == PRINCIPALS[0]);
-        assert_eq!(is_installed, principal == Principal::Ours, "{principal:?}");
+        assert_eq!(is_installed, principal == ours, "{principal:?}");
     }
 }
 

@@ -1,6 +1,5 @@
 //! Checks that the hub enforces the admission policies of this version, which limit the controller and the agents of managed clusters.
 
-use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, check, list_names};
 use crate::install::{admission_policies, maps_by_destination};
@@ -32,10 +31,9 @@ check! {
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let has_controller = hub_state.controller().is_some();
-    let pod = ControllerPod::from_state(hub_state);
-    let has_agents = pod.is_some_and(|pod| pod.is_enabled(AGENTS));
     let params = hub_state.agent_params.found();
-    let needs_limits = has_agents && hub_state.principals().any(|live| maps_by_destination(live, params));
+    let needs_limits =
+        hub_state.is_enabled(AGENTS) && hub_state.principals().any(|live| maps_by_destination(live, params));
     let is_installed = has_controller || hub_state.plugin.found().is_some();
     let (policies, bindings) = match (&hub_state.policies, &hub_state.bindings) {
         (Lookup::Found(policies), Lookup::Found(bindings)) => (policies, bindings),

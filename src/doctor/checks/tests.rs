@@ -448,6 +448,11 @@ fn finds_problems_of_argo_cd() {
         ("", |hub| {
             hub.cmd_params = Lookup::Found(json!({"data": {"redis.server": "argocd-redis-ha-haproxy:6379"}}));
         }),
+        // A service mesh has added a container.
+        ("", |hub| {
+            let proxy = json!({"name": "istio-proxy", "image": "istio/proxyv2:1.24.0"});
+            containers(hub, "argocd-repo-server").insert(0, proxy);
+        }),
         // As an operator installs it.
         ("", |hub| {
             let server = &mut value_of(&mut hub.deployments)[0]["metadata"];
@@ -1027,6 +1032,11 @@ fn finds_problems_of_argocd_agent() {
         // Ours has the right settings.
         ("", |hub| {
             add_principal(hub);
+            hub.cmd_params = Lookup::Found(json!({}));
+        }),
+        ("argocd-agent-redis-direct", |hub| {
+            add_principal(hub)["status"] = json!({"readyReplicas": 1});
+            hub.cmd_params = Lookup::Found(json!({}));
         }),
         ("argocd-agent-principal-setting argocd-agent-principal-setting", |hub| {
             add_principal(hub)["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["principal"]);
