@@ -201,9 +201,13 @@ pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec
 
 /// Returns the objects in the order of their dependencies. Deterministic: the same `options` gives the same objects.
 pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
-    let mut features = with_implied(options.features.iter().copied().chain(settings::features(options)));
-    if options.policy == PolicySource::None {
-        features.remove(&Feature::Policy);
+    let mut features = with_implied(options.features.iter().copied());
+    match options.policy {
+        PolicySource::Text(_) | PolicySource::ConfigMap(_) => features.extend(with_implied([Feature::Policy])),
+        PolicySource::None => {
+            features.remove(&Feature::Policy);
+        }
+        PolicySource::Sample => {}
     }
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {

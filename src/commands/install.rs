@@ -26,7 +26,6 @@ use manifest::yaml;
 use policy::Existing;
 use serde_json::Value;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -288,15 +287,14 @@ async fn fetch_live(
             "Namespace {namespace} does not exist on the hub: install Argo CD first, or pass its namespace with --namespace"
         )));
     }
-    let (mut live_objects, mut lines) = (Vec::new(), String::new());
-    let mut problems = Vec::new();
+    let (mut live_objects, mut lines, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for object in objects {
         let live = hub.get(&object.path(), object.name()).await?;
         let other = live.as_ref().and_then(|live| other_namespace(live, namespace));
         match (&live, other) {
             // A core installation has no UI, whose only use of the principal this is.
             (None, _) if object.name() == options.argo_cd.server && !args.features.contains(&Feature::Ui) => {
-                writeln!(lines, "{object} left out: this Argo CD has no UI").expect("writing to a String never fails");
+                lines.push(format!("{object} left out: this Argo CD has no UI\n"));
                 continue;
             }
             (None, _) if object.is_addition() => problems.push(format!(
@@ -310,13 +308,13 @@ async fn fetch_live(
             )),
             (Some(live), _) if owns_argocd_fields(live) && object.is_addition() => problems.extend(argocd_fields_error(object, live)),
             (Some(live), _) if belongs_to_another_product(object, live) => {
-                writeln!(lines, "{object} kept").expect("writing to a String never fails");
+                lines.push(format!("{object} kept\n"));
                 continue;
             }
             (Some(live), _) => match policy::kept(args, &options.policy, object, live) {
                 Existing::Overwrite => {}
                 Existing::Keep(why) => {
-                    writeln!(lines, "{object} kept{why}").expect("writing to a String never fails");
+                    lines.push(format!("{object} kept{why}\n"));
                     continue;
                 }
                 Existing::Reject(problem) => problems.push(problem),
@@ -326,13 +324,12 @@ async fn fetch_live(
         let mut object = object.clone();
         if let Some(live) = live.as_ref().filter(|_| !args.force_conflicts) {
             for what in keep_tuned(&mut object, live) {
-                writeln!(lines, "{object}: {what} kept: for ours, pass --force-conflicts")
-                    .expect("writing to a String never fails");
+                lines.push(format!("{object}: {what} kept: for ours, pass --force-conflicts\n"));
             }
         }
         live_objects.push((object, live));
     }
-    Problems::or(problems, (live_objects, lines))
+    Problems::or(problems, (live_objects, lines.concat()))
 }
 
 /// Returns the objects whose kinds the hub serves, and a line about those that are left out: an old API server has no admission
@@ -363,13 +360,12 @@ async fn about_nodes(hub: &InstallHub) -> String {
             .collect(),
         Err(line) => return format!("warning: the kernels of the nodes are unknown: {line}\n"),
     };
-    let mut lines = String::new();
-    for finding in doctor::about_nodes(&nodes) {
-        if finding.message.level != Severity::Ok {
-            let _ = writeln!(lines, "warning: {}", finding.line());
-        }
-    }
-    lines
+    let findings = doctor::about_nodes(&nodes).into_iter();
+    let warnings = findings.filter(|finding| finding.message.level != Severity::Ok);
+    let lines: Vec<String> = warnings
+        .map(|finding| format!("warning: {}\n", finding.line()))
+        .collect();
+    lines.concat()
 }
 
 /// Objects, each with its live object.

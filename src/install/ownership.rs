@@ -53,7 +53,7 @@ pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
         .map(|at| others.remove(at));
     let mut fields = json!({});
     for entry in earlier.iter().copied().chain(ours) {
-        fields = union(&fields, &entry["fieldsV1"]);
+        add_fields(&mut fields, &entry["fieldsV1"]);
     }
     let mut entry = ours.unwrap_or(earlier[0]).clone();
     entry["manager"] = MANAGER.into();
@@ -77,30 +77,22 @@ pub(super) fn is_ours_alone(live: &Value, field: &str) -> bool {
     managers.peek().is_some() && managers.all(is_our_manager)
 }
 
-/// Returns the union of two field sets. Each is a tree: a leaf is a field, and a node with branches is a field only if it
-/// contains `.`.
-fn union(one: &Value, other: &Value) -> Value {
-    let none = Map::new();
-    let [one, other] = [one, other].map(|set| set.as_object().unwrap_or(&none));
-    let mut both = one.clone();
-    for (key, branch) in other {
-        let branch = match both.get(key) {
-            None => branch.clone(),
-            Some(held) => below(held, branch),
+/// Adds the fields of another set. Each set is a tree: a leaf is a field, and a node with branches is a field only if it contains `.`.
+fn add_fields(set: &mut Value, other: &Value) {
+    for (key, branch) in other.as_object().into_iter().flatten() {
+        let Some(held) = set.get_mut(key) else {
+            set[key] = branch.clone();
+            continue;
         };
-        both.insert(key.clone(), branch);
+        if is_leaf(held) != is_leaf(branch) {
+            held["."] = json!({});
+        }
+        add_fields(held, branch);
     }
-    Value::Object(both)
 }
 
-fn below(one: &Value, other: &Value) -> Value {
-    let is_leaf = |set: &Value| set.as_object().is_none_or(Map::is_empty);
-    match (is_leaf(one), is_leaf(other)) {
-        (true, true) => json!({}),
-        (true, false) => union(&json!({".": {}}), other),
-        (false, true) => union(one, &json!({".": {}})),
-        (false, false) => union(one, other),
-    }
+fn is_leaf(set: &Value) -> bool {
+    set.as_object().is_none_or(Map::is_empty)
 }
 
 /// Returns true if only the status of the object changed. The API server can write the status of an object at any time, as it

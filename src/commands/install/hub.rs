@@ -70,6 +70,12 @@ impl InstallHub {
         }
     }
 
+    /// Returns a ConfigMap, if it exists.
+    pub(crate) async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Value>, String> {
+        self.get(&format!("/api/v1/namespaces/{namespace}/configmaps"), name)
+            .await
+    }
+
     /// Lists the objects, or returns `None` if their kind does not exist.
     pub(crate) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
         let page = ListParams::default().limit(hub::PAGE).labels(labels);

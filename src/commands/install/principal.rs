@@ -9,7 +9,6 @@ use crate::workload::{is_ready, named};
 use manifest::problem::Problems;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 /// Decides if the principal of the hub is ours, and if Argo CD uses it before its Redis. If argocd-agent is among the requested
 /// `features`, returns lines about what stays, and about settings with which another's principal does not work.
@@ -19,15 +18,13 @@ pub(super) async fn decided(
     features: &BTreeSet<Feature>,
     workloads: &[Value],
 ) -> Result<(Principal, String), Problems> {
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     if !options.has_feature(Feature::ArgocdAgent) {
-        return Ok((Principal::Ours { serves_redis: false }, lines));
+        return Ok((Principal::Ours { serves_redis: false }, String::new()));
     }
     let namespace = &options.namespace;
     let is_requested = features.contains(&Feature::ArgocdAgent);
-    let config_maps = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let read = async |name| hub.get(&config_maps, name).await.map_err(Problems::one);
-    let params = read(PARAMS).await?;
+    let params = hub.config_map(namespace, PARAMS).await?;
     let present = PRINCIPALS
         .into_iter()
         .filter_map(|name| Some((name, named(workloads, name)?)));
@@ -37,27 +34,26 @@ pub(super) async fn decided(
             .iter()
             .any(|(_, live)| maps_by_destination(live, params.as_ref())),
     };
-    let write = "writing to a String never fails";
     for (name, live) in others.iter().filter(|_| is_requested) {
-        writeln!(lines, "deployment.apps/{name} kept: it is the principal of this hub").expect(write);
+        lines.push(format!(
+            "deployment.apps/{name} kept: it is the principal of this hub\n"
+        ));
         for wrong in wrong_settings(live, params.as_ref()) {
-            writeln!(lines, "Deployment {namespace}/{name}: {wrong}").expect(write);
+            lines.push(format!("Deployment {namespace}/{name}: {wrong}\n"));
         }
     }
     if !others.is_empty() {
-        return Ok((theirs, lines));
+        return Ok((theirs, lines.concat()));
     }
     if let Some(resource) = &options.argo_cd.resource {
         if is_requested {
-            writeln!(
-                lines,
-                "ArgoCD {namespace}/{resource}: the principal is left to its operator: enable it in spec.argoCDAgent.principal"
-            )
-            .expect(write);
+            lines.push(format!(
+                "ArgoCD {namespace}/{resource}: the principal is left to its operator: enable it in spec.argoCDAgent.principal\n"
+            ));
         }
-        return Ok((theirs, lines));
+        return Ok((theirs, lines.concat()));
     }
-    let cmd_params = read(CMD_PARAMS).await?;
+    let cmd_params = hub.config_map(namespace, CMD_PARAMS).await?;
     let unknown = unknown_redis(cmd_params.as_ref(), params.as_ref());
     if let Some(redis) = unknown.filter(|_| is_requested) {
         return Err(Problems::one(format!(
@@ -68,12 +64,10 @@ pub(super) async fn decided(
     let is_ready = ours.iter().any(|(_, live)| is_ready(live));
     let serves_redis = serves_redis(is_requested, is_ready, cmd_params.as_ref());
     if is_requested && !serves_redis {
-        writeln!(
-            lines,
+        lines.push(format!(
             "ConfigMap {namespace}/{CMD_PARAMS}: redis.server kept: the principal is not ready: install again when the first \
-             GitOpsCluster has agents"
-        )
-        .expect(write);
+             GitOpsCluster has agents\n"
+        ));
     }
-    Ok((Principal::Ours { serves_redis }, lines))
+    Ok((Principal::Ours { serves_redis }, lines.concat()))
 }

@@ -11,8 +11,7 @@ pub(super) async fn read_config_map(hub: &InstallHub, args: &HubInstallArgs) -> 
     if args.additions_only {
         return Ok(None);
     }
-    let path = format!("/api/v1/namespaces/{}/configmaps", args.argo_cd.namespace);
-    hub.get(&path, CONTROLLER).await
+    hub.config_map(&args.argo_cd.namespace, CONTROLLER).await
 }
 
 /// Returns a line about an existing ConfigMap that stays, with the settings that the new Deployment overrides.
