@@ -143,13 +143,15 @@ fn permissions_of(feature: Feature, account: &str, argocd: &str) -> Vec<Permissi
             _ => continue,
         };
         for rule in items(&role["rules"]) {
-            let texts = |key: &str| items(&rule[key]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
-            let names = match &*texts("resourceNames") {
-                [] => vec![""],
-                names => names.to_vec(),
-            };
-            for (group, resource) in each(&texts("apiGroups"), &texts("resources")) {
-                for (verb, name) in each(&texts("verbs"), &names) {
+            let texts = |key: &str| items(&rule[key]).iter().filter_map(Value::as_str);
+            let mut names: Vec<&str> = texts("resourceNames").collect();
+            if names.is_empty() {
+                names.push("");
+            }
+            let resources =
+                texts("apiGroups").flat_map(|group| texts("resources").map(move |resource| (group, resource)));
+            for (group, resource) in resources {
+                for (verb, name) in texts("verbs").flat_map(|verb| names.iter().map(move |name| (verb, *name))) {
                     let is_argocd = resource == "namespaces" && name == "argocd";
                     permissions.push(Permission {
                         account: account.to_owned(),
@@ -165,14 +167,6 @@ fn permissions_of(feature: Feature, account: &str, argocd: &str) -> Vec<Permissi
         }
     }
     permissions
-}
-
-/// Returns the Cartesian product.
-fn each<'t>(ones: &[&'t str], others: &[&'t str]) -> Vec<(&'t str, &'t str)> {
-    let pairs = ones
-        .iter()
-        .flat_map(|one| others.iter().map(move |other| (*one, *other)));
-    pairs.collect()
 }
 
 #[cfg(test)]

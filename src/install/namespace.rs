@@ -1,6 +1,5 @@
 //! Moves an object of our files to the namespace of another Argo CD.
 
-use super::object::is_admission_policy;
 use super::{SHIPPED_NAMESPACE, ShippedObject};
 use serde_json::Value;
 
@@ -13,7 +12,7 @@ const IN_EXPRESSIONS: [(&str, &str); 2] = [
 /// Replaces the shipped namespace in an object: in its metadata and in that of manifests for clusters, subjects of bindings and of
 /// FlowSchemas, the namespaces of a FlowSchema, permissions on that namespace, and names and expressions of admission policies.
 pub(super) fn relocate(object: &mut ShippedObject, namespace: &str) {
-    let is_policy = is_admission_policy(object.kind());
+    let is_policy = object.is_admission_policy();
     // Text in a schema or in data is not the namespace.
     if object.kind() != "CustomResourceDefinition" {
         walk(&mut object.value, namespace, is_policy);

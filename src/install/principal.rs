@@ -245,22 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_environment() {
-        let mut principal = theirs();
-        let args = [
-            "principal",
-            "--auth",
-            AUTH_VALUE,
-            "--destination-based-mapping",
-            "--listen-host",
-            "",
-        ];
-        principal["spec"]["template"]["spec"]["containers"][0]["args"] = json!(args);
-        let wrong = json!({"data": {"principal.listen.host": "127.0.0.1", "principal.auth": "mtls:CN=([^,]+)"}});
-        assert_eq!(wrong_settings(&principal, Some(&wrong)), []);
-    }
-
-    #[test]
     fn another_redis_than_the_principals_is_found() {
         let argocd = |redis: &str| json!({"data": {"redis.server": redis}});
         let ha = "argocd-redis-ha-haproxy:6379";
