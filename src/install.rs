@@ -33,7 +33,7 @@ pub use live_view::{
 };
 pub use object::ShippedObject;
 pub use ownership::{
-    PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
+    PART_MANAGERS, belongs_to_another_argocd, conflicting_manager, is_our_manager, is_unchanged, merged_managers,
     other_namespace, owns_argocd_fields,
 };
 pub use policy::{

@@ -338,26 +338,21 @@ async fn served<'o>(
     hub: &InstallHub,
     objects: &'o [ShippedObject],
 ) -> Result<(Vec<&'o ShippedObject>, String), Problems> {
-    let Some(policy) = objects.iter().find(|object| object.is_admission_policy()) else {
-        return Ok((objects.iter().collect(), String::new()));
-    };
-    if hub.list(&policy.path(), "").await?.is_some() {
-        return Ok((objects.iter().collect(), String::new()));
+    if let Some(policy) = objects.iter().find(|object| object.is_admission_policy())
+        && hub.list(&policy.path(), "").await?.is_none()
+    {
+        let others = objects.iter().filter(|object| !object.is_admission_policy());
+        let note = "admission policies left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
+                    Kubernetes 1.30 or later and install again\n";
+        return Ok((others.collect(), note.to_owned()));
     }
-    let others = objects.iter().filter(|object| !object.is_admission_policy());
-    let note = "admission policies left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
-                Kubernetes 1.30 or later and install again\n";
-    Ok((others.collect(), note.to_owned()))
+    Ok((objects.iter().collect(), String::new()))
 }
 
 /// Returns a line for each reason why the kernels of nodes may not confine helm and kustomize.
 async fn about_nodes(hub: &InstallHub) -> String {
     let nodes: Vec<HubNode> = match hub.list("/api/v1/nodes", "").await {
-        Ok(nodes) => nodes
-            .into_iter()
-            .flatten()
-            .map(|node| HubNode::from_object(&node))
-            .collect(),
+        Ok(nodes) => nodes.iter().flatten().map(HubNode::from_object).collect(),
         Err(line) => return format!("warning: the kernels of the nodes are unknown: {line}\n"),
     };
     let findings = doctor::about_nodes(&nodes).into_iter();

@@ -131,13 +131,9 @@ pub fn belongs_to_another_argocd(object: &ShippedObject, live: &Value, namespace
     object.is_admission_policy() && end != Some(namespace)
 }
 
-/// Returns the conflicting fields, each with its manager, from the causes in the API server's answer, which are a field and a
-/// message such as `conflict with "kubectl-edit" using v1`.
-pub fn conflicts<'c>(causes: impl IntoIterator<Item = (&'c str, &'c str)>) -> Vec<(String, String)> {
-    let manager = |message: &str| message.split('"').nth(1).unwrap_or(message).to_owned();
-    let all = causes.into_iter();
-    all.map(|(field, message)| (field.to_owned(), manager(message)))
-        .collect()
+/// Returns the field manager in a message about a conflict, such as `conflict with "kubectl-edit" using v1`.
+pub fn conflicting_manager(message: &str) -> &str {
+    message.split('"').nth(1).unwrap_or(message)
 }
 
 #[cfg(test)]
@@ -244,11 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_names_field_and_manager() {
-        let causes = [(
-            ".spec.replicas",
-            "conflict with \"kubectl\" with subresource \"scale\" using apps/v1",
-        )];
-        assert_eq!(conflicts(causes), [(".spec.replicas".to_owned(), "kubectl".to_owned())]);
+    fn a_conflict_names_the_manager() {
+        let message = r#"conflict with "kubectl" with subresource "scale" using apps/v1"#;
+        assert_eq!(conflicting_manager(message), "kubectl");
     }
 }
