@@ -12,12 +12,10 @@ pub(crate) fn item<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
     items(list).iter().find(|item| item["name"] == name)
 }
 
-/// Returns the name of an object.
 pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// Returns the object of that name.
 pub(crate) fn named<'v>(all: &'v [Value], wanted: &str) -> Option<&'v Value> {
     all.iter().find(|object| name(object) == wanted)
 }

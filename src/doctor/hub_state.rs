@@ -290,7 +290,6 @@ impl HubState {
             || self.deployment(LIVE).is_some()
     }
 
-    /// Returns the Deployment of that name.
     pub(super) fn deployment(&self, wanted: &str) -> Option<&Value> {
         named(self.deployments.found()?, wanted)
     }

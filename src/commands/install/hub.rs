@@ -70,7 +70,6 @@ impl InstallHub {
         }
     }
 
-    /// Returns a ConfigMap, if it exists.
     pub(crate) async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Value>, String> {
         self.get(&format!("/api/v1/namespaces/{namespace}/configmaps"), name)
             .await
