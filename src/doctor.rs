@@ -18,7 +18,7 @@ mod rights;
 
 pub(crate) use checks::{BEFORE_INSTALL, about_nodes, denies};
 pub use checks::{CHECKS, Check, REFUSED};
-pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN, items};
+pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
 pub(crate) use hub_state::{HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};
 pub(crate) use message::Finding;
 pub use message::{Message, Severity};

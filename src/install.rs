@@ -24,7 +24,7 @@ mod settings;
 mod tests;
 mod tuning;
 
-pub use argo_cd::{ArgoCd, REPO_SERVER, SERVER, Unknown, arguments, component_of, named};
+pub use argo_cd::{ArgoCd, REPO_SERVER, SERVER, Unknown, component_of};
 pub use features::{Feature, with_implied};
 pub use installed::{Installed, argocd_image};
 pub use lasting::{keep_in_argo_cd, mounted_config_maps, required_config_maps};
@@ -33,13 +33,15 @@ pub use live_view::{
 };
 pub use object::ShippedObject;
 pub use ownership::{
-    PART_MANAGERS, belongs_to_another_argocd, conflicts, is_our_manager, is_unchanged, merged_managers,
+    PART_MANAGERS, belongs_to_another_argocd, conflicting_manager, is_our_manager, is_unchanged, merged_managers,
     other_namespace, owns_argocd_fields,
 };
-pub use policy::{POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_sample, live_policy};
+pub use policy::{
+    POLICY, POLICY_KEY, PolicySource, decide, has_other_limits, is_open_project, is_own_policy, live_policy,
+};
 pub use principal::{
-    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, find_redis_proxy, lost_redis,
-    maps_by_destination, unknown_redis, wrong_settings,
+    CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, drops_redis_proxy, find_redis_proxy,
+    is_our_principal, maps_by_destination, other_redis, serves_redis, unknown_redis, wrong_settings,
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,
@@ -146,7 +148,7 @@ impl InstallOptions {
             settings: Vec::new(),
             pull_dialect: None,
             policy: PolicySource::Sample,
-            principal: Principal::Ours,
+            principal: Principal::Ours { serves_redis: true },
             live: LiveView::default(),
             additions_only: false,
         }
@@ -199,20 +201,18 @@ pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec
 
 /// Returns the objects in the order of their dependencies. Deterministic: the same `options` gives the same objects.
 pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
-    let mut features = with_implied(options.features.iter().copied().chain(settings::features(options)));
-    if options.policy == PolicySource::None {
-        features.remove(&Feature::Policy);
+    let mut features = with_implied(options.features.iter().copied());
+    match options.policy {
+        PolicySource::Text(_) | PolicySource::ConfigMap(_) => features.extend(with_implied([Feature::Policy])),
+        PolicySource::None => {
+            features.remove(&Feature::Policy);
+        }
+        PolicySource::Sample => {}
     }
     let mut files: Vec<&'static str> = Vec::new();
     for file in features.iter().flat_map(|feature| feature.files()) {
-        let is_left_out = match options.principal {
-            Principal::Ours => false,
-            Principal::Theirs { maps_by_destination } => {
-                features::PRINCIPAL_FILES.contains(&file) || file == features::PRINCIPAL_LIMITS && !maps_by_destination
-            }
-        };
         // Some features share a file.
-        if !files.contains(&file) && !is_left_out {
+        if !files.contains(&file) && !options.principal.leaves_out(file) {
             files.push(file);
         }
     }

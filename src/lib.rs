@@ -51,3 +51,4 @@ mod status;
 mod summary;
 mod table;
 pub mod view;
+mod workload;

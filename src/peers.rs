@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::workload::{arguments, containers, name};
 use manifest::value::Value as Yaml;
 use manifest::yaml;
 use primitives::object_ref::ObjectRef;
@@ -29,23 +30,15 @@ pub struct Peer {
 impl Peer {
     /// Reads a Deployment; `None` if it has no such controller, or no replica.
     pub fn from_deployment(deployment: &Value) -> Option<Self> {
-        let text = |key: &str| deployment["metadata"][key].as_str().unwrap_or_default();
-        let object_ref = ObjectRef::new(text("namespace"), text("name"));
+        let namespace = deployment["metadata"]["namespace"].as_str().unwrap_or_default();
+        let object_ref = ObjectRef::new(namespace, name(deployment));
         let is_named = |part: &str, container: &Value| {
             let image = container["image"].as_str().unwrap_or_default();
             object_ref.name.contains(part) || image.contains(part)
         };
-        let spec = &deployment["spec"];
-        let containers = spec["template"]["spec"]["containers"].as_array();
         let (mut is_acm, mut controllers) = (false, BTreeSet::new());
-        for container in containers.into_iter().flatten() {
-            let words = ["command", "args"].map(|key| container[key].as_array());
-            let words: Vec<_> = words
-                .into_iter()
-                .flatten()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
+        for container in containers(deployment) {
+            let words: Vec<_> = arguments(container).collect();
             let program = words.first().and_then(|word| word.rsplit('/').next());
             let is_of_acm =
                 is_named("multicloud-integrations", container) || is_named("multicluster-integrations", container);
@@ -64,7 +57,7 @@ impl Peer {
             is_acm |= is_of_acm;
             controllers.extend(writes);
         }
-        let is_running = spec["replicas"] != 0 && !controllers.is_empty();
+        let is_running = deployment["spec"]["replicas"] != 0 && !controllers.is_empty();
         is_running.then_some(Self {
             object_ref,
             is_acm,

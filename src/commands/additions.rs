@@ -1,7 +1,10 @@
 //! Our additions to Argo CD's own objects on a hub, and their removal.
 
 use super::install::{ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, qualified_name};
-use crate::install::{CMD_PARAMS, PARAMS, ShippedObject, addition_to, has_additions, lost_redis, our_managers};
+use crate::install::{
+    CMD_PARAMS, PARAMS, REDIS_PROXY, ShippedObject, addition_to, drops_redis_proxy, has_additions, other_redis,
+    our_managers,
+};
 use manifest::problem::Problems;
 use serde_json::{Value, json};
 
@@ -40,8 +43,8 @@ pub(super) async fn release_fields(
     dry_run: bool,
 ) -> Result<(String, String), Problems> {
     let managers: Vec<_> = our_managers(&live).collect();
-    let (before, mut changes) = (live.clone(), String::new());
-    let mut note = String::new();
+    let (note, restart) = restore_redis(hub, object, Some(&live), &object.bare(), dry_run).await?;
+    let mut changes = String::new();
     for manager in &managers {
         let how = ApplyOptions {
             manager,
@@ -50,7 +53,6 @@ pub(super) async fn release_fields(
         };
         let applied = hub.apply(&object.bare(), how).await;
         let applied = applied.map_err(|refused| refusal(object, refused))?;
-        note.push_str(&restore_redis(hub, object, Some(&before), &applied, dry_run).await?);
         if dry_run {
             changes.push_str(&changes_of(object, &live, &applied));
         } else {
@@ -64,33 +66,38 @@ pub(super) async fn release_fields(
     } else if managers.is_empty() {
         String::new()
     } else {
-        format!("{object} restored{note}{}\n", dry_run_note(dry_run))
+        format!("{object} restored{note}{}\n{restart}", dry_run_note(dry_run))
     };
     Ok((result, changes))
 }
 
-/// Restores the Redis that Argo CD used before our principal, if `after` has none and the default is wrong. Returns the addition to the
-/// line about the object.
+/// Restores the Redis that Argo CD used before our principal, if the object will no longer name the principal, and the default is wrong.
+/// That is done before: an interruption must not leave Argo CD without a Redis. Returns the addition to the line about the object, and a
+/// line about what to restart.
 pub(super) async fn restore_redis(
     hub: &InstallHub,
     object: &ShippedObject,
-    before: Option<&Value>,
-    after: &Value,
+    live: Option<&Value>,
+    desired: &ShippedObject,
     dry_run: bool,
-) -> Result<String, Problems> {
-    let Some(before) = before.filter(|_| object.name() == CMD_PARAMS) else {
-        return Ok(String::new());
-    };
+) -> Result<(String, String), Problems> {
+    if object.name() != CMD_PARAMS || !live.is_some_and(|live| drops_redis_proxy(live, &desired.value)) {
+        return Ok(Default::default());
+    }
     let path = object.path();
     let params = hub.get(&path, PARAMS).await?.unwrap_or_default();
-    let Some(redis) = lost_redis(before, after, &params) else {
-        return Ok(String::new());
-    };
-    if !dry_run {
-        hub.patch(&path, object.name(), &json!({"data": {"redis.server": redis}}))
-            .await?;
+    let mut note = String::new();
+    if let Some(redis) = other_redis(&params) {
+        if !dry_run {
+            hub.patch(&path, object.name(), &json!({"data": {"redis.server": redis}}))
+                .await?;
+        }
+        note = format!(", with redis.server {redis}");
     }
-    Ok(format!(", with redis.server {redis}"))
+    let restart = format!(
+        "restart Argo CD's application-controller and repo-server, which use Service {REDIS_PROXY} until then\n"
+    );
+    Ok((note, restart))
 }
 
 fn refusal(object: &ShippedObject, refused: ApplyFailure) -> Problems {

@@ -19,13 +19,13 @@ use crate::install::{
     belongs_to_another_product, is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps,
     objects, objects_of, other_namespace, our_managers, owns_argocd_fields,
 };
+use crate::workload::items;
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
 use manifest::yaml;
 use policy::Existing;
 use serde_json::Value;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -91,11 +91,8 @@ async fn apply(
     if !is_about_policy {
         about_policy = None;
     }
-    let (principal, mut about_principal) = principal::decided(hub, &options, workloads).await?;
+    let (principal, about_principal) = principal::decided(hub, &options, &features, workloads).await?;
     options.principal = principal;
-    if !features.contains(&Feature::ArgocdAgent) {
-        about_principal = String::new();
-    }
     let (view, about_view) = live::completed(hub, args, &options, &features).await?;
     options.live = view;
     let objects = &objects_of(&options, &features);
@@ -257,9 +254,9 @@ async fn rehearse(
     for (object, live) in live_objects {
         match hub.apply(object, how(object)).await {
             Ok(applied) => {
-                let note = restore_redis(hub, object, live.as_ref(), &applied, true).await? + " (dry run)";
-                let line = result_line(object, live.as_ref(), &applied, &note);
-                rehearsal.lines.push_str(&line);
+                let (note, restart) = restore_redis(hub, object, live.as_ref(), object, true).await?;
+                let line = result_line(object, live.as_ref(), &applied, &(note + " (dry run)"));
+                rehearsal.lines.push_str(&(line + &restart));
                 if let Some(live) = live.as_ref().filter(|_| object.is_addition()) {
                     rehearsal.changes.push_str(&changes_of(object, live, &applied));
                 }
@@ -290,15 +287,14 @@ async fn fetch_live(
             "Namespace {namespace} does not exist on the hub: install Argo CD first, or pass its namespace with --namespace"
         )));
     }
-    let (mut live_objects, mut lines) = (Vec::new(), String::new());
-    let mut problems = Vec::new();
+    let (mut live_objects, mut lines, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for object in objects {
         let live = hub.get(&object.path(), object.name()).await?;
         let other = live.as_ref().and_then(|live| other_namespace(live, namespace));
         match (&live, other) {
             // A core installation has no UI, whose only use of the principal this is.
             (None, _) if object.name() == options.argo_cd.server && !args.features.contains(&Feature::Ui) => {
-                writeln!(lines, "{object} left out: this Argo CD has no UI").expect("writing to a String never fails");
+                lines.push(format!("{object} left out: this Argo CD has no UI\n"));
                 continue;
             }
             (None, _) if object.is_addition() => problems.push(format!(
@@ -312,13 +308,13 @@ async fn fetch_live(
             )),
             (Some(live), _) if owns_argocd_fields(live) && object.is_addition() => problems.extend(argocd_fields_error(object, live)),
             (Some(live), _) if belongs_to_another_product(object, live) => {
-                writeln!(lines, "{object} kept").expect("writing to a String never fails");
+                lines.push(format!("{object} kept\n"));
                 continue;
             }
             (Some(live), _) => match policy::kept(args, &options.policy, object, live) {
                 Existing::Overwrite => {}
                 Existing::Keep(why) => {
-                    writeln!(lines, "{object} kept{why}").expect("writing to a String never fails");
+                    lines.push(format!("{object} kept{why}\n"));
                     continue;
                 }
                 Existing::Reject(problem) => problems.push(problem),
@@ -328,13 +324,12 @@ async fn fetch_live(
         let mut object = object.clone();
         if let Some(live) = live.as_ref().filter(|_| !args.force_conflicts) {
             for what in keep_tuned(&mut object, live) {
-                writeln!(lines, "{object}: {what} kept: for ours, pass --force-conflicts")
-                    .expect("writing to a String never fails");
+                lines.push(format!("{object}: {what} kept: for ours, pass --force-conflicts\n"));
             }
         }
         live_objects.push((object, live));
     }
-    Problems::or(problems, (live_objects, lines))
+    Problems::or(problems, (live_objects, lines.concat()))
 }
 
 /// Returns the objects whose kinds the hub serves, and a line about those that are left out: an old API server has no admission
@@ -343,35 +338,29 @@ async fn served<'o>(
     hub: &InstallHub,
     objects: &'o [ShippedObject],
 ) -> Result<(Vec<&'o ShippedObject>, String), Problems> {
-    let Some(policy) = objects.iter().find(|object| object.is_admission_policy()) else {
-        return Ok((objects.iter().collect(), String::new()));
-    };
-    if hub.list(&policy.path(), "").await?.is_some() {
-        return Ok((objects.iter().collect(), String::new()));
+    if let Some(policy) = objects.iter().find(|object| object.is_admission_policy())
+        && hub.list(&policy.path(), "").await?.is_none()
+    {
+        let others = objects.iter().filter(|object| !object.is_admission_policy());
+        let note = "admission policies left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
+                    Kubernetes 1.30 or later and install again\n";
+        return Ok((others.collect(), note.to_owned()));
     }
-    let others = objects.iter().filter(|object| !object.is_admission_policy());
-    let note = "admission policies left out: the hub does not serve ValidatingAdmissionPolicy; upgrade it to \
-                Kubernetes 1.30 or later and install again\n";
-    Ok((others.collect(), note.to_owned()))
+    Ok((objects.iter().collect(), String::new()))
 }
 
 /// Returns a line for each reason why the kernels of nodes may not confine helm and kustomize.
 async fn about_nodes(hub: &InstallHub) -> String {
     let nodes: Vec<HubNode> = match hub.list("/api/v1/nodes", "").await {
-        Ok(nodes) => nodes
-            .into_iter()
-            .flatten()
-            .map(|node| HubNode::from_object(&node))
-            .collect(),
+        Ok(nodes) => nodes.iter().flatten().map(HubNode::from_object).collect(),
         Err(line) => return format!("warning: the kernels of the nodes are unknown: {line}\n"),
     };
-    let mut lines = String::new();
-    for finding in doctor::about_nodes(&nodes) {
-        if finding.message.level != Severity::Ok {
-            let _ = writeln!(lines, "warning: {}", finding.line());
-        }
-    }
-    lines
+    let findings = doctor::about_nodes(&nodes).into_iter();
+    let warnings = findings.filter(|finding| finding.message.level != Severity::Ok);
+    let lines: Vec<String> = warnings
+        .map(|finding| format!("warning: {}\n", finding.line()))
+        .collect();
+    lines.concat()
 }
 
 /// Objects, each with its live object.
@@ -407,6 +396,8 @@ async fn apply_object(
     before: Option<&Value>,
     how: ApplyOptions,
 ) -> Result<String, Problems> {
+    // The ConfigMap stays for the other features when the principal's proxy goes.
+    let (note, restart) = restore_redis(hub, object, before, object, false).await?;
     let applied = match hub.apply(object, how).await {
         Ok(applied) => applied,
         Err(ApplyFailure::Other(line)) => return Err(Problems::one(line)),
@@ -415,9 +406,7 @@ async fn apply_object(
     if object.kind() == "CustomResourceDefinition" {
         until_established(hub, object).await?;
     }
-    // The ConfigMap stays for the other features when the principal's proxy goes.
-    let note = restore_redis(hub, object, before, &applied, false).await?;
-    Ok(result_line(object, before, &applied, &note))
+    Ok(result_line(object, before, &applied, &note) + &restart)
 }
 
 /// Returns the line about an object that was applied, as kubectl prints it.
@@ -456,10 +445,9 @@ async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), 
     let established = async {
         loop {
             let live = hub.get(&crd.path(), crd.name()).await?;
-            let conditions = live.as_ref().and_then(|live| live["status"]["conditions"].as_array());
             let is_established =
                 |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-            if conditions.is_some_and(|conditions| conditions.iter().any(is_established)) {
+            if live.is_some_and(|live| items(&live["status"]["conditions"]).iter().any(is_established)) {
                 return Ok(());
             }
             sleep(POLL_INTERVAL).await;

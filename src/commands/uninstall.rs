@@ -6,10 +6,10 @@ use super::hold::read_holds;
 use super::install::{InstallHub, finish, with_hub};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    ArgoCd, InstallOptions, LABELS, POLICY, PROJECT, ShippedObject, belongs_to_added_controller,
-    belongs_to_another_argocd, helm_release, is_ours, is_sample, names_project, objects, other_namespace,
-    stuck_deletions,
+    ArgoCd, InstallOptions, LABELS, PROJECT, ShippedObject, belongs_to_added_controller, belongs_to_another_argocd,
+    helm_release, is_ours, is_own_policy, names_project, objects, other_namespace, stuck_deletions,
 };
+use crate::workload::{items, name};
 use controller::LEASE;
 use jiff::Timestamp;
 use manifest::problem::Problems;
@@ -44,15 +44,11 @@ struct InstalledObject {
 }
 
 impl InstalledObject {
-    fn name(&self) -> &str {
-        self.live["metadata"]["name"].as_str().unwrap_or_default()
-    }
-
     /// Formats the object as kubectl does.
     fn shown(&self) -> String {
         let kind = self.shipped.to_string();
         let (kind, _) = kind.split_once('/').unwrap_or((&kind, ""));
-        format!("{kind}/{}", self.name())
+        format!("{kind}/{}", name(&self.live))
     }
 }
 
@@ -88,7 +84,7 @@ async fn remove_all(hub: &InstallHub, args: &HubUninstallArgs, lines: &mut Strin
     }
     // Workloads first, and last the objects that they need.
     for installed_object in installed.iter().rev() {
-        let line = remove(hub, installed_object, args.dry_run).await?;
+        let line = remove(hub, installed_object, args).await?;
         lines.push_str(&line);
     }
     if !args.additions_only {
@@ -141,10 +137,7 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
         ));
     }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await?.unwrap_or_default());
-    let enforces_holds = |object: &InstalledObject| {
-        let name = object.live["metadata"]["name"].as_str();
-        name.is_some_and(|name| name.starts_with("argocd-ocm-cmp-holds."))
-    };
+    let enforces_holds = |object: &InstalledObject| name(&object.live).starts_with("argocd-ocm-cmp-holds.");
     if !args.additions_only && objects.iter().any(enforces_holds) {
         let holds = read_holds(hub).await?.into_iter();
         problems.extend(holds.filter(|hold| !hold.is_over(Timestamp::now())).map(|hold| {
@@ -164,7 +157,7 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
 }
 
 /// Deletes one of our objects, unless others need it, and returns a line about it.
-async fn remove(hub: &InstallHub, object: &InstalledObject, dry_run: bool) -> Result<String, String> {
+async fn remove(hub: &InstallHub, object: &InstalledObject, args: &HubUninstallArgs) -> Result<String, String> {
     let shown = object.shown();
     match object.shipped.kind() {
         "CustomResourceDefinition" => match objects_of(hub, &object.live).await? {
@@ -197,18 +190,18 @@ async fn remove(hub: &InstallHub, object: &InstalledObject, dry_run: bool) -> Re
                 ));
             }
         }
-        "ConfigMap" if object.name() == POLICY && !is_sample(&object.live) => {
-            let namespace = object.live["metadata"]["namespace"].as_str().unwrap_or_default();
+        "ConfigMap" if is_own_policy(&object.live) => {
+            let (namespace, name) = (&args.argo_cd.namespace, name(&object.live));
             return Ok(format!(
-                "{shown} kept: its policy is not our sample: to delete it, run kubectl -n {namespace} delete configmap {POLICY}\n"
+                "{shown} kept: its policy is not our sample: to delete it, run kubectl -n {namespace} delete configmap {name}\n"
             ));
         }
         _ => {}
     }
-    if !dry_run {
+    if !args.dry_run {
         hub.delete(&object.path, &object.live).await?;
     }
-    Ok(format!("{shown} deleted{}\n", dry_run_note(dry_run)))
+    Ok(format!("{shown} deleted{}\n", dry_run_note(args.dry_run)))
 }
 
 /// Counts the managed clusters on which the add-on has installed Argo CD.
@@ -221,11 +214,11 @@ async fn clusters_with_argocd(hub: &InstallHub) -> Result<usize, String> {
 /// Counts the objects of the kind of a CRD, if the API server serves it.
 async fn objects_of(hub: &InstallHub, crd: &Value) -> Result<Option<usize>, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-    let Some(version) = versions.clone().find(|version| version["served"] == true) else {
+    let spec = &crd["spec"];
+    let mut versions = items(&spec["versions"]).iter();
+    let Some(version) = versions.find(|version| version["served"] == true) else {
         return Ok(None);
     };
-    let spec = &crd["spec"];
     let [group, version, plural] = [&spec["group"], &version["name"], &spec["names"]["plural"]].map(text);
     let all = hub.list(&format!("/apis/{group}/{version}/{plural}"), "").await?;
     Ok(all.map(|all| all.len()))

@@ -1,9 +1,8 @@
 //! The enabled controllers and settings, from the Deployment of the controller.
 
-use super::hub_state::{CONTROLLER, HubState, containers, items};
-use controller::controllers::CONTROLLERS;
+use super::hub_state::HubState;
+use crate::workload::{containers, item, setting};
 use hub_state::reconcile::Controller;
-use serde_json::Value;
 
 /// The controller as installed.
 #[derive(Debug)]
@@ -23,43 +22,25 @@ impl ControllerPod {
     pub(crate) fn from_state(hub_state: &HubState) -> Option<Self> {
         let deployment = hub_state.controller()?;
         let pod = &deployment["spec"]["template"]["spec"];
-        let container = containers(deployment)
-            .iter()
-            .find(|container| container["name"] == "controller");
-        let container = container.or(containers(deployment).first())?;
-        let setting = |flag: &str, variable: &str| setting(hub_state, container, flag, variable);
-        let named =
-            setting("controllers", "ARGOCD_OCM_CMP_CONTROLLERS").unwrap_or_else(|| "application-status".to_owned());
-        let mut controllers: Vec<&'static Controller> = Vec::new();
-        let mut unknown = Vec::new();
-        for name in named.split(',').map(str::trim) {
-            let mut of_it = CONTROLLERS
-                .iter()
-                .filter(|controller| name == "*" || controller.name == name)
-                .peekable();
-            if of_it.peek().is_none() {
-                unknown.push(name.to_owned());
-            }
-            for controller in of_it {
-                if controllers.iter().all(|other| !std::ptr::eq(*other, controller)) {
-                    controllers.push(controller);
-                }
-            }
-        }
+        let container = item(&pod["containers"], "controller").or(containers(deployment).first())?;
+        let setting = |flag: &str, variable: &str| setting(container, hub_state.settings.found(), flag, variable);
+        let named = setting("--controllers", "ARGOCD_OCM_CMP_CONTROLLERS").unwrap_or("application-status");
+        let (known, unknown): (Vec<&str>, Vec<&str>) = named
+            .split(',')
+            .map(str::trim)
+            .partition(|name| controller::named([*name]).is_ok());
         Some(Self {
             account: pod["serviceAccountName"].as_str().unwrap_or("default").to_owned(),
-            controllers,
-            unknown,
-            elects: setting("leader-elect", "ARGOCD_OCM_CMP_LEADER_ELECT").as_deref() != Some("false"),
+            controllers: controller::named(known).unwrap_or_default(),
+            unknown: unknown.into_iter().map(str::to_owned).collect(),
+            elects: setting("--leader-elect", "ARGOCD_OCM_CMP_LEADER_ELECT") != Some("false"),
             image: container["image"].as_str().unwrap_or_default().to_owned(),
         })
     }
 
     /// Returns the names of the enabled controllers, each once.
     pub(super) fn names(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.controllers.iter().map(|controller| controller.name).collect();
-        names.dedup();
-        names
+        controller::names(self.controllers.iter().copied())
     }
 
     /// Returns true if a controller is enabled that delivers, or registers clusters, without the plugin.
@@ -73,74 +54,31 @@ impl ControllerPod {
     }
 }
 
-/// Returns a setting from the same sources as the program: a flag, an environment variable of the container, or a key of the
-/// ConfigMap.
-fn setting(hub_state: &HubState, container: &Value, flag: &str, variable: &str) -> Option<String> {
-    let words = items(&container["command"]).iter().chain(items(&container["args"]));
-    let mut words = words.filter_map(Value::as_str);
-    let flag = format!("--{flag}");
-    while let Some(word) = words.next() {
-        match word.strip_prefix(&flag) {
-            Some("") => return words.next().map(str::to_owned),
-            Some(rest) if rest.starts_with('=') => return Some(rest[1..].to_owned()),
-            _ => {}
-        }
-    }
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    if let Some(of_container) = items(&container["env"]).iter().find(|entry| entry["name"] == variable) {
-        return text(&of_container["value"]);
-    }
-    let takes_settings = |source: &Value| source["configMapRef"]["name"] == CONTROLLER;
-    items(&container["envFrom"])
-        .iter()
-        .find(|source| takes_settings(source))?;
-    text(&hub_state.settings.found()?["data"][variable])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::doctor::Lookup;
     use crate::embedded::shipped;
-    use serde_json::json;
-
-    fn pod(change: impl FnOnce(&mut Value), settings: Lookup<Value>) -> ControllerPod {
-        let mut deployment = shipped("deploy/deploy_controller.yaml").remove(0);
-        change(&mut deployment["spec"]["template"]["spec"]["containers"][0]);
-        let hub_state = HubState {
-            deployments: Lookup::Found(vec![deployment]),
-            settings,
-            ..HubState::default()
-        };
-        ControllerPod::from_state(&hub_state).expect("the controller is installed")
-    }
+    use serde_json::{Value, json};
 
     #[test]
-    fn arguments_override_env_and_env_overrides_config_map() {
-        let default = pod(|_| (), Lookup::NotFound);
-        assert_eq!(default.names(), ["application-status"]);
-        assert!(default.elects);
-        assert_eq!(default.account, "argocd-ocm-cmp-controller");
-
-        let settings = || Lookup::Found(shipped("deploy/deploy_pull.yaml").remove(0));
+    fn reads_the_names_of_controllers() {
+        let pod = |args: Value| {
+            let mut deployment = shipped("deploy/deploy_controller.yaml").remove(0);
+            deployment["spec"]["template"]["spec"]["containers"][0]["args"] = args;
+            let hub_state = HubState {
+                deployments: Lookup::Found(vec![deployment]),
+                settings: Lookup::Found(shipped("deploy/deploy_pull.yaml").remove(0)),
+                ..HubState::default()
+            };
+            ControllerPod::from_state(&hub_state).expect("the controller is installed")
+        };
+        let of_config_map = pod(json!([]));
         let all = ["application-status", "pull", "application-set-report"];
-        assert_eq!(pod(|_| (), settings()).names(), all);
-
-        let env = json!([{"name": "ARGOCD_OCM_CMP_CONTROLLERS", "value": "pull, more"}]);
-        let parsed = pod(|value| value["env"] = env.clone(), settings());
-        assert_eq!(
-            (parsed.names(), parsed.unknown),
-            (vec!["pull"], vec!["more".to_owned()])
-        );
-
-        let words = json!(["--leader-elect=false", "--controllers", "gitopscluster"]);
-        let parsed = pod(
-            |value| {
-                value["env"] = env;
-                value["args"] = words;
-            },
-            settings(),
-        );
-        assert_eq!((parsed.names(), parsed.elects), (vec!["gitopscluster"], false));
+        assert_eq!((of_config_map.names(), of_config_map.elects), (all.to_vec(), true));
+        assert_eq!(of_config_map.account, "argocd-ocm-cmp-controller");
+        let of_flag = pod(json!(["--leader-elect=false", "--controllers", "pull, more,pull"]));
+        assert_eq!((of_flag.names(), of_flag.elects), (vec!["pull"], false));
+        assert_eq!(of_flag.unknown, ["more"]);
     }
 }

@@ -4,6 +4,7 @@ use super::controller::ControllerPod;
 use super::rights::Permission;
 use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster};
 use crate::install::{LIVE, PRINCIPALS, component_of};
+use crate::workload::{item, name, named};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
 use primitives::resource::Resource;
@@ -183,8 +184,8 @@ pub(crate) struct HubWork {
     pub(crate) created: Option<Timestamp>,
     /// Its bytes, as OCM's webhook counts them.
     pub(crate) size: usize,
-    /// True if it is applied with the permissions of an executor.
-    pub(crate) executor: bool,
+    /// The user with whose permissions it is applied; `None` for the agent's own.
+    pub(crate) executor: Option<Box<str>>,
     /// True if an agent has reported a status.
     pub(crate) has_status: bool,
     /// The time since which the agent has something to do: its last change, which it has not reported, or its deletion.
@@ -257,9 +258,12 @@ impl HubState {
     }
 
     pub(super) fn sidecar(&self) -> Option<&Value> {
-        containers(self.repo_server()?)
-            .iter()
-            .find(|container| container["name"] == PLUGIN)
+        item(&self.repo_server()?["spec"]["template"]["spec"]["containers"], PLUGIN)
+    }
+
+    /// Returns true if the controller runs with this controller enabled.
+    pub(super) fn is_enabled(&self, controller: &str) -> bool {
+        ControllerPod::from_state(self).is_some_and(|pod| pod.is_enabled(controller))
     }
 
     /// Returns the Deployments of argocd-agent's principal.
@@ -282,15 +286,17 @@ impl HubState {
     /// Returns true if a part of the view into the clusters is installed.
     pub(crate) fn has_live(&self) -> bool {
         let config = self.config.found();
-        let mut deployments = self.deployments.found().into_iter().flatten();
         config.is_some_and(|config| config["data"]["extension.config.live"].is_string())
-            || deployments.any(|deployment| name(deployment) == LIVE)
+            || self.deployment(LIVE).is_some()
+    }
+
+    pub(super) fn deployment(&self, wanted: &str) -> Option<&Value> {
+        named(self.deployments.found()?, wanted)
     }
 
     /// Returns the controller's Deployment.
     pub(crate) fn controller(&self) -> Option<&Value> {
-        let mut all = self.deployments.found()?.iter();
-        all.find(|value| name(value) == CONTROLLER)
+        self.deployment(CONTROLLER)
     }
 
     /// Returns the Pods of a Deployment; `None` if we are not permitted to read Pods.
@@ -313,18 +319,4 @@ impl HubState {
             Lookup::Refused(_) => None,
         }
     }
-}
-
-pub(super) fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
-}
-
-/// Returns the items of a list; other values have none.
-pub(crate) fn items(list: &Value) -> &[Value] {
-    list.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// Returns the containers of a Deployment or StatefulSet.
-pub(super) fn containers(workload: &Value) -> &[Value] {
-    items(&workload["spec"]["template"]["spec"]["containers"])
 }

@@ -1,13 +1,14 @@
 //! The permissions that are needed on the hub, from the shipped files.
 
 use super::controller::ControllerPod;
-use super::hub_state::{HubState, items};
+use super::hub_state::HubState;
 use crate::embedded::shipped;
 use crate::install::Feature;
+use crate::workload::items;
 use clap::ValueEnum;
 use controller::controllers::AGENTS;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A permission of a ServiceAccount.
@@ -68,18 +69,19 @@ pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
         .application_controller()
         .filter(|_| hub_state.expects_plugin())
     {
-        let account = &controller["spec"]["template"]["spec"]["serviceAccountName"];
-        let with_executors = needs_execute_as(hub_state);
-        let of_argo_cd = permissions_of(
-            Feature::ArgocdRbac,
-            account.as_str().unwrap_or("default"),
-            &hub_state.namespace,
-        );
-        permissions.extend(
-            of_argo_cd
-                .into_iter()
-                .filter(|permission| permission.verb != "execute-as" || with_executors),
-        );
+        let account = controller["spec"]["template"]["spec"]["serviceAccountName"].as_str();
+        let of_argo_cd = permissions_of(Feature::ArgocdRbac, account.unwrap_or("default"), &hub_state.namespace);
+        for permission in of_argo_cd {
+            if permission.verb == "execute-as" {
+                permissions.extend(executors(hub_state).into_iter().map(|(name, cluster)| Permission {
+                    namespace: cluster.to_owned(),
+                    name: name.to_owned(),
+                    ..permission.clone()
+                }));
+            } else {
+                permissions.push(permission);
+            }
+        }
     }
     if let Some(pod) = ControllerPod::from_state(hub_state) {
         for feature in features(&pod) {
@@ -99,13 +101,23 @@ fn features(pod: &ControllerPod) -> BTreeSet<Feature> {
     Feature::value_variants().iter().copied().filter(is_enabled).collect()
 }
 
-/// Returns true if the permission to use an executor is needed: OCM checks it for every work, or for works that name one.
-fn needs_execute_as(hub_state: &HubState) -> bool {
-    let works = hub_state
-        .works
-        .found()
-        .is_some_and(|works| works.iter().any(|work| work.executor));
-    works || gate(hub_state, "NilExecutorValidating") == Some(true)
+/// The user that OCM asks for if a work names no executor, with its feature gate NilExecutorValidating.
+const NO_EXECUTOR: &str = "system:serviceaccount::klusterlet-work-sa";
+
+/// Returns the executors that Argo CD needs the permission to use, each with a managed cluster. An administrator may permit only some, on
+/// some clusters. With impersonation, other accounts of Argo CD need it.
+fn executors(hub_state: &HubState) -> BTreeMap<&str, &str> {
+    let config = hub_state.config.found();
+    if config.is_some_and(|config| config["data"]["application.sync.impersonation.enabled"] == "true") {
+        return BTreeMap::new();
+    }
+    let is_always_asked = gate(hub_state, "NilExecutorValidating") == Some(true);
+    let works = hub_state.works.found().into_iter().flatten();
+    let executors = works.filter(|work| work.application.is_some()).filter_map(|work| {
+        let executor = work.executor.as_deref().or(is_always_asked.then_some(NO_EXECUTOR))?;
+        Some((executor, &*work.cluster))
+    });
+    executors.collect()
 }
 
 /// Returns the feature gate of OCM's work manager as set in its operator; `None` if it is not set.
@@ -131,13 +143,15 @@ fn permissions_of(feature: Feature, account: &str, argocd: &str) -> Vec<Permissi
             _ => continue,
         };
         for rule in items(&role["rules"]) {
-            let texts = |key: &str| items(&rule[key]).iter().filter_map(Value::as_str).collect::<Vec<_>>();
-            let names = match &*texts("resourceNames") {
-                [] => vec![""],
-                names => names.to_vec(),
-            };
-            for (group, resource) in each(&texts("apiGroups"), &texts("resources")) {
-                for (verb, name) in each(&texts("verbs"), &names) {
+            let texts = |key: &str| items(&rule[key]).iter().filter_map(Value::as_str);
+            let mut names: Vec<&str> = texts("resourceNames").collect();
+            if names.is_empty() {
+                names.push("");
+            }
+            let resources =
+                texts("apiGroups").flat_map(|group| texts("resources").map(move |resource| (group, resource)));
+            for (group, resource) in resources {
+                for (verb, name) in texts("verbs").flat_map(|verb| names.iter().map(move |name| (verb, *name))) {
                     let is_argocd = resource == "namespaces" && name == "argocd";
                     permissions.push(Permission {
                         account: account.to_owned(),
@@ -153,14 +167,6 @@ fn permissions_of(feature: Feature, account: &str, argocd: &str) -> Vec<Permissi
         }
     }
     permissions
-}
-
-/// Returns the Cartesian product.
-fn each<'t>(ones: &[&'t str], others: &[&'t str]) -> Vec<(&'t str, &'t str)> {
-    let pairs = ones
-        .iter()
-        .flat_map(|one| others.iter().map(move |other| (*one, *other)));
-    pairs.collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::diagnosis;
 use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
-use crate::doctor::items;
+use crate::workload::items;
 use manifest::text::without_middle;
 use ocm::application_works::ApplicationName;
 use ocm::glob::Glob;

@@ -26,7 +26,6 @@ use ocm::resources::{
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -184,14 +183,6 @@ impl Hub {
 
     /// Reads the resources of each used API.
     async fn apis(&self) -> Result<BTreeMap<String, Lookup<BTreeSet<String>>>, Error> {
-        #[derive(Deserialize)]
-        struct ApiResourceList {
-            resources: Vec<ApiResourceName>,
-        }
-        #[derive(Deserialize)]
-        struct ApiResourceName {
-            name: String,
-        }
         let used: [&Resource; 7] = [
             &WORKS,
             &WORK_SETS,
@@ -203,10 +194,7 @@ impl Hub {
         ];
         let mut apis = BTreeMap::new();
         for api in used.map(Resource::api_version) {
-            let request = http::Request::get(format!("/apis/{api}")).body(Vec::new());
-            let request =
-                request.map_err(|error| Error::BuildRequest(kube::core::request::Error::BuildRequest(error)))?;
-            let served = to_lookup(self.client.request::<ApiResourceList>(request).await)?;
+            let served = to_lookup(self.client.list_api_group_resources(&api).await)?;
             let served = served.map(|all| all.resources.into_iter().map(|resource| resource.name).collect());
             apis.insert(api, served);
         }

@@ -2,7 +2,8 @@
 
 use super::merge::merge;
 use super::object::items_mut;
-use super::{CMD_PARAMS, Feature, ShippedObject, name_of as value_name};
+use super::{CMD_PARAMS, Feature, ShippedObject, name_of};
+use crate::workload::{arguments, containers, items, name};
 use ocm::tracking::CONFIG_MAP;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
@@ -16,6 +17,10 @@ const PART_OF: &str = "app.kubernetes.io/part-of";
 
 /// The label with the name of an object. NetworkPolicies select Pods by it.
 pub(super) const NAME: &str = "app.kubernetes.io/name";
+
+/// The value of the label [`NAME`] of our objects on the hub beside the controller, and the start of the names of our containers and
+/// volumes.
+pub(super) const OURS: &str = "argocd-ocm-cmp";
 
 /// The setting of deploy/live_argocd.yaml.
 const PROXY_EXTENSION: &str = "server.enable.proxy.extension";
@@ -104,10 +109,10 @@ fn find_component<'v>(all: &'v [Json], component: &str) -> Result<&'v Json, Unkn
         let labels = &workload["metadata"]["labels"];
         labels[COMPONENT] == component && labels[PART_OF] == "argocd"
     };
-    let runs_it = |workload: &Json| containers(workload).any(|container| runs(container, &program));
+    let runs_it = |workload: &Json| containers(workload).iter().any(|container| runs(container, &program));
     // A controller may be either.
     let can_be_it = |workload: &&Json| workload["kind"] != "StatefulSet" || ![REPO_SERVER, SERVER].contains(&component);
-    if let Some(workload) = all.iter().filter(can_be_it).find(|value| name_of(value) == program) {
+    if let Some(workload) = all.iter().filter(can_be_it).find(|value| name(value) == program) {
         return Ok(workload);
     }
     let signs: [&dyn Fn(&Json) -> bool; 2] = [&is_labelled, &runs_it];
@@ -117,7 +122,7 @@ fn find_component<'v>(all: &'v [Json], component: &str) -> Result<&'v Json, Unkn
             [] => {}
             [one] => return Ok(one),
             _ => {
-                let names = workloads.into_iter().map(|value| name_of(value).to_owned());
+                let names = workloads.into_iter().map(|value| name(value).to_owned());
                 return Err(Unknown::Ambiguous(names.collect()));
             }
         }
@@ -135,17 +140,12 @@ pub fn component_of<'v>(all: &'v [Json], component: &str) -> Option<&'v Json> {
 fn container_of<'v>(workload: &'v Json, component: &str) -> Option<&'v Json> {
     let program = program(component);
     let only = |is_it: &dyn Fn(&Json) -> bool| {
-        let mut matching = containers(workload).filter(|container| is_it(container));
+        let mut matching = containers(workload).iter().filter(|container| is_it(container));
         matching.next().filter(|_| matching.next().is_none())
     };
     only(&|value| runs(value, &program))
         .or_else(|| only(&|value| value["name"] == program.as_str() || value["name"] == component))
         .or_else(|| only(&|value| value["name"] != SIDECAR))
-}
-
-pub(super) fn containers(workload: &Json) -> impl Iterator<Item = &Json> {
-    let containers = workload["spec"]["template"]["spec"]["containers"].as_array();
-    containers.into_iter().flatten()
 }
 
 /// Returns the containers of a workload, and its init containers.
@@ -158,19 +158,6 @@ pub(super) fn containers_mut(workload: &mut Json) -> impl Iterator<Item = &mut J
     lists.filter_map(|(_, list)| list.as_array_mut()).flatten()
 }
 
-/// Returns the workload of that name.
-pub fn named<'v>(all: &'v [Json], name: &str) -> Option<&'v Json> {
-    all.iter().find(|value| name_of(value) == name)
-}
-
-/// Returns the command of a container and its arguments.
-pub fn arguments(container: &Json) -> impl Iterator<Item = &str> {
-    let lists = ["command", "args"]
-        .into_iter()
-        .filter_map(|list| container[list].as_array());
-    lists.flatten().filter_map(Json::as_str)
-}
-
 /// Returns true if the command of a container names the program, also in the script of a shell. The value of a flag is no program.
 fn runs(container: &Json, program: &str) -> bool {
     let words: Vec<&str> = arguments(container).flat_map(str::split_whitespace).collect();
@@ -179,10 +166,6 @@ fn runs(container: &Json, program: &str) -> bool {
         !is_value && word.rsplit('/').next() == Some(program)
     };
     words.iter().enumerate().any(is_program)
-}
-
-fn name_of(workload: &Json) -> &str {
-    workload["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 impl ArgoCd {
@@ -213,25 +196,26 @@ impl ArgoCd {
             argo_cd.application_set_controller = account(workload);
         }
         if let Some(workload) = repo_server {
-            name_of(workload).clone_into(&mut argo_cd.repo_server);
+            name(workload).clone_into(&mut argo_cd.repo_server);
             let container = container_of(workload, REPO_SERVER);
             argo_cd.image = container
                 .and_then(|container| container["image"].as_str())
                 .map(str::to_owned);
-            let owners = workload["metadata"]["ownerReferences"].as_array();
-            let owner = owners.into_iter().flatten().find(|owner| owner["kind"] == "ArgoCD");
+            let mut owners = items(&workload["metadata"]["ownerReferences"]).iter();
+            let owner = owners.find(|owner| owner["kind"] == "ArgoCD");
             argo_cd.resource = owner.map(|owner| owner["name"].as_str().unwrap_or_default().to_owned());
         }
         if let Some(workload) = server {
-            name_of(workload).clone_into(&mut argo_cd.server);
+            name(workload).clone_into(&mut argo_cd.server);
             argo_cd.server_account = account(workload);
             match container_of(workload, SERVER).and_then(|container| container["name"].as_str()) {
                 Some(name) => name.clone_into(&mut argo_cd.server_container),
                 None => unknown.push((
                     SERVER,
                     Unknown::Container {
-                        workload: name_of(workload).to_owned(),
+                        workload: name(workload).to_owned(),
                         containers: containers(workload)
+                            .iter()
                             .filter_map(|container| container["name"].as_str().map(str::to_owned))
                             .collect(),
                     },
@@ -246,20 +230,18 @@ impl ArgoCd {
 
     /// Gives workloads the containers and volumes of the ArgoCD resource, from which the operator has yet to create them.
     pub fn reconcile(&self, workloads: &mut [Json], resource: &Json) {
-        const OURS: &str = "argocd-ocm-cmp";
         let is_ours = |value: &Json| value["name"].as_str().is_some_and(|name| name.starts_with(OURS));
-        for (name, part) in [(&self.repo_server, "repo"), (&self.server, "server")] {
-            let Some(workload) = workloads.iter_mut().find(|workload| name_of(workload) == name) else {
+        for (deployment, part) in [(&self.repo_server, "repo"), (&self.server, "server")] {
+            let Some(workload) = workloads.iter_mut().find(|workload| name(workload) == deployment) else {
                 continue;
             };
             workload["metadata"]["managedFields"] = resource["metadata"]["managedFields"].clone();
             let pod = &mut workload["spec"]["template"]["spec"];
             for (list, field) in [("containers", "sidecarContainers"), ("volumes", "volumes")] {
-                let mut items = pod[list].as_array().cloned().unwrap_or_default();
-                items.retain(|item| !is_ours(item));
-                let desired = resource["spec"][part][field].as_array();
-                items.extend(desired.into_iter().flatten().filter(|item| is_ours(item)).cloned());
-                pod[list] = items.into();
+                let theirs = items(&pod[list]).iter().filter(|item| !is_ours(item));
+                let desired = items(&resource["spec"][part][field]).iter();
+                let ours = desired.filter(|item| is_ours(item));
+                pod[list] = theirs.chain(ours).cloned().collect();
             }
         }
     }
@@ -301,7 +283,7 @@ impl ArgoCd {
                 Unknown::Missing => {
                     format!(
                         "Namespace {namespace}: this Argo CD has no {program}: omit {}",
-                        value_name(feature)
+                        name_of(feature)
                     )
                 }
                 Unknown::Ambiguous(names) => format!(
@@ -407,8 +389,9 @@ impl ArgoCd {
 /// Deployment's own has only volume mounts.
 fn pod_fields(addition: &Json) -> Json {
     // Ours run a command or an image of their own.
-    let (sidecars, others): (Vec<&Json>, Vec<&Json>) =
-        containers(addition).partition(|container| !container["image"].is_null());
+    let (sidecars, others): (Vec<&Json>, Vec<&Json>) = containers(addition)
+        .iter()
+        .partition(|container| !container["image"].is_null());
     let template = &addition["spec"]["template"];
     let mut fields = json!({
         "annotations": template["metadata"]["annotations"],

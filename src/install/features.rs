@@ -47,12 +47,6 @@ pub enum Feature {
     Live,
 }
 
-/// The files of the principal, which are left out on a hub that has one.
-pub(super) const PRINCIPAL_FILES: [&str; 2] = ["deploy/deploy_principal.yaml", "deploy/redis_proxy.yaml"];
-
-/// The file that limits the principal.
-pub(super) const PRINCIPAL_LIMITS: &str = "deploy/principal_admission.yaml";
-
 /// A row of the table of features, which the chart reads too.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

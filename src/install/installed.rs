@@ -1,10 +1,11 @@
 //! The features of an installation that share an object with other features: whoever applies the object for one feature must keep
 //! the fields of the others, because the API server removes the fields that their manager no longer applies.
 
-use super::argo_cd::{NAME, SIDECAR, containers};
+use super::argo_cd::{NAME, OURS, SIDECAR};
 use super::features::Feature;
 use super::settings::{CONTROLLER, CONTROLLERS, DIALECT};
-use super::{ArgoCd, LIVE, MANAGER, PRINCIPALS, named};
+use super::{ArgoCd, LIVE, MANAGER, PRINCIPALS, is_our_principal};
+use crate::workload::{containers, item, items, named, setting};
 use clap::ValueEnum;
 use hub_state::pull::Dialect;
 use serde_json::Value;
@@ -16,9 +17,6 @@ const EXTENSION: &str = "argocd-ocm-cmp-ui";
 /// The container of the controller, and that of the view into the clusters, which runs the same image.
 const CONTAINER: &str = "controller";
 const LIVE_CONTAINER: &str = "live";
-
-/// The value of the label [`NAME`] of our objects on the hub beside the controller.
-const OURS: &str = "argocd-ocm-cmp";
 
 /// An installation, as far as another one must keep it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,61 +41,45 @@ pub struct Installed {
 
 impl Installed {
     /// Reads the installation from the workloads of Argo CD's namespace, and from the ConfigMap with the controller's settings, if it
-    /// exists: kubectl installs the settings there, and the environment in the Deployment overrides them.
-    pub fn among(workloads: &[Value], settings: Option<&Value>, argo_cd: &ArgoCd) -> Self {
+    /// exists.
+    pub fn among<'v>(workloads: &'v [Value], settings: Option<&'v Value>, argo_cd: &ArgoCd) -> Self {
         let repo_server = named(workloads, &argo_cd.repo_server);
         let server = named(workloads, &argo_cd.server);
         let controller = named(workloads, CONTROLLER);
-        let container = |workload: Option<&Value>, name: &str| {
-            let matching = workload
-                .into_iter()
-                .flat_map(containers)
-                .find(|value| value["name"] == name);
-            matching.cloned()
+        let container = |workload: Option<&'v Value>, name: &str| {
+            let containers = workload.map(containers).unwrap_or_default();
+            containers.iter().find(|container| container["name"] == name)
         };
-        let image = |container: &Option<Value>| container.as_ref()?["image"].as_str().map(str::to_owned);
+        let image = |container: Option<&Value>| container?["image"].as_str().map(str::to_owned);
         let mut features = BTreeSet::new();
         let sidecar = container(repo_server, SIDECAR);
         if sidecar.is_some() {
             features.insert(Feature::Plugin);
         }
-        let volumes = server.and_then(|server| server["spec"]["template"]["spec"]["volumes"].as_array());
-        for volume in volumes.into_iter().flatten() {
-            match volume["name"].as_str() {
-                Some(EXTENSION) => features.insert(Feature::Ui),
-                Some(LIVE) => features.insert(Feature::Live),
-                _ => false,
-            };
+        for (feature, volume) in [(Feature::Ui, EXTENSION), (Feature::Live, LIVE)] {
+            if server.is_some_and(|server| item(&server["spec"]["template"]["spec"]["volumes"], volume).is_some()) {
+                features.insert(feature);
+            }
         }
         let program = container(controller, CONTAINER);
-        let setting = |name: &str| {
-            let mut env = program.as_ref()?["env"].as_array().into_iter().flatten();
-            let own_value = env
-                .find(|variable| variable["name"] == name)
-                .and_then(|variable| variable["value"].as_str());
-            own_value.or_else(|| settings?["data"][name].as_str())
-        };
+        let of_program = |flag: &str, variable: &str| setting(program?, settings, flag, variable);
         if controller.is_some() {
             features.insert(Feature::Controller);
-            let controllers: Vec<&str> = setting(CONTROLLERS)
-                .unwrap_or_default()
-                .split(',')
-                .map(str::trim)
-                .collect();
-            let is_enabled = |feature: &Feature| feature.controller().is_some_and(|name| controllers.contains(&name));
+            let controllers = of_program("--controllers", CONTROLLERS).unwrap_or_default();
+            let is_named = |name: &str| controllers.split(',').any(|one| [name, "*"].contains(&one.trim()));
+            let is_enabled = |feature: &Feature| feature.controller().is_some_and(is_named);
             features.extend(Feature::value_variants().iter().copied().filter(is_enabled));
         }
-        // Another's principal has the label of argocd-agent's manifests.
-        let principal = named(workloads, PRINCIPALS[0]).filter(|live| live["metadata"]["labels"][NAME] == OURS);
+        let principal = named(workloads, PRINCIPALS[0]).filter(|live| is_our_principal(live));
         let replicas = controller.and_then(|controller| controller["spec"]["replicas"].as_u64());
         Self {
             features,
-            pull_dialect: setting(DIALECT)
+            pull_dialect: of_program("--pull-dialect", DIALECT)
                 .and_then(|name| Dialect::from_str(name, false).ok())
                 .filter(|dialect| *dialect != Dialect::default()),
-            controller_image: image(&program).or_else(|| image(&container(named(workloads, LIVE), LIVE_CONTAINER))),
-            sidecar_image: image(&sidecar),
-            agent_image: image(&container(principal, PRINCIPALS[0])),
+            controller_image: image(program).or_else(|| image(container(named(workloads, LIVE), LIVE_CONTAINER))),
+            sidecar_image: image(sidecar),
+            agent_image: image(container(principal, PRINCIPALS[0])),
             argocd_image: None,
             replicas: replicas
                 .and_then(|number| u16::try_from(number).ok())
@@ -114,8 +96,8 @@ impl Installed {
 
 /// Returns the image of Argo CD in our AddOnTemplate on the hub.
 pub fn argocd_image(template: &Value) -> Option<String> {
-    let manifests = template["spec"]["agentSpec"]["workload"]["manifests"].as_array();
-    let mut containers = manifests.into_iter().flatten().flat_map(containers);
+    let manifests = items(&template["spec"]["agentSpec"]["workload"]["manifests"]).iter();
+    let mut containers = manifests.flat_map(containers);
     let container = containers.find(|container| container["name"] == "argocd-repo-server")?;
     container["image"]
         .as_str()
@@ -125,7 +107,7 @@ pub fn argocd_image(template: &Value) -> Option<String> {
 
 /// Returns the image pull secrets of a workload that our field manager has set.
 fn own_pull_secrets(workload: &Value) -> Vec<String> {
-    let entries = workload["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let entries = items(&workload["metadata"]["managedFields"]).iter();
     let ours = entries.filter(|value| value["manager"] == MANAGER && value["operation"] == "Apply");
     let fields =
         ours.filter_map(|value| value["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:imagePullSecrets"].as_object());
@@ -197,6 +179,15 @@ mod tests {
         let installed = Installed::among(&meshed, Some(&settings), &ArgoCd::default());
         let expected = BTreeSet::from([Feature::Controller, Feature::GitOpsCluster]);
         assert_eq!(installed.features, expected, "the environment overrides the ConfigMap");
+        let all = serde_json::json!({"data": {CONTROLLERS: "*"}});
+        let installed = Installed::among(&deployments, Some(&all), &ArgoCd::default());
+        let mut controllers = Feature::value_variants()
+            .iter()
+            .filter(|feature| feature.controller().is_some());
+        assert!(
+            controllers.all(|feature| installed.features.contains(feature)),
+            "{installed:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The objects that must stay when a Helm release, or an Application of Argo CD, no longer has them. The chart does the same.
 
 use super::{POLICY, ShippedObject};
+use crate::workload::items;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -16,8 +17,8 @@ const VOLUMES: [&str; 3] = [
 
 /// Returns the ConfigMaps without which the Pods of a Deployment, or of an ArgoCD resource, do not start.
 pub fn required_config_maps(workload: &Value) -> impl Iterator<Item = &str> {
-    let lists = VOLUMES.iter().filter_map(|list| workload.pointer(list)?.as_array());
-    let config_maps = lists.flatten().map(|volume| &volume["configMap"]);
+    let volumes = VOLUMES.iter().filter_map(|list| workload.pointer(list)).flat_map(items);
+    let config_maps = volumes.map(|volume| &volume["configMap"]);
     config_maps
         .filter(|config_map| config_map["optional"] != true)
         .filter_map(|config_map| config_map["name"].as_str())

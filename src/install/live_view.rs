@@ -70,22 +70,12 @@ impl LiveView {
         }
     }
 
-    /// Makes the Pods of argocd-server restart with another certificate of the service.
-    pub(super) fn restart_server(&self, deployment: &mut ShippedObject) {
-        if let Some(certificate) = &self.certificate {
-            restart_with(deployment, certificate);
-        }
+    /// Makes the Pods of a Deployment restart with another certificate of the service, and its own also with another certificate authority
+    /// of cluster-proxy.
+    pub(super) fn restart(&self, deployment: &mut ShippedObject) {
+        let Some(certificate) = &self.certificate else { return };
+        let authority = self.authority.as_deref().filter(|_| deployment.name() == LIVE);
+        let hash = hash(&format!("{certificate}{}", authority.unwrap_or_default()));
+        deployment.value["spec"]["template"]["metadata"]["annotations"][CERTIFICATE_HASH] = hash.into();
     }
-
-    /// Makes the Pods of the service restart with another certificate, or another certificate authority of cluster-proxy.
-    pub(super) fn restart_service(&self, deployment: &mut ShippedObject) {
-        if let Some(certificate) = &self.certificate {
-            let authority = self.authority.as_deref().unwrap_or_default();
-            restart_with(deployment, &format!("{certificate}{authority}"));
-        }
-    }
-}
-
-fn restart_with(deployment: &mut ShippedObject, certificates: &str) {
-    deployment.value["spec"]["template"]["metadata"]["annotations"][CERTIFICATE_HASH] = hash(certificates).into();
 }

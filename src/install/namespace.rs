@@ -1,23 +1,27 @@
 //! Moves an object of our files to the namespace of another Argo CD.
 
-use super::object::is_admission_policy;
 use super::{SHIPPED_NAMESPACE, ShippedObject};
 use serde_json::Value;
+
+/// The texts before and after the namespace in expressions of admission policies.
+const IN_EXPRESSIONS: [(&str, &str); 2] = [
+    ("'system:serviceaccount:", ":"),
+    ("'gitopscluster.argocd-ocm-cmp.github.io/", "'"),
+];
 
 /// Replaces the shipped namespace in an object: in its metadata and in that of manifests for clusters, subjects of bindings and of
 /// FlowSchemas, the namespaces of a FlowSchema, permissions on that namespace, and names and expressions of admission policies.
 pub(super) fn relocate(object: &mut ShippedObject, namespace: &str) {
-    if is_admission_policy(object.kind()) {
-        policy(&mut object.value, namespace);
-    } else if object.kind() != "CustomResourceDefinition" {
-        // Text in a schema or in data is not the namespace.
-        walk(&mut object.value, namespace);
+    let is_policy = object.is_admission_policy();
+    // Text in a schema or in data is not the namespace.
+    if object.kind() != "CustomResourceDefinition" {
+        walk(&mut object.value, namespace, is_policy);
     }
 }
 
-fn walk(value: &mut Value, namespace: &str) {
+fn walk(value: &mut Value, namespace: &str, is_policy: bool) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, namespace)),
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, namespace, is_policy)),
         Value::Object(fields) => {
             let resources = fields.get("resources").and_then(Value::as_array);
             let is_right = resources.is_some_and(|resources| resources.iter().any(|resource| resource == "namespaces"));
@@ -31,42 +35,18 @@ fn walk(value: &mut Value, namespace: &str) {
                         }
                     }
                     ("data", _) => {}
-                    (_, value) => walk(value, namespace),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The texts before and after the namespace in expressions of admission policies.
-const IN_EXPRESSIONS: [(&str, &str); 2] = [
-    ("'system:serviceaccount:", ":"),
-    ("'gitopscluster.argocd-ocm-cmp.github.io/", "'"),
-];
-
-/// Renames an admission policy and its binding: their names end in the namespace, because they are cluster-scoped.
-fn policy(value: &mut Value, namespace: &str) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| policy(item, namespace)),
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let moved = value.as_str().and_then(|text| match key.as_str() {
-                    "name" | "policyName" => {
-                        let stem = text.strip_suffix(SHIPPED_NAMESPACE)?.strip_suffix('.')?;
-                        Some(format!("{stem}.{namespace}"))
+                    // The names of cluster-scoped objects end in the namespace.
+                    ("name" | "policyName", Value::String(text)) if is_policy => {
+                        let stem = text.strip_suffix(SHIPPED_NAMESPACE).filter(|stem| stem.ends_with('.'));
+                        *text = stem.map_or_else(|| text.clone(), |stem| format!("{stem}{namespace}"));
                     }
-                    // Of the parameters of a binding.
-                    "namespace" => (text == SHIPPED_NAMESPACE).then(|| namespace.to_owned()),
-                    "expression" => Some(IN_EXPRESSIONS.iter().fold(text.to_owned(), |text, (before, after)| {
-                        let shipped = format!("{before}{SHIPPED_NAMESPACE}{after}");
-                        text.replace(&shipped, &format!("{before}{namespace}{after}"))
-                    })),
-                    _ => None,
-                });
-                match moved {
-                    Some(text) => *value = text.into(),
-                    None => policy(value, namespace),
+                    ("expression", Value::String(text)) if is_policy => {
+                        for (before, after) in IN_EXPRESSIONS {
+                            let shipped = format!("{before}{SHIPPED_NAMESPACE}{after}");
+                            *text = text.replace(&shipped, &format!("{before}{namespace}{after}"));
+                        }
+                    }
+                    (_, value) => walk(value, namespace, is_policy),
                 }
             }
         }

@@ -13,11 +13,6 @@ const ARGO_CDS: [(&str, &str); 4] = [
     ("Deployment", "argocd-server"),
 ];
 
-/// Returns true for the kinds of deploy/admission_policy.yaml.
-pub(super) fn is_admission_policy(kind: &str) -> bool {
-    ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].contains(&kind)
-}
-
 /// Returns the items of the list at a JSON pointer; none if there is no such list.
 pub(super) fn items_mut<'v>(value: &'v mut Value, pointer: &str) -> impl Iterator<Item = &'v mut Value> + use<'v> {
     value
@@ -108,7 +103,7 @@ impl ShippedObject {
 
     /// Returns true if it limits writes on the hub, which only Kubernetes 1.30 and later can check.
     pub fn is_admission_policy(&self) -> bool {
-        is_admission_policy(self.kind())
+        ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"].contains(&self.kind())
     }
 
     /// Returns the object with only its apiVersion, kind, name and namespace.

@@ -5,6 +5,7 @@
 //! file no longer has is removed, where it would otherwise stay for ever as kubectl's.
 
 use super::{MANAGER, ShippedObject};
+use crate::workload::items;
 use serde_json::{Map, Value, json};
 
 /// The field managers with which kubectl applies files that change the same object of Argo CD as another file: with one manager,
@@ -36,7 +37,7 @@ fn is_earlier(entry: &Value, is_addition: bool) -> bool {
 /// Returns the `managedFields` of an object after its earlier managers' entries are merged into ours; `None` if they have no
 /// entries.
 pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
-    let entries = live["metadata"]["managedFields"].as_array()?;
+    let entries = items(&live["metadata"]["managedFields"]);
     let (earlier, mut others): (Vec<&Value>, Vec<&Value>) =
         entries.iter().partition(|entry| is_earlier(entry, is_addition));
     // Fields of another API version may have other names there.
@@ -52,7 +53,7 @@ pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
         .map(|at| others.remove(at));
     let mut fields = json!({});
     for entry in earlier.iter().copied().chain(ours) {
-        fields = union(&fields, &entry["fieldsV1"]);
+        add_fields(&mut fields, &entry["fieldsV1"]);
     }
     let mut entry = ours.unwrap_or(earlier[0]).clone();
     entry["manager"] = MANAGER.into();
@@ -65,36 +66,33 @@ pub fn merged_managers(live: &Value, is_addition: bool) -> Option<Value> {
 /// our additions. Detected by labels, of which we add none. kubectl causes this where Argo CD was installed by `kubectl apply`:
 /// it moves all fields that it has applied to our field manager.
 pub fn owns_argocd_fields(live: &Value) -> bool {
-    let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let of_labels = entries.filter(|entry| !entry["fieldsV1"]["f:metadata"]["f:labels"].is_null());
-    let mut managers = of_labels.map(|entry| &entry["manager"]).peekable();
+    is_ours_alone(live, "/f:metadata/f:labels")
+}
+
+/// Returns true if our field managers alone own a field, which is named by a pointer into `fieldsV1`.
+pub(super) fn is_ours_alone(live: &Value, field: &str) -> bool {
+    let entries = items(&live["metadata"]["managedFields"]).iter();
+    let owners = entries.filter(|entry| entry["fieldsV1"].pointer(field).is_some());
+    let mut managers = owners.map(|entry| &entry["manager"]).peekable();
     managers.peek().is_some() && managers.all(is_our_manager)
 }
 
-/// Returns the union of two field sets. Each is a tree: a leaf is a field, and a node with branches is a field only if it
-/// contains `.`.
-fn union(one: &Value, other: &Value) -> Value {
-    let none = Map::new();
-    let [one, other] = [one, other].map(|set| set.as_object().unwrap_or(&none));
-    let mut both = one.clone();
-    for (key, branch) in other {
-        let branch = match both.get(key) {
-            None => branch.clone(),
-            Some(held) => below(held, branch),
+/// Adds the fields of another set. Each set is a tree: a leaf is a field, and a node with branches is a field only if it contains `.`.
+fn add_fields(set: &mut Value, other: &Value) {
+    for (key, branch) in other.as_object().into_iter().flatten() {
+        let Some(held) = set.get_mut(key) else {
+            set[key] = branch.clone();
+            continue;
         };
-        both.insert(key.clone(), branch);
+        if is_leaf(held) != is_leaf(branch) {
+            held["."] = json!({});
+        }
+        add_fields(held, branch);
     }
-    Value::Object(both)
 }
 
-fn below(one: &Value, other: &Value) -> Value {
-    let is_leaf = |set: &Value| set.as_object().is_none_or(Map::is_empty);
-    match (is_leaf(one), is_leaf(other)) {
-        (true, true) => json!({}),
-        (true, false) => union(&json!({".": {}}), other),
-        (false, true) => union(one, &json!({".": {}})),
-        (false, false) => union(one, other),
-    }
+fn is_leaf(set: &Value) -> bool {
+    set.as_object().is_none_or(Map::is_empty)
 }
 
 /// Returns true if only the status of the object changed. The API server can write the status of an object at any time, as it
@@ -133,13 +131,9 @@ pub fn belongs_to_another_argocd(object: &ShippedObject, live: &Value, namespace
     object.is_admission_policy() && end != Some(namespace)
 }
 
-/// Returns the conflicting fields, each with its manager, from the causes in the API server's answer, which are a field and a
-/// message such as `conflict with "kubectl-edit" using v1`.
-pub fn conflicts<'c>(causes: impl IntoIterator<Item = (&'c str, &'c str)>) -> Vec<(String, String)> {
-    let manager = |message: &str| message.split('"').nth(1).unwrap_or(message).to_owned();
-    let all = causes.into_iter();
-    all.map(|(field, message)| (field.to_owned(), manager(message)))
-        .collect()
+/// Returns the field manager in a message about a conflict, such as `conflict with "kubectl-edit" using v1`.
+pub fn conflicting_manager(message: &str) -> &str {
+    message.split('"').nth(1).unwrap_or(message)
 }
 
 #[cfg(test)]
@@ -246,11 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_names_field_and_manager() {
-        let causes = [(
-            ".spec.replicas",
-            "conflict with \"kubectl\" with subresource \"scale\" using apps/v1",
-        )];
-        assert_eq!(conflicts(causes), [(".spec.replicas".to_owned(), "kubectl".to_owned())]);
+    fn a_conflict_names_the_manager() {
+        let message = r#"conflict with "kubectl" with subresource "scale" using apps/v1"#;
+        assert_eq!(conflicting_manager(message), "kubectl");
     }
 }

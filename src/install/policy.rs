@@ -2,6 +2,7 @@
 
 use super::argo_cd::SIDECAR;
 use super::{PROJECT, ShippedObject, is_our_manager, parse_shipped_file};
+use crate::workload::{item, items, name};
 use generate::policy;
 use serde_json::Value;
 
@@ -47,13 +48,13 @@ pub enum LivePolicy {
 /// Reads the policy of the sidecar from the Deployment of the repo-server.
 pub fn live_policy(repo_server: Option<&Value>) -> LivePolicy {
     let pod = &repo_server.unwrap_or(&Value::Null)["spec"]["template"]["spec"];
-    let Some(sidecar) = named(&pod["containers"], SIDECAR) else {
+    let Some(sidecar) = item(&pod["containers"], SIDECAR) else {
         return LivePolicy::NoSidecar;
     };
-    let Some(variable) = named(&sidecar["env"], VARIABLE.0) else {
+    let Some(variable) = item(&sidecar["env"], VARIABLE.0) else {
         return LivePolicy::Open;
     };
-    let volume = named(&pod["volumes"], POLICY);
+    let volume = item(&pod["volumes"], POLICY);
     let config_map = volume.and_then(|volume| volume["configMap"]["name"].as_str());
     match config_map {
         Some(config_map) if variable["value"] == VARIABLE.1 => LivePolicy::Mounted(config_map.to_owned()),
@@ -63,16 +64,9 @@ pub fn live_policy(repo_server: Option<&Value>) -> LivePolicy {
     }
 }
 
-fn named<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
-    list.as_array()?.iter().find(|item| item["name"] == name)
-}
-
 /// Returns true if one of our field managers has applied the variable.
 fn has_applied_variable(repo_server: &Value) -> bool {
-    let entries = repo_server["metadata"]["managedFields"]
-        .as_array()
-        .into_iter()
-        .flatten();
+    let entries = items(&repo_server["metadata"]["managedFields"]).iter();
     let mut of_ours = entries.filter(|entry| is_our_manager(&entry["manager"]));
     of_ours.any(|entry| entry["fieldsV1"].to_string().contains(VARIABLE.0))
 }
@@ -117,10 +111,13 @@ pub fn decide(requested: Option<PolicySource>, live: &LivePolicy, repo_server: &
     Ok((decided, None))
 }
 
-/// Returns true if a ConfigMap holds the sample of this release and nothing else.
-pub fn is_sample(config_map: &Value) -> bool {
+/// Returns true if a ConfigMap, under any name, holds a policy that is not just the sample of this release.
+pub fn is_own_policy(config_map: &Value) -> bool {
     let mut samples = parse_shipped_file("deploy/policy_cm.yaml");
-    config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"])
+    let is_policy = name(config_map) == POLICY || config_map["data"][POLICY_KEY].is_string();
+    let is_sample =
+        config_map["binaryData"].is_null() && samples.any(|sample| sample.value["data"] == config_map["data"]);
+    is_policy && !is_sample
 }
 
 /// The objects that limit others on the hub and that an administrator narrows, as the comments of their files describe; each with the
@@ -141,8 +138,8 @@ pub fn has_other_limits(object: &ShippedObject, live: &Value) -> bool {
 
 /// Returns true if an AppProject permits every namespace of the hub, as that of an earlier release does.
 pub fn is_open_project(project: &Value) -> bool {
-    let destinations = project["spec"]["destinations"].as_array();
-    destinations.is_some_and(|all| all.iter().any(|destination| destination["namespace"] == "*"))
+    let mut destinations = items(&project["spec"]["destinations"]).iter();
+    destinations.any(|destination| destination["namespace"] == "*")
 }
 
 #[cfg(test)]
@@ -228,11 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn edited_policy_is_not_the_sample() {
+    fn edited_and_copied_policies_are_not_the_sample() {
         let mut live = shipped_object("ConfigMap", POLICY).value;
-        assert!(is_sample(&live));
+        assert!(!is_own_policy(&live));
         live["metadata"]["labels"] = json!({});
-        assert!(is_sample(&live), "only the text is compared");
+        assert!(!is_own_policy(&live), "only the text is compared");
         for (key, value) in [
             ("data", json!({})),
             ("data", json!({POLICY_KEY: "x"})),
@@ -240,10 +237,14 @@ mod tests {
         ] {
             let mut changed = live.clone();
             changed[key] = value;
-            assert!(!is_sample(&changed), "{changed}");
+            assert!(is_own_policy(&changed), "{changed}");
         }
         live["data"]["more"] = json!("");
-        assert!(!is_sample(&live), "the sample has no such key");
+        assert!(is_own_policy(&live), "the sample has no such key");
+        live["metadata"]["name"] = json!("ours");
+        assert!(is_own_policy(&live), "a copy for --policy-configmap");
+        live["data"] = json!({"plugin.yaml": ""});
+        assert!(!is_own_policy(&live), "no policy");
     }
 
     #[test]

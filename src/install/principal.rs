@@ -1,7 +1,8 @@
 //! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
 
-use super::argo_cd::containers;
-use super::arguments;
+use super::argo_cd::{NAME, OURS};
+use super::ownership::is_ours_alone;
+use crate::workload::{arguments, containers, setting};
 use serde_json::Value;
 use std::fmt;
 
@@ -24,12 +25,32 @@ const REDIS: &str = "argocd-redis:6379";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Principal {
     /// The principal of deploy/deploy_principal.yaml.
-    Ours,
+    Ours {
+        /// True if Argo CD reaches its Redis through it. Argo CD has no Redis while the principal is not ready.
+        serves_redis: bool,
+    },
     /// Another's, which `install` does not write.
     Theirs {
         /// See [`maps_by_destination`].
         maps_by_destination: bool,
     },
+}
+
+impl Principal {
+    /// Returns true if a file of the feature argocd-agent is not installed.
+    pub(super) fn leaves_out(self, file: &str) -> bool {
+        match (file, self) {
+            ("deploy/redis_proxy.yaml", Self::Ours { serves_redis }) => !serves_redis,
+            ("deploy/deploy_principal.yaml" | "deploy/redis_proxy.yaml", Self::Theirs { .. }) => true,
+            ("deploy/principal_admission.yaml", Self::Theirs { maps_by_destination }) => !maps_by_destination,
+            _ => false,
+        }
+    }
+}
+
+/// Returns true if we have installed a principal. Another's has the label of argocd-agent's manifests.
+pub fn is_our_principal(principal: &Value) -> bool {
+    principal["metadata"]["labels"][NAME] == OURS
 }
 
 /// A setting of the principal: its flag, its environment variable, and its key in the ConfigMap argocd-agent-params of
@@ -127,12 +148,23 @@ pub fn unknown_redis<'v>(cmd_params: Option<&'v Value>, params: Option<&Value>) 
     (!is_redis_proxy(redis) && !redis.is_empty() && redis != known).then_some(redis)
 }
 
-/// Returns the Redis that Argo CD lost when our principal was put before it, if the release of our fields has left none. `before` and
-/// `after` are the ConfigMap [`CMD_PARAMS`], and `params` is [`PARAMS`].
-pub fn lost_redis<'v>(before: &Value, after: &Value, params: &'v Value) -> Option<&'v str> {
-    let had_proxy = find_redis_proxy(before).is_some();
-    let has_none = after["data"]["redis.server"].is_null();
-    principals_redis(params).filter(|redis| had_proxy && has_none && *redis != REDIS)
+/// Returns true if Argo CD is to reach its Redis through our principal: it does already, or the feature is requested and the principal is
+/// ready. Without a ready principal, Argo CD would have no Redis. `cmd_params` is the ConfigMap [`CMD_PARAMS`], if it exists.
+pub fn serves_redis(is_requested: bool, is_ready: bool, cmd_params: Option<&Value>) -> bool {
+    cmd_params.and_then(find_redis_proxy).is_some() || is_requested && is_ready
+}
+
+/// Returns true if Argo CD would no longer reach its Redis through our principal. `live` and `desired` are the ConfigMap [`CMD_PARAMS`] on
+/// the hub, and as it will be applied. What another manager owns too stays.
+pub fn drops_redis_proxy(live: &Value, desired: &Value) -> bool {
+    find_redis_proxy(live).is_some()
+        && desired["data"]["redis.server"].is_null()
+        && is_ours_alone(live, "/f:data/f:redis.server")
+}
+
+/// Returns Argo CD's Redis as the principal knows it, unless it is the default. `params` is the ConfigMap [`PARAMS`].
+pub fn other_redis(params: &Value) -> Option<&str> {
+    principals_redis(params).filter(|redis| *redis != REDIS)
 }
 
 /// Returns Argo CD's setting `redis.server` if it names the proxy of our principal. `cmd_params` is the ConfigMap [`CMD_PARAMS`].
@@ -149,42 +181,19 @@ fn is_redis_proxy(redis: &str) -> bool {
     redis.split([':', '.']).next() == Some(REDIS_PROXY)
 }
 
-/// Returns the value of a setting in the container of the principal; other containers have other commands. As in argocd-agent, a flag wins over the environment.
-fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, setting: &PrincipalSetting) -> Option<&'v str> {
+/// Returns the value of a setting in the container of the principal; other containers have other commands.
+fn effective<'v>(principal: &'v Value, params: Option<&'v Value>, wanted: &PrincipalSetting) -> Option<&'v str> {
+    let containers = containers(principal);
     let is_principal = |container: &&Value| arguments(container).any(|word| word == "principal");
-    let container = containers(principal)
-        .find(is_principal)
-        .or(containers(principal).next())?;
-    let arguments: Vec<&str> = arguments(container).collect();
-    let flag = arguments.iter().enumerate().find_map(|(at, argument)| {
-        match argument.strip_prefix(setting.flag)?.strip_prefix('=') {
-            Some(value) => Some(value),
-            None if *argument != setting.flag => None,
-            // A flag without a value is true, and others are followed by their value.
-            None => Some(
-                arguments
-                    .get(at.saturating_add(1))
-                    .filter(|text| !text.starts_with("--"))
-                    .map_or("true", |text| text),
-            ),
-        }
-    });
-    flag.or_else(|| {
-        let mut variables = container["env"].as_array().into_iter().flatten();
-        let variable = variables.find(|variable| variable["name"] == setting.variable)?;
-        let from_params = || {
-            let key = variable["valueFrom"]["configMapKeyRef"]["key"].as_str()?;
-            params?["data"][key].as_str()
-        };
-        variable["value"].as_str().or_else(from_params)
-    })
+    let container = containers.iter().find(is_principal).or(containers.first())?;
+    setting(container, params, wanted.flag, wanted.variable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install::is_ours;
     use crate::install::tests::shipped_object;
+    use crate::install::{MANAGER, PART_MANAGERS};
     use serde_json::json;
 
     /// Returns the Deployment of argocd-agent's own manifests, which takes its settings from a ConfigMap.
@@ -200,9 +209,8 @@ mod tests {
 
     #[test]
     fn our_principal_is_recognized_and_has_the_right_settings() {
-        let ours = shipped_object("Deployment", PRINCIPALS[0]);
-        let live = ours.value.clone();
-        assert!(is_ours(&ours, &live) && !is_ours(&ours, &theirs()));
+        let live = shipped_object("Deployment", PRINCIPALS[0]).value;
+        assert!(is_our_principal(&live) && !is_our_principal(&theirs()));
         assert_eq!(wrong_settings(&live, None), []);
         assert!(live.to_string().contains(AUTH_VALUE));
     }
@@ -237,22 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_environment() {
-        let mut principal = theirs();
-        let args = [
-            "principal",
-            "--auth",
-            AUTH_VALUE,
-            "--destination-based-mapping",
-            "--listen-host",
-            "",
-        ];
-        principal["spec"]["template"]["spec"]["containers"][0]["args"] = json!(args);
-        let wrong = json!({"data": {"principal.listen.host": "127.0.0.1", "principal.auth": "mtls:CN=([^,]+)"}});
-        assert_eq!(wrong_settings(&principal, Some(&wrong)), []);
-    }
-
-    #[test]
     fn another_redis_than_the_principals_is_found() {
         let argocd = |redis: &str| json!({"data": {"redis.server": redis}});
         let ha = "argocd-redis-ha-haproxy:6379";
@@ -267,21 +259,46 @@ mod tests {
     }
 
     #[test]
-    fn argo_cds_redis_is_given_back_if_the_release_of_our_fields_leaves_none() {
+    fn redis_is_put_behind_a_ready_principal_only() {
+        let argocd = |redis: &str| json!({"data": {"redis.server": redis}});
+        let proxy = argocd("argocd-agent-redis-proxy:6379");
+        for (is_requested, is_ready, cmd_params, expected) in [
+            (true, false, None, false),
+            (true, true, None, true),
+            (false, true, None, false),
+            (false, false, Some(&proxy), true),
+            (true, false, Some(&argocd("argocd-redis:6379")), false),
+        ] {
+            let decided = serves_redis(is_requested, is_ready, cmd_params);
+            assert_eq!(decided, expected, "{is_requested} {is_ready} {cmd_params:?}");
+            let principal = Principal::Ours { serves_redis: decided };
+            assert_eq!(principal.leaves_out("deploy/redis_proxy.yaml"), !expected);
+        }
+    }
+
+    #[test]
+    fn argo_cds_redis_is_given_back_when_the_proxy_is_dropped() {
         let argocd = |redis: Value| json!({"data": {"redis.server": redis}});
         let ha = "argocd-redis-ha-haproxy:6379";
         let known = |redis: &str| json!({"data": {"principal.redis.server.address": redis}});
-        let proxy = || argocd(json!("argocd-agent-redis-proxy:6379"));
-        let none = || argocd(Value::Null);
-        assert_eq!(lost_redis(&proxy(), &none(), &known(ha)), Some(ha));
-        assert_eq!(lost_redis(&proxy(), &none(), &known(REDIS)), None, "it is the default");
-        assert_eq!(lost_redis(&proxy(), &none(), &json!({})), None);
-        assert_eq!(
-            lost_redis(&proxy(), &argocd(json!("other")), &known(ha)),
-            None,
-            "another owner has set it"
-        );
-        assert_eq!(lost_redis(&argocd(json!("other")), &none(), &known(ha)), None);
+        let proxy = argocd(json!("argocd-agent-redis-proxy:6379"));
+        let none = argocd(Value::Null);
+        assert_eq!(other_redis(&known(ha)), Some(ha));
+        assert_eq!(other_redis(&known(REDIS)), None, "it is the default");
+        assert_eq!(other_redis(&json!({})), None);
+        let owned = |mut live: Value, managers: &[&str]| {
+            let fields = json!({"f:data": {"f:redis.server": {}}});
+            let entries = managers
+                .iter()
+                .map(|manager| json!({"manager": manager, "fieldsV1": fields}));
+            live["metadata"]["managedFields"] = entries.collect();
+            live
+        };
+        let ours = owned(proxy.clone(), &[PART_MANAGERS[1]]);
+        assert!(drops_redis_proxy(&ours, &none) && !drops_redis_proxy(&ours, &proxy));
+        assert!(!drops_redis_proxy(&owned(argocd(json!("other")), &[MANAGER]), &none));
+        let shared = owned(proxy, &[MANAGER, "kubectl"]);
+        assert!(!drops_redis_proxy(&shared, &none), "it stays");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::argo_cd::NAME;
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
+use crate::workload::items;
 use hub_state::json::borrowed;
 use hub_state::pull;
 use ocm::gitops_cluster::namespace_of_finalizer;
@@ -57,10 +58,7 @@ pub fn addition_to(live: &Value) -> Option<ShippedObject> {
 
 /// Returns the field managers of ours that have applied an object, those that add to the other's fields first.
 pub fn our_managers(live: &Value) -> impl Iterator<Item = &'static str> {
-    let entries = live["metadata"]["managedFields"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let entries = items(&live["metadata"]["managedFields"]);
     let applies = move |manager: &&str| {
         let mut entries = entries.iter();
         entries.any(|entry| entry["manager"] == **manager && entry["operation"] == "Apply")
@@ -114,8 +112,7 @@ pub fn has_additions(addition: &ShippedObject, live: &Value) -> bool {
 /// that have only the finalizer of another namespace's controller do not.
 pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
     let ours = |value: &Value| {
-        let finalizers = value["metadata"]["finalizers"].as_array();
-        let mut all = finalizers.into_iter().flatten().filter_map(Value::as_str);
+        let mut all = items(&value["metadata"]["finalizers"]).iter().filter_map(Value::as_str);
         all.find(|text| namespace_of_finalizer(text) == Some(namespace))
             .map(str::to_owned)
     };

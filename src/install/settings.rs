@@ -37,12 +37,6 @@ pub(super) fn others(live: Option<&Value>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the features that the flags enable.
-pub(super) fn features(options: &InstallOptions) -> impl Iterator<Item = Feature> {
-    let has_policy = matches!(options.policy, PolicySource::Text(_) | PolicySource::ConfigMap(_));
-    has_policy.then_some(Feature::Policy).into_iter()
-}
-
 /// Applies the options to this object.
 pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features: &BTreeSet<Feature>) {
     let (kind, name) = (object.kind().to_owned(), object.name().to_owned());
@@ -63,7 +57,7 @@ pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features
         ("ClusterManagementAddOn", ARGOCD_ADDON) => default_template(value, options),
         ("Deployment", LIVE) => {
             images(value, options, &options.images.controller);
-            options.live.restart_service(object);
+            options.live.restart(object);
         }
         ("Secret" | "ConfigMap", LIVE) => options.live.fill(object),
         ("Deployment", _) => {
@@ -72,7 +66,7 @@ pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features
                 mount_policy(value, name);
             }
             if name == options.argo_cd.server && features.contains(&Feature::Live) {
-                options.live.restart_server(object);
+                options.live.restart(object);
             }
         }
         ("ConfigMap", CONTROLLER) => {

@@ -159,24 +159,6 @@ fn flags_set_replicas_dialect_and_policy() {
 }
 
 #[test]
-fn merges_features_into_one_object_each() {
-    let all = objects(&InstallOptions::everything("argocd"));
-    for (at, object) in all.iter().enumerate() {
-        assert!(!all[..at].iter().any(|other| other.is_same(object)), "{object}");
-    }
-    let sidecar = "spec.template.spec.containers.argocd-ocm-cmp";
-    let repo_server = find(&all, "Deployment", "argocd-repo-server");
-    for part in [
-        "image",
-        "env.ARGOCD_OCM_CMP_POLICY_FILE",
-        "volumeMounts.argocd-ocm-cmp-policy",
-        "volumeMounts.plugins",
-    ] {
-        assert!(!at(repo_server, &format!("{sidecar}.{part}")).is_null(), "{part}");
-    }
-}
-
-#[test]
 fn sidecar_mounts_the_configured_policy() {
     let mounted = |expected: &InstallOptions| {
         let all = objects(expected);
@@ -272,7 +254,8 @@ fn remaining(value: &Json, path: &mut String, paths: &mut String) {
 #[test]
 fn principal_of_another_is_limited_only_if_it_maps_by_destination() {
     let theirs = |maps_by_destination| Principal::Theirs { maps_by_destination };
-    for (principal, is_limited) in [(Principal::Ours, true), (theirs(true), true), (theirs(false), false)] {
+    let ours = Principal::Ours { serves_redis: true };
+    for (principal, is_limited) in [(ours, true), (theirs(true), true), (theirs(false), false)] {
         let all = objects(&InstallOptions {
             principal,
             ..InstallOptions::everything("argocd")
@@ -282,7 +265,7 @@ fn principal_of_another_is_limited_only_if_it_maps_by_destination() {
             .filter(|object| object.name().starts_with("argocd-ocm-cmp-principal-"));
         assert_eq!(policies.count(), if is_limited { 4 } else { 0 }, "{principal:?}");
         let is_installed = all.iter().any(|object| object.name() == PRINCIPALS[0]);
-        assert_eq!(is_installed, principal == Principal::Ours, "{principal:?}");
+        assert_eq!(is_installed, principal == ours, "{principal:?}");
     }
 }
 
@@ -455,6 +438,9 @@ fn additions_only_prints_additions_to_argo_cds_objects() {
 #[test]
 fn every_object_has_a_path() {
     let all = objects(&InstallOptions::everything("gitops"));
+    for (at, object) in all.iter().enumerate() {
+        assert!(!all[..at].iter().any(|other| other.is_same(object)), "{object}");
+    }
     let mut paths: Vec<_> = all.iter().map(ShippedObject::path).collect();
     paths.sort();
     paths.dedup();

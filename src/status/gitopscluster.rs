@@ -13,7 +13,7 @@ mod table;
 
 pub(crate) use print::GitOpsClusterList;
 
-use crate::doctor::items;
+use crate::workload::items;
 use argocd_agent::state;
 use argocd_agent::state::State;
 use ocm::gitops_cluster::GitOpsClusterSpec;

@@ -2,7 +2,7 @@
 
 use crate::cli::HubArgs;
 use crate::commands::{Exit, progress, show};
-use crate::install::{ShippedObject, conflicts};
+use crate::install::{ShippedObject, conflicting_manager};
 use crate::runtime::runtime;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::request::{self, Request};
@@ -70,6 +70,11 @@ impl InstallHub {
         }
     }
 
+    pub(crate) async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Value>, String> {
+        self.get(&format!("/api/v1/namespaces/{namespace}/configmaps"), name)
+            .await
+    }
+
     /// Lists the objects, or returns `None` if their kind does not exist.
     pub(crate) async fn list(&self, path: &str, labels: &str) -> Result<Option<Vec<Value>>, String> {
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
@@ -107,18 +112,21 @@ impl InstallHub {
             ..PatchParams::default()
         };
         let request = Request::new(object.path()).patch(object.name(), &params, &Patch::Apply(&object.value));
-        self.send(request).await.map_err(|error| match &error {
-            Error::Api(status) if status.code == 409 && status.reason == "Conflict" => {
-                let causes = status.details.iter().flat_map(|details| &details.causes);
-                let causes = causes.filter(|cause| cause.reason == "FieldManagerConflict");
-                let fields = conflicts(causes.map(|cause| (cause.field.as_str(), cause.message.as_str())));
-                if fields.is_empty() {
-                    ApplyFailure::Other(self.describe(&qualified_name(object), "applied", &error))
-                } else {
-                    ApplyFailure::Conflict(fields)
-                }
+        self.send(request).await.map_err(|error| {
+            let details = match &error {
+                Error::Api(status) => status.details.as_ref(),
+                _ => None,
+            };
+            let causes = details.into_iter().flat_map(|details| &details.causes);
+            let fields: Vec<_> = causes
+                .filter(|cause| cause.reason == "FieldManagerConflict")
+                .map(|cause| (cause.field.clone(), conflicting_manager(&cause.message).to_owned()))
+                .collect();
+            if fields.is_empty() {
+                ApplyFailure::Other(self.describe(&qualified_name(object), "applied", &error))
+            } else {
+                ApplyFailure::Conflict(fields)
             }
-            _ => ApplyFailure::Other(self.describe(&qualified_name(object), "applied", &error)),
         })
     }
 

@@ -6,6 +6,7 @@ use crate::install::{
     AGENT_IMAGE, ARGOCD_IMAGE, ArgoCd, IMAGE, IS_PUBLISHED, InstallImages, InstallOptions, Installed, REPO_SERVER,
     ShippedObject, argocd_image,
 };
+use crate::workload::items;
 use ocm::image::tag;
 use ocm::pull_model::ADDON;
 
@@ -100,13 +101,8 @@ pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[Ship
 pub(super) async fn read_addon_image(hub: &InstallHub) -> Result<Option<String>, String> {
     let path = |kind: &str| format!("/apis/addon.open-cluster-management.io/v1alpha1/{kind}");
     let management = hub.get(&path("clustermanagementaddons"), ADDON).await?;
-    let configs = management
-        .as_ref()
-        .and_then(|live| live["spec"]["supportedConfigs"].as_array());
-    let templates = configs
-        .into_iter()
-        .flatten()
-        .filter(|config| config["resource"] == "addontemplates");
+    let configs = items(&management.unwrap_or_default()["spec"]["supportedConfigs"]).to_vec();
+    let templates = configs.iter().filter(|config| config["resource"] == "addontemplates");
     for name in templates.filter_map(|config| config["defaultConfig"]["name"].as_str()) {
         let template = hub.get(&path("addontemplates"), name).await?;
         if let Some(image) = template.as_ref().and_then(argocd_image) {

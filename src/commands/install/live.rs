@@ -59,9 +59,7 @@ pub(super) async fn completed(
 
 /// Returns the certificate authority of cluster-proxy, and true if an administrator has created its ConfigMap.
 async fn authority(hub: &InstallHub, namespace: &str) -> Result<(Option<String>, bool), String> {
-    let config_map = hub
-        .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), AUTHORITY)
-        .await?;
+    let config_map = hub.config_map(namespace, AUTHORITY).await?;
     let foreign = config_map.filter(|config_map| config_map["metadata"]["labels"]["app.kubernetes.io/name"] != LIVE);
     if let Some(foreign) = foreign {
         return Ok((foreign["data"][AUTHORITY_KEY].as_str().map(str::to_owned), true));
@@ -103,9 +101,7 @@ async fn identity(hub: &InstallHub, namespace: &str) -> Result<Value, String> {
 
 /// Returns the certificate that the service has published.
 async fn certificate(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
-    let config_map = hub
-        .get(&format!("/api/v1/namespaces/{namespace}/configmaps"), LIVE)
-        .await?;
+    let config_map = hub.config_map(namespace, LIVE).await?;
     Ok(config_map.and_then(|config_map| config_map["data"]["tls.crt"].as_str().map(str::to_owned)))
 }
 

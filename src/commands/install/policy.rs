@@ -4,8 +4,9 @@ use super::{InstallHub, qualified_name};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     Feature, InstallOptions, POLICY, POLICY_KEY, PolicySource, ShippedObject, decide, has_other_limits,
-    is_open_project, live_policy, named,
+    is_open_project, live_policy,
 };
+use crate::workload::named;
 use generate::policy;
 use generate::policy::Policy;
 use manifest::problem::Problems;
@@ -54,8 +55,7 @@ pub(super) async fn decided(
 
 /// Checks the ConfigMap that is to be mounted and that this command does not write: without it, the Pod does not start.
 async fn check_mounted(hub: &InstallHub, namespace: &str, name: &str) -> Result<(), Problems> {
-    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let live = hub.get(&path, name).await?;
+    let live = hub.config_map(namespace, name).await?;
     let text = live.as_ref().and_then(|live| live["data"][POLICY_KEY].as_str());
     let Some(text) = text else {
         return Err(Problems::one(format!(

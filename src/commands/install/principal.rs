@@ -2,66 +2,72 @@
 
 use super::InstallHub;
 use crate::install::{
-    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, is_ours, maps_by_destination, named, objects,
-    unknown_redis, wrong_settings,
+    CMD_PARAMS, Feature, InstallOptions, PARAMS, PRINCIPALS, Principal, is_our_principal, maps_by_destination,
+    serves_redis, unknown_redis, wrong_settings,
 };
+use crate::workload::{is_ready, named};
 use manifest::problem::Problems;
 use serde_json::Value;
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 
-/// Decides if the principal of the hub is ours, with lines about another's: that it stays, and the settings with which it does
-/// not work.
+/// Decides if the principal of the hub is ours, and if Argo CD uses it before its Redis. If argocd-agent is among the requested
+/// `features`, returns lines about what stays, and about settings with which another's principal does not work.
 pub(super) async fn decided(
     hub: &InstallHub,
     options: &InstallOptions,
+    features: &BTreeSet<Feature>,
     workloads: &[Value],
 ) -> Result<(Principal, String), Problems> {
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     if !options.has_feature(Feature::ArgocdAgent) {
-        return Ok((Principal::Ours, lines));
+        return Ok((Principal::Ours { serves_redis: false }, String::new()));
     }
-    let ours = objects(&InstallOptions::everything(&options.namespace));
-    let ours = ours
-        .iter()
-        .find(|object| object.kind() == "Deployment" && PRINCIPALS.contains(&object.name()));
-    let Some(ours) = ours else {
-        return Ok((Principal::Ours, lines));
-    };
-    let config_maps = format!("/api/v1/namespaces/{}/configmaps", options.namespace);
-    let read = async |name| hub.get(&config_maps, name).await.map_err(Problems::one);
-    let params = read(PARAMS).await?;
+    let namespace = &options.namespace;
+    let is_requested = features.contains(&Feature::ArgocdAgent);
+    let params = hub.config_map(namespace, PARAMS).await?;
     let present = PRINCIPALS
         .into_iter()
         .filter_map(|name| Some((name, named(workloads, name)?)));
-    let others: Vec<_> = present.filter(|(_, live)| !is_ours(ours, live)).collect();
-    for (name, live) in &others {
-        let write = "writing to a String never fails";
-        writeln!(lines, "deployment.apps/{name} kept: it is the principal of this hub").expect(write);
-        for wrong in wrong_settings(live, params.as_ref()) {
-            writeln!(lines, "Deployment {}/{name}: {wrong}", options.namespace).expect(write);
-        }
-    }
+    let (ours, others): (Vec<_>, Vec<_>) = present.partition(|(_, live)| is_our_principal(live));
     let theirs = Principal::Theirs {
         maps_by_destination: others
             .iter()
             .any(|(_, live)| maps_by_destination(live, params.as_ref())),
     };
+    for (name, live) in others.iter().filter(|_| is_requested) {
+        lines.push(format!(
+            "deployment.apps/{name} kept: it is the principal of this hub\n"
+        ));
+        for wrong in wrong_settings(live, params.as_ref()) {
+            lines.push(format!("Deployment {namespace}/{name}: {wrong}\n"));
+        }
+    }
     if !others.is_empty() {
-        return Ok((theirs, lines));
+        return Ok((theirs, lines.concat()));
     }
     if let Some(resource) = &options.argo_cd.resource {
-        let line = format!(
-            "ArgoCD {}/{resource}: the principal is left to its operator: enable it in spec.argoCDAgent.principal\n",
-            options.namespace
-        );
-        return Ok((theirs, line));
+        if is_requested {
+            lines.push(format!(
+                "ArgoCD {namespace}/{resource}: the principal is left to its operator: enable it in spec.argoCDAgent.principal\n"
+            ));
+        }
+        return Ok((theirs, lines.concat()));
     }
-    match unknown_redis(read(CMD_PARAMS).await?.as_ref(), params.as_ref()) {
-        None => Ok((Principal::Ours, lines)),
-        Some(redis) => Err(Problems::one(format!(
-            "ConfigMap {}/{CMD_PARAMS}: redis.server is {redis}, which the principal does not know and would replace: set \
-             principal.redis.server.address to {redis} in ConfigMap {PARAMS}, and pass --force-conflicts",
-            options.namespace
-        ))),
+    let cmd_params = hub.config_map(namespace, CMD_PARAMS).await?;
+    let unknown = unknown_redis(cmd_params.as_ref(), params.as_ref());
+    if let Some(redis) = unknown.filter(|_| is_requested) {
+        return Err(Problems::one(format!(
+            "ConfigMap {namespace}/{CMD_PARAMS}: redis.server is {redis}, which the principal does not know and would replace: set \
+             principal.redis.server.address to {redis} in ConfigMap {PARAMS}, and pass --force-conflicts"
+        )));
     }
+    let is_ready = ours.iter().any(|(_, live)| is_ready(live));
+    let serves_redis = serves_redis(is_requested, is_ready, cmd_params.as_ref());
+    if is_requested && !serves_redis {
+        lines.push(format!(
+            "ConfigMap {namespace}/{CMD_PARAMS}: redis.server kept: the principal is not ready: install again when the first \
+             GitOpsCluster has agents\n"
+        ));
+    }
+    Ok((Principal::Ours { serves_redis }, lines.concat()))
 }

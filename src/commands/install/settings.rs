@@ -3,6 +3,7 @@
 use super::InstallHub;
 use crate::cli::HubInstallArgs;
 use crate::install::{CONTROLLER, ShippedObject};
+use crate::workload::{containers, items};
 use serde_json::Value;
 
 /// Returns the ConfigMap, if it exists. Additions to Argo CD's objects do not depend on it.
@@ -10,8 +11,7 @@ pub(super) async fn read_config_map(hub: &InstallHub, args: &HubInstallArgs) -> 
     if args.additions_only {
         return Ok(None);
     }
-    let path = format!("/api/v1/namespaces/{}/configmaps", args.argo_cd.namespace);
-    hub.get(&path, CONTROLLER).await
+    hub.config_map(&args.argo_cd.namespace, CONTROLLER).await
 }
 
 /// Returns a line about an existing ConfigMap that stays, with the settings that the new Deployment overrides.
@@ -22,13 +22,9 @@ pub(super) fn left(live: &Value, objects: &[ShippedObject]) -> Option<String> {
             .find(|object| (object.kind(), object.name()) == (kind, CONTROLLER))
     };
     let deployment = find("Deployment").filter(|_| find("ConfigMap").is_none())?;
-    let containers = deployment.value["spec"]["template"]["spec"]["containers"].as_array();
-    let env = containers
-        .into_iter()
-        .flatten()
-        .filter_map(|container| container["env"].as_array());
-    let overridden: Vec<&str> = env
-        .flatten()
+    let containers = containers(&deployment.value).iter();
+    let overridden: Vec<&str> = containers
+        .flat_map(|container| items(&container["env"]))
         .filter_map(|variable| Some((variable["name"].as_str()?, &variable["value"])))
         .filter(|(name, value)| !live["data"][name].is_null() && live["data"][name] != **value)
         .map(|(name, _)| name)

@@ -1,9 +1,9 @@
 //! Checks that argocd-agent is on the managed clusters, and that the principal accepts it, if the controller is set to install it.
 
-use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{HubState, Lookup, name};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, check, list_names};
-use crate::install::{WrongSetting, wrong_settings};
+use crate::install::{WrongSetting, find_redis_proxy, is_our_principal, wrong_settings};
+use crate::workload::{is_ready, name};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 use manifest::text::count;
@@ -16,6 +16,9 @@ check! {
     error WRONG_SETTING "argocd-agent-principal-setting":
         "principal {principal}: {problem}",
         "{remediation}";
+    warning DIRECT_REDIS "argocd-agent-redis-direct":
+        "Argo CD's pages show no live objects of argocd-agent's clusters, because its Redis is not behind the principal, which is ready",
+        "run `argocd-ocm-cmp install --features argocd-agent` again, or add the fields of the Helm release again";
     error OTHER_VERSION "argocd-agent-other-version":
         "the principal rejects the agents of {gitops_clusters}, which have another version: {names}",
         "see both versions in the condition AgentVersionMatches with `argocd-ocm-cmp gitopscluster status --all-namespaces`";
@@ -27,10 +30,11 @@ check! {
 }
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
-    if !ControllerPod::from_state(hub_state).is_some_and(|pod| pod.is_enabled(AGENTS)) {
+    if !hub_state.is_enabled(AGENTS) {
         return Vec::new();
     }
     let mut findings = wrong_principals(hub_state);
+    findings.extend(direct_redis(hub_state));
     findings.extend(other_versions(hub_state));
     findings.extend(availability(hub_state));
     findings
@@ -51,6 +55,16 @@ fn wrong_principals(hub_state: &HubState) -> Vec<Finding> {
         })
     });
     findings.collect()
+}
+
+/// Returns the finding about an Argo CD that reaches its Redis without our principal, as after the first installation.
+fn direct_redis(hub_state: &HubState) -> Option<Finding> {
+    // Another check reports that the ConfigMap cannot be read.
+    let config = hub_state.cmd_params.found()?;
+    let has_ours = hub_state
+        .principals()
+        .any(|live| is_our_principal(live) && is_ready(live));
+    (has_ours && find_redis_proxy(config).is_none()).then(|| DIRECT_REDIS.finding(&[]))
 }
 
 /// Returns the finding about GitOpsClusters whose agents have another version than the principal.

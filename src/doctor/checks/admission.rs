@@ -1,9 +1,9 @@
 //! Checks that the hub enforces the admission policies of this version, which limit the controller and the agents of managed clusters.
 
-use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{HubState, Lookup, items, name};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, Message, check, list_names};
 use crate::install::{admission_policies, maps_by_destination};
+use crate::workload::{items, named};
 use controller::controllers::AGENTS;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -31,10 +31,9 @@ check! {
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let has_controller = hub_state.controller().is_some();
-    let pod = ControllerPod::from_state(hub_state);
-    let has_agents = pod.is_some_and(|pod| pod.is_enabled(AGENTS));
     let params = hub_state.agent_params.found();
-    let needs_limits = has_agents && hub_state.principals().any(|live| maps_by_destination(live, params));
+    let needs_limits =
+        hub_state.is_enabled(AGENTS) && hub_state.principals().any(|live| maps_by_destination(live, params));
     let is_installed = has_controller || hub_state.plugin.found().is_some();
     let (policies, bindings) = match (&hub_state.policies, &hub_state.bindings) {
         (Lookup::Found(policies), Lookup::Found(bindings)) => (policies, bindings),
@@ -59,7 +58,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         let shipped = admission_policies(file, &hub_state.namespace);
         let pairs = shipped.iter().map(|object| {
             let all = if is_binding(&object.value) { bindings } else { policies };
-            (object, all.iter().find(|live| name(live) == object.name()))
+            (object, named(all, object.name()))
         });
         let pairs: Vec<_> = pairs.collect();
         if !is_required && pairs.iter().all(|(_, live)| live.is_none()) {

@@ -1,8 +1,9 @@
 //! Checks that there is an Argo CD, and that its version can run the plugin.
 
-use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, check, list_names};
-use crate::install::{CMD_PARAMS, arguments, find_redis_proxy};
+use crate::install::{ArgoCd, CMD_PARAMS, find_redis_proxy};
+use crate::workload::{arguments, containers, is_ready};
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
@@ -91,12 +92,12 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
             .refusal(&format!("ConfigMap {namespace}/{CMD_PARAMS}")),
     );
     let redis = hub_state.cmd_params.found().and_then(find_redis_proxy);
-    let is_ready = |principal: &Value| principal["status"]["readyReplicas"].as_u64() > Some(0);
     if let Some(redis) = redis.filter(|_| !hub_state.principals().any(is_ready)) {
         findings.push(NO_REDIS.finding(&[("redis", &redis), ("namespace", namespace)]));
     }
-    let image = image(repo_server);
-    findings.push(match version(repo_server, image) {
+    let deployments = hub_state.deployments.found().map(Vec::as_slice);
+    let image = ArgoCd::among(deployments.unwrap_or_default()).image.unwrap_or_default();
+    findings.push(match version(repo_server, &image) {
         None => NO_VERSION.finding(&[("image", &image)]),
         Some((text, number)) => {
             let values: [(&str, &dyn std::fmt::Display); 2] = [("version", &text), ("namespace", namespace)];
@@ -111,22 +112,9 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     findings
 }
 
-fn image(repo_server: &Value) -> &str {
-    let mut own_containers = containers(repo_server)
-        .iter()
-        .filter(|container| container["name"] != PLUGIN);
-    own_containers
-        .next()
-        .and_then(|value| value["image"].as_str())
-        .unwrap_or_default()
-}
-
-/// Returns true if an argument of Argo CD's own container disables TLS, and none removes the authority of clients.
+/// Returns true if an argument disables TLS, and none removes the authority of clients.
 fn is_without_tls(repo_server: &Value) -> bool {
-    let own_containers = containers(repo_server)
-        .iter()
-        .filter(|container| container["name"] != PLUGIN);
-    let arguments: Vec<&str> = own_containers.flat_map(arguments).collect();
+    let arguments: Vec<&str> = containers(repo_server).iter().flat_map(arguments).collect();
     arguments
         .iter()
         .any(|argument| ["--disable-tls", "--disable-tls=true"].contains(argument))

@@ -2,8 +2,9 @@
 
 use super::plugin::is_of;
 use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{GRACE, HubState, name};
+use crate::doctor::hub_state::{GRACE, HubState};
 use crate::doctor::message::{Finding, check};
+use crate::workload::named;
 use controller::LEASE;
 use jiff::{SignedDuration, Timestamp};
 use ocm::resources::{GITOPS_CLUSTERS, REPORTS};
@@ -115,8 +116,8 @@ fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         return refusal;
     }
     let is_held = |lease: &&Value| !lease["spec"]["holderIdentity"].as_str().unwrap_or_default().is_empty();
-    let mut leases = hub_state.leases.found().into_iter().flatten();
-    match leases.find(|lease| name(lease) == LEASE).filter(is_held) {
+    let lease = hub_state.leases.found().and_then(|all| named(all, LEASE));
+    match lease.filter(is_held) {
         None => vec![NO_LEASE.finding(&[("namespace", namespace)])],
         Some(lease) if !is_renewed(lease, now) => vec![NOT_RENEWED.finding(&[("namespace", namespace)])],
         Some(_) => Vec::new(),

@@ -1,8 +1,9 @@
 //! Checks that Argo CD evaluates the health of works as in deploy/argocd_cm.yaml, and that it watches works at all.
 
-use crate::doctor::hub_state::{HubState, Lookup, items};
+use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, check, list_names};
 use crate::embedded::{objects, shipped};
+use crate::workload::items;
 use generate::health_rules::{self, custom};
 use jiff::Timestamp;
 use ocm::glob::Glob;

@@ -1,8 +1,9 @@
 //! Checks each hop of the view into the clusters, if it is installed: argocd-server, the service, cluster-proxy and its add-on.
 
-use crate::doctor::hub_state::{HubState, LiveState, Lookup, items, name};
+use crate::doctor::hub_state::{HubState, LiveState, Lookup};
 use crate::doctor::message::{CLUSTERS, Finding, Message, check};
 use crate::install::{AUTHORITY, AUTHORITY_KEY, CLUSTER_PROXY_NAMESPACE, LIVE, component_of};
+use crate::workload::{is_ready, items};
 use jiff::Timestamp;
 use pki::Certificate;
 use std::collections::BTreeSet;
@@ -115,16 +116,10 @@ fn about_service(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
     let namespace = &hub_state.namespace;
     let mut findings = Vec::new();
     // Another check reports that Deployments cannot be read.
-    if let Lookup::Found(deployments) = &hub_state.deployments {
-        match deployments.iter().find(|deployment| name(deployment) == LIVE) {
+    if hub_state.deployments.found().is_some() {
+        match hub_state.deployment(LIVE) {
             None => findings.push(NO_DEPLOYMENT.finding(&[("namespace", namespace)])),
-            Some(deployment)
-                if deployment["status"]["readyReplicas"]
-                    .as_u64()
-                    .is_none_or(|ready| ready == 0) =>
-            {
-                findings.push(NOT_READY.finding(&[("namespace", namespace)]));
-            }
+            Some(deployment) if !is_ready(deployment) => findings.push(NOT_READY.finding(&[("namespace", namespace)])),
             Some(_) => {}
         }
     }

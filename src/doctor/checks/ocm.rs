@@ -1,9 +1,10 @@
 //! Checks that the hub serves the APIs of Open Cluster Management that are used.
 
 use crate::doctor::controller::ControllerPod;
-use crate::doctor::hub_state::{HubState, Lookup, is_late, items};
+use crate::doctor::hub_state::{HubState, Lookup, is_late};
 use crate::doctor::message::{Finding, check};
 use crate::doctor::rights::gate;
+use crate::workload::items;
 use hub_state::reconcile::Settings;
 use jiff::Timestamp;
 use ocm::resources::{CLUSTERS, DECISIONS, WORK_SETS, WORKS};

@@ -1,8 +1,9 @@
 //! Checks that the plugin is installed as this version ships it: its ConfigMap, and its container in the repo-server.
 
-use crate::doctor::hub_state::{HubState, Lookup, PLUGIN, containers, items, name};
+use crate::doctor::hub_state::{HubState, Lookup, PLUGIN};
 use crate::doctor::message::{Finding, check, list_names};
 use crate::embedded::{objects, shipped};
+use crate::workload::{containers, item, items, name};
 use jiff::Timestamp;
 use ocm::image::tag;
 use serde_json::Value;
@@ -71,10 +72,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if sidecar["resources"]["limits"]["memory"].is_null() {
         findings.push(NO_LIMIT.finding(&[("deployment", &deployment)]));
     }
-    if !items(&sidecar["env"])
-        .iter()
-        .any(|variable| variable["name"] == "ARGOCD_OCM_CMP_POLICY_FILE")
-    {
+    if item(&sidecar["env"], "ARGOCD_OCM_CMP_POLICY_FILE").is_none() {
         findings.push(NO_POLICY.finding(&[("deployment", &deployment)]));
     }
     let image = sidecar["image"].as_str().unwrap_or_default();
@@ -105,26 +103,21 @@ fn is_ours(config_map: &Value) -> bool {
 
 /// Returns the mount paths of deploy_cmp.yaml that this container lacks: neither the path nor a parent folder is mounted.
 fn missing_mounts(sidecar: &Value) -> Vec<String> {
-    let paths = |container: &Value| -> Vec<String> {
-        let mounts = items(&container["volumeMounts"]).iter();
-        mounts
-            .filter_map(|mount| mount["mountPath"].as_str().map(str::to_owned))
-            .collect()
-    };
     let shipped = shipped("deploy_cmp.yaml");
-    let ours = shipped
-        .first()
-        .and_then(|value| containers(value).first())
-        .map(paths)
-        .unwrap_or_default();
-    let theirs = paths(sidecar);
-    let has = |path: &str| {
-        theirs.iter().any(|mounted| {
+    let required = shipped.iter().flat_map(containers).flat_map(mount_paths);
+    let is_mounted = |path: &str| {
+        mount_paths(sidecar).any(|mounted| {
             let rest = path.strip_prefix(mounted.trim_end_matches('/'));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     };
-    ours.into_iter()
-        .filter(|path| !path.starts_with(TOOLS) && path != HEALTH_RULES && !has(path))
+    required
+        .filter(|path| !path.starts_with(TOOLS) && *path != HEALTH_RULES && !is_mounted(path))
+        .map(str::to_owned)
         .collect()
+}
+
+fn mount_paths(container: &Value) -> impl Iterator<Item = &str> {
+    let mounts = items(&container["volumeMounts"]).iter();
+    mounts.filter_map(|mount| mount["mountPath"].as_str())
 }

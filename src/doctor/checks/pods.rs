@@ -2,8 +2,9 @@
 //! container, and the errors of Applications that do not find it.
 
 use crate::diagnosis::{ProblemCause, problems};
-use crate::doctor::hub_state::{HubState, PLUGIN, items, name};
+use crate::doctor::hub_state::{HubState, PLUGIN};
 use crate::doctor::message::{APPLICATIONS, Finding, PODS, check};
+use crate::workload::{item, name};
 use jiff::Timestamp;
 use manifest::text::count;
 use serde_json::Value;
@@ -57,17 +58,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         findings.push(NO_PODS.finding(&[("deployment", &deployment)]));
         return findings;
     }
-    let (with, without): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| {
-        items(&pod["spec"]["containers"])
-            .iter()
-            .any(|container| container["name"] == PLUGIN)
-    });
-    let without = without.into_iter().copied().map(name);
+    let (with, without): (Vec<&Value>, Vec<&Value>) = pods
+        .into_iter()
+        .partition(|pod| item(&pod["spec"]["containers"], PLUGIN).is_some());
+    let without = without.into_iter().map(name);
     findings.extend(NOT_IN_PODS.about(PODS, without, &[("deployment", &deployment)]));
     let status = |pod: &Value| {
-        let mut containers = items(&pod["status"]["containerStatuses"]).iter();
-        containers
-            .find(|container| container["name"] == PLUGIN)
+        item(&pod["status"]["containerStatuses"], PLUGIN)
             .cloned()
             .unwrap_or_default()
     };

@@ -10,7 +10,7 @@ check! {
     "rights"
     error MISSING "rights-missing":
         "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
-        "apply {file}, and check that its bindings name this ServiceAccount";
+        "grant them as {file} does, and check that the bindings name this ServiceAccount";
     unreadable CANNOT_CHECK "rights-not-asked":
         "cannot check the permissions of ServiceAccounts: {why}",
         "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this";
@@ -25,35 +25,24 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         Lookup::Refused(why) => return vec![CANNOT_CHECK.finding(&[("why", why)])],
     };
     let mut findings = Vec::new();
-    let mut files: Vec<(&str, &str)> = Vec::new();
-    for (permission, _) in permissions {
-        if !files.contains(&(permission.file, &permission.account)) {
-            files.push((permission.file, &permission.account));
-        }
-    }
-    for (file, account) in &files {
-        let is_missing = |(permission, granted): &&(Permission, bool)| {
-            !granted && permission.file == *file && permission.account == *account
-        };
-        let missing: Vec<_> = permissions
-            .iter()
-            .filter(is_missing)
-            .map(|(permission, _)| permission)
-            .collect();
-        if !missing.is_empty() {
-            // In the order of the file.
-            let mut lines: Vec<String> = missing.iter().map(ToString::to_string).collect();
-            lines.dedup();
+    let origin = |permission: &Permission| (permission.file, permission.account.clone());
+    for of_file in permissions.chunk_by(|(one, _), (other, _)| origin(one) == origin(other)) {
+        // In the order of the file.
+        let missing = of_file.iter().filter(|(_, is_granted)| !is_granted);
+        let mut lines: Vec<String> = missing.map(|(permission, _)| permission.to_string()).collect();
+        lines.dedup();
+        if !lines.is_empty() {
+            let (file, account) = origin(&of_file[0].0);
             findings.push(MISSING.finding(&[
                 ("namespace", &hub_state.namespace),
-                ("account", account),
-                ("file", file),
+                ("account", &account),
+                ("file", &file),
                 ("rights", &list_first(&lines)),
             ]));
         }
     }
-    if findings.is_empty() && !files.is_empty() {
-        let files: BTreeSet<_> = files.iter().map(|(file, _)| *file).collect();
+    if findings.is_empty() && !permissions.is_empty() {
+        let files: BTreeSet<_> = permissions.iter().map(|(permission, _)| permission.file).collect();
         let files: Vec<_> = files.into_iter().collect();
         findings.push(OK.finding(&[("files", &files.join(", "))]));
     }

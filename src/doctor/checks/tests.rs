@@ -448,6 +448,11 @@ fn finds_problems_of_argo_cd() {
         ("", |hub| {
             hub.cmd_params = Lookup::Found(json!({"data": {"redis.server": "argocd-redis-ha-haproxy:6379"}}));
         }),
+        // A service mesh has added a container.
+        ("", |hub| {
+            let proxy = json!({"name": "istio-proxy", "image": "istio/proxyv2:1.24.0"});
+            containers(hub, "argocd-repo-server").insert(0, proxy);
+        }),
         // As an operator installs it.
         ("", |hub| {
             let server = &mut value_of(&mut hub.deployments)[0]["metadata"];
@@ -836,16 +841,34 @@ fn finds_missing_permissions() {
 
 #[test]
 fn execute_as_is_checked_only_where_needed() {
-    let rows: [(bool, Change); 3] = [
-        (false, |_| ()),
-        (true, |hub| first_work(hub).executor = true),
-        (true, |hub| set_gate(hub, "NilExecutorValidating", "Enable")),
+    const DEPLOYER: &str = "system:serviceaccount:shop:deployer";
+    let rows: [(Option<&str>, Change); 5] = [
+        (None, |_| ()),
+        (Some(DEPLOYER), |hub| first_work(hub).executor = Some(DEPLOYER.into())),
+        (None, |hub| {
+            first_work(hub).executor = Some(DEPLOYER.into());
+            first_work(hub).application = None;
+        }),
+        (None, |hub| {
+            first_work(hub).executor = Some(DEPLOYER.into());
+            value_of(&mut hub.config)["data"]["application.sync.impersonation.enabled"] = "true".into();
+        }),
+        (Some("system:serviceaccount::klusterlet-work-sa"), |hub| {
+            set_gate(hub, "NilExecutorValidating", "Enable");
+        }),
     ];
     for (expected, change) in rows {
         let mut hub = healthy_hub();
+        first_work(&mut hub).application = Some("shop".into());
         change(&mut hub);
-        let mut permissions = required_permissions(&hub).into_iter();
-        assert_eq!(permissions.any(|permission| permission.verb == "execute-as"), expected);
+        let permissions = required_permissions(&hub).into_iter();
+        let asked: Vec<_> = permissions
+            .filter(|permission| permission.verb == "execute-as")
+            .map(|permission| (permission.name, permission.namespace))
+            .collect();
+        // An administrator may have named the executor, and bound the role on the cluster only.
+        let expected = expected.map(|name| (name.to_owned(), "eu1".to_owned()));
+        assert_eq!(asked, Vec::from_iter(expected));
     }
 }
 
@@ -1009,6 +1032,11 @@ fn finds_problems_of_argocd_agent() {
         // Ours has the right settings.
         ("", |hub| {
             add_principal(hub);
+            hub.cmd_params = Lookup::Found(json!({}));
+        }),
+        ("argocd-agent-redis-direct", |hub| {
+            add_principal(hub)["status"] = json!({"readyReplicas": 1});
+            hub.cmd_params = Lookup::Found(json!({}));
         }),
         ("argocd-agent-principal-setting argocd-agent-principal-setting", |hub| {
             add_principal(hub)["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["principal"]);

@@ -21,8 +21,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let lines = installation.run_ok(&["install", FEATURE, "--agent-image=example.com/agent:v2"])?;
     for line in [
         "deployment.apps/argocd-agent-principal created\n",
-        "configmap/argocd-cmd-params-cm configured\n",
-        "deployment.apps/argocd-server configured\n",
+        "ConfigMap argocd/argocd-cmd-params-cm: redis.server kept: the principal is not ready: install again when",
     ] {
         assert!(lines.contains(line), "{lines}");
     }
@@ -30,6 +29,17 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let live = hub.read(&principal()).await?;
     let container = &live["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], "example.com/agent:v2");
+    // Neither this nor another feature puts Argo CD's Redis behind a principal that does not run.
+    installation.run_ok(&["install", "--features=live"])?;
+    assert!(hub.read(&params()).await?["data"]["redis.server"].is_null());
+    make_ready(hub)?;
+    let lines = installation.run_ok(&["install", FEATURE])?;
+    for line in [
+        "configmap/argocd-cmd-params-cm configured\n",
+        "deployment.apps/argocd-server configured\n",
+    ] {
+        assert!(lines.contains(line), "{lines}");
+    }
     let redis = hub.read(&params()).await?["data"]["redis.server"].clone();
     assert_eq!(redis, "argocd-agent-redis-proxy:6379");
 
@@ -60,6 +70,8 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     let lines = installation.run_ok(&["install", "--additions-only", "--features=live"])?;
     let restored = "configmap/argocd-cmd-params-cm configured, with redis.server argocd-redis-ha-haproxy:6379\n";
     assert!(lines.contains(restored), "{lines}");
+    let restart = "\nrestart Argo CD's application-controller and repo-server, which use Service argocd-agent-redis-proxy until then\n";
+    assert!(lines.contains(restart), "{lines}");
     installation.run_ok(&force)?;
     let lines = installation.run_ok(&["uninstall"])?;
     let restored = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
@@ -70,6 +82,14 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     hub.delete(&ObjectRef::config_map("argocd", "argocd-agent-params"))
         .await?;
     installation.until_restored().await
+}
+
+/// Reports a ready Pod of the principal, which nothing runs here.
+pub(super) fn make_ready(hub: &Hub) -> Result<()> {
+    let status = r#"{"status": {"replicas": 1, "readyReplicas": 1}}"#;
+    let patch = ["patch", "deployment", "argocd-agent-principal", "-n", "argocd"];
+    let to_ready = ["--subresource=status", "--type=merge", "--patch", status];
+    hub.kubectl(&[&patch[..], &to_ready].concat()).map(drop)
 }
 
 /// Checks that the NetworkPolicies select the Pods of Argo CD's own manifests: those that use the proxies, and Redis.

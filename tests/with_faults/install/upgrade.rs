@@ -1,5 +1,6 @@
 //! Tests of upgrades of an installation by kubectl, from the files of an earlier release.
 
+use super::principal::make_ready;
 use super::{ALL, IMAGE, Installation, installation, name, printed, read_shipped, shipped, without_history};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -138,6 +139,8 @@ fn lasting(object: &Value) -> Value {
 async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
     let installation = installation().await?;
     let policy = format!("--policy={}", policy_file()?.display());
+    installation.run_ok(&["install", ALL, &policy])?;
+    make_ready(&installation.hub)?;
     installation.run_ok(&["install", ALL, &policy])?;
     let expected: Vec<_> = installed(&installation)?.iter().map(lasting).collect();
     let is_policy = |object: &Value| object["metadata"]["name"] == "argocd-ocm-cmp-policy";

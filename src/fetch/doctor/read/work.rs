@@ -13,7 +13,7 @@ use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, Trac
 use ocm::work as works;
 use primitives::object_ref::ObjectRef;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(crate) struct ReadWork {
 #[serde(rename_all = "camelCase")]
 struct WorkSpec {
     workload: Option<Workload>,
-    executor: Option<IgnoredAny>,
+    executor: Option<Value>,
     manifest_configs: Option<Vec<ManifestConfig>>,
     /// The Placements of a ManifestWorkReplicaSet.
     placement_refs: Option<Vec<PlacementName>>,
@@ -139,6 +139,13 @@ fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> B
         setting.map_or_else(|| "KIND.GROUP=RESOURCE".into(), Into::into)
     };
     others.map(setting).collect()
+}
+
+/// Returns the user as which the agent applies the objects of a work with this executor.
+fn executor_user(executor: &Value) -> Box<str> {
+    let account = &executor["subject"]["serviceAccount"];
+    let text = |key: &str| account[key].as_str().unwrap_or_default();
+    format!("system:serviceaccount:{}:{}", text("namespace"), text("name")).into()
 }
 
 /// Returns the name of an object, unless it is a Namespace.
@@ -271,7 +278,7 @@ impl ReadWork {
                 .iter()
                 .map(|manifest| webhook_size(manifest.get().len()))
                 .sum(),
-            executor: self.spec.executor.is_some(),
+            executor: self.spec.executor.as_ref().map(executor_user),
             has_status: applied.is_some(),
             refused: refusal,
             watched,
@@ -307,7 +314,7 @@ impl ReadWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn work(change: impl FnOnce(&mut Value)) -> ReadWork {
         let mut work = json!({
@@ -325,6 +332,21 @@ mod tests {
     fn reduced(change: impl FnOnce(&mut Value), sets: &[&str]) -> Option<doctor::HubWork> {
         let sets = sets.iter().map(|set| (set.to_string(), "shop".into())).collect();
         work(change).work(&Tracking::configured(|_| None), &sets)
+    }
+
+    #[test]
+    fn a_time_of_the_agent_hides_no_work() {
+        let odd = reduced(
+            |value| {
+                value["metadata"]["generation"] = json!(2);
+                value["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z");
+                value["metadata"]["managedFields"] =
+                    json!([{"time": "9999-12-31T23:59:59Z", "fieldsV1": {"f:spec": {}}}, {"time": "soon"}]);
+            },
+            &[],
+        );
+        let created = "2026-06-01T10:00:00Z".parse().ok();
+        assert_eq!(odd.expect("a work").outstanding_since, created, "the time is unknown");
     }
 
     #[test]
