@@ -17,7 +17,7 @@ use crate::install;
 use crate::install::{
     ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject,
     belongs_to_another_product, is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps,
-    objects, objects_of, other_namespace, our_managers, owns_argocd_fields,
+    objects, objects_of, other_namespace, our_managers, owns_argocd_fields, replaces_only_redis,
 };
 use crate::workload::items;
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
@@ -112,12 +112,18 @@ async fn apply(
     lines.push_str(&about_principal);
     lines.push_str(&about_view);
     let inherited = take_over_all(hub, &live_objects, args.dry_run).await?;
+    let replaces_redis = |object: &ShippedObject| {
+        let mut live = live_objects.iter().filter_map(|(_, live)| live.as_ref());
+        live.any(|live| live["metadata"]["name"] == object.name() && replaces_only_redis(object, live))
+    };
     let how = |object: &ShippedObject, dry_run| ApplyOptions {
         manager: MANAGER,
         // The lists of an ArgoCD have one manager each, so force would remove the entries of others. In a dry run the fields that an
         // installation would inherit have their old manager.
         force: !object.is_argo_cd()
-            && (args.force_conflicts || args.dry_run && inherited.contains(&object.to_string())),
+            && (args.force_conflicts
+                || args.dry_run && inherited.contains(&object.to_string())
+                || replaces_redis(object)),
         dry_run,
     };
     let mut rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;

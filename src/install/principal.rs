@@ -1,5 +1,6 @@
 //! The principal of argocd-agent on a hub: ours, or one that was there before, whose settings are checked.
 
+use super::ShippedObject;
 use super::argo_cd::{NAME, OURS};
 use super::ownership::is_ours_alone;
 use crate::workload::{arguments, containers, setting};
@@ -154,6 +155,16 @@ pub fn serves_redis(is_requested: bool, is_ready: bool, cmd_params: Option<&Valu
     cmd_params.and_then(find_redis_proxy).is_some() || is_requested && is_ready
 }
 
+/// Returns true if of Argo CD's settings, `object` replaces only the address of Redis, which the principal knows (see [`unknown_redis`]).
+/// `live` is the ConfigMap on the hub.
+pub fn replaces_only_redis(object: &ShippedObject, live: &Value) -> bool {
+    let settings = object.value["data"].as_object();
+    let is_kept = |(key, value): (&String, &Value)| {
+        key == "redis.server" || live["data"].get(key).is_none_or(|present| present == value)
+    };
+    object.name() == CMD_PARAMS && settings.is_some_and(|settings| settings.iter().all(is_kept))
+}
+
 /// Returns true if Argo CD would no longer reach its Redis through our principal. `live` and `desired` are the ConfigMap [`CMD_PARAMS`] on
 /// the hub, and as it will be applied. What another manager owns too stays.
 pub fn drops_redis_proxy(live: &Value, desired: &Value) -> bool {
@@ -213,6 +224,25 @@ mod tests {
         assert!(is_our_principal(&live) && !is_our_principal(&theirs()));
         assert_eq!(wrong_settings(&live, None), []);
         assert!(live.to_string().contains(AUTH_VALUE));
+    }
+
+    #[test]
+    fn only_the_redis_that_the_principal_knows_is_replaced() {
+        let object = |data| {
+            let mut object = shipped_object("ConfigMap", CMD_PARAMS);
+            object.value["data"] = data;
+            object
+        };
+        let live =
+            json!({"data": {"redis.server": "argocd-redis-ha-haproxy:6379", "server.enable.proxy.extension": "false"}});
+        let redis = object(json!({"redis.server": "argocd-agent-redis-proxy:6379"}));
+        assert!(replaces_only_redis(&redis, &live));
+        let other = object(json!({"redis.server": "x", "server.enable.proxy.extension": "true"}));
+        assert!(!replaces_only_redis(&other, &live), "an administrator has set it");
+        assert!(!replaces_only_redis(
+            &shipped_object("Deployment", PRINCIPALS[0]),
+            &live
+        ));
     }
 
     #[test]

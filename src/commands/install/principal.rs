@@ -58,7 +58,7 @@ pub(super) async fn decided(
     if let Some(redis) = unknown.filter(|_| is_requested) {
         return Err(Problems::one(format!(
             "ConfigMap {namespace}/{CMD_PARAMS}: redis.server is {redis}, which the principal does not know and would replace: set \
-             principal.redis.server.address to {redis} in ConfigMap {PARAMS}, and pass --force-conflicts"
+             principal.redis.server.address to {redis} in ConfigMap {PARAMS}"
         )));
     }
     let is_ready = ours.iter().any(|(_, live)| is_ready(live));

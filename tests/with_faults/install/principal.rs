@@ -48,8 +48,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     // Another Redis is not lost: the principal must know it first.
     let redis = |server: &str| json!({"data": {"redis.server": server}});
     hub.patch(&params(), &redis("argocd-redis-ha-haproxy:6379")).await?;
-    let force = ["install", FEATURE, "--force-conflicts"];
-    let error = installation.run_err(&force)?;
+    let error = installation.run_err(&["install", FEATURE])?;
     let expected = "error: ConfigMap argocd/argocd-cmd-params-cm: redis.server is argocd-redis-ha-haproxy:6379, which the principal";
     assert!(error.starts_with(expected), "{error}");
     hub.create(
@@ -57,7 +56,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
             .with(json!({"data": {"principal.redis.server.address": "argocd-redis-ha-haproxy:6379"}})),
     )
     .await?;
-    installation.run_ok(&force)?;
+    installation.run_ok(&["install", FEATURE])?;
 
     let again = installation.run_ok(&["install", FEATURE])?;
     assert!(
@@ -72,7 +71,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     assert!(lines.contains(restored), "{lines}");
     let restart = "\nrestart Argo CD's application-controller and repo-server, which use Service argocd-agent-redis-proxy until then\n";
     assert!(lines.contains(restart), "{lines}");
-    installation.run_ok(&force)?;
+    installation.run_ok(&["install", FEATURE])?;
     let lines = installation.run_ok(&["uninstall"])?;
     let restored = "configmap/argocd-cmd-params-cm restored, with redis.server argocd-redis-ha-haproxy:6379\n";
     assert!(lines.contains(restored), "{lines}");
