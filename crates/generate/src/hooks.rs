@@ -18,7 +18,7 @@ use manifest::kinds::GroupKind;
 use manifest::value::{Map, Value};
 use primitives::hash;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The number of hex digits of the hash in a run's name: 40 bits are enough for the few runs of a folder.
 const HASH_DIGITS: usize = 10;
@@ -128,7 +128,19 @@ pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, R
             }
         }
     }
-    all
+    without_created(all)
+}
+
+/// Removes the hooks of PreDelete that a sync has created: like Argo CD, which creates only those that do not exist.
+#[expect(clippy::vec_box, reason = "objects are large, and move several times")]
+fn without_created(all: Vec<(Box<Object>, Phase, Role)>) -> Vec<(Box<Object>, Phase, Role)> {
+    let is_pre_delete = |(_, phase, role): &_| *phase == Phase::PreDelete && *role == Role::Hook;
+    let (mut before, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_pre_delete);
+    let created = others.iter().filter(|(_, phase, _)| *phase <= Phase::PostSync);
+    let created: HashSet<_> = created.map(|(object, ..)| &object.key).collect();
+    before.retain(|(object, ..)| !created.contains(&object.key));
+    others.append(&mut before);
+    others
 }
 
 /// Returns true if a hook runs again when its content changes.
@@ -281,6 +293,28 @@ mod tests {
         let account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, annotations: {helm.sh/hook: 'pre-install,post-delete'}}}";
         assert!(order::duplicates(&placed(&[account])).is_empty());
         assert_eq!(order::duplicates(&placed(&[account, account])).len(), 2);
+        // The deletion of the work for PostDelete would delete an object that stays otherwise.
+        let other = account.replace("pre-install,post-delete", "post-delete");
+        assert_eq!(order::duplicates(&placed(&[account, &other])).len(), 1);
+    }
+
+    #[test]
+    fn a_hook_of_pre_delete_is_not_created_again() {
+        let account = |hook: &str| {
+            let account = "apiVersion: v1, kind: ServiceAccount";
+            object(&format!(
+                "{{{account}, metadata: {{name: a, annotations: {{helm.sh/hook: {hook}}}}}}}"
+            ))
+        };
+        let phases = |hooks: [&str; 2]| -> Vec<Phase> {
+            let hooks = in_phases(hooks.map(|hook| Box::new(account(hook))).into());
+            hooks.into_iter().map(|(_, phase, _)| phase).collect()
+        };
+        assert_eq!(phases(["pre-delete", "pre-install"]), [Phase::PreSync]);
+        assert_eq!(
+            phases(["pre-delete", "post-delete"]),
+            [Phase::PostDelete, Phase::PreDelete]
+        );
     }
 
     #[test]

@@ -57,12 +57,16 @@ pub(crate) fn rank(kind: &str) -> u8 {
     u8::try_from(position).expect("there are few kinds")
 }
 
-/// Returns pairs of objects with the same key: the first and each later one. PostDelete begins when all others are deleted.
+/// Returns pairs of objects with the same key: the first and each later one. A hook that is applied again for PostDelete is no other object.
 pub(crate) fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
     let mut first: HashMap<_, &Object> = HashMap::new();
     let mut pairs = Vec::new();
     for Placed { object, phase, .. } in objects {
-        match first.entry((&object.key, *phase == Phase::PostDelete)) {
+        let has_other_phases = object
+            .annotations
+            .as_ref()
+            .is_some_and(|annotations| annotations.hooks.len() > 1);
+        match first.entry((&object.key, *phase == Phase::PostDelete && has_other_phases)) {
             Entry::Occupied(earlier) => pairs.push((*earlier.get(), &**object)),
             Entry::Vacant(entry) => {
                 entry.insert(object);
