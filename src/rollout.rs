@@ -299,9 +299,10 @@ impl Rollout {
         }
         let mut placements = self.set["spec"]["placementRefs"].clone();
         let mut settings = Vec::new();
-        for (field, setting, number) in fields {
-            placements[0]["rolloutStrategy"][self.strategy_field()][field] = json!(number);
-            settings.push(format!("{setting}={number}"));
+        for (field, setting, value) in fields {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            settings.push(format!("{setting}={text}"));
+            placements[0]["rolloutStrategy"][self.strategy_field()][field] = value;
         }
         Ok(SetChange {
             patch: json!({"metadata": self.version(), "spec": {"placementRefs": placements}}),
@@ -320,13 +321,13 @@ impl Rollout {
         mandatory.into_iter().flatten().any(has_cluster)
     }
 
-    /// Returns the fields of the strategy that must change to go on without the `failed` clusters, each with its setting and its number;
+    /// Returns the fields of the strategy that must change to go on without the `failed` clusters, each with its setting and its value;
     /// `held` is the number of clusters on hold.
     fn tolerant_fields(
         &self,
         failed: &[&RolloutCluster],
         held: usize,
-    ) -> Result<Vec<(&'static str, &'static str, usize)>, String> {
+    ) -> Result<Vec<(&'static str, &'static str, Value)>, String> {
         let has_deadline = self.strategy()["progressDeadline"]
             .as_str()
             .is_some_and(|progress_deadline| progress_deadline != "None");
@@ -340,31 +341,36 @@ impl Rollout {
             "Progressive" => {
                 let failures = if has_deadline { failed.len() } else { late };
                 if failures > share(tolerated, all, 0) {
-                    fields.push(("maxFailures", "rollout-max-failures", failures));
+                    fields.push(("maxFailures", "rollout-max-failures", json!(failures)));
                 }
                 let at_a_time = share(&self.strategy()["maxConcurrency"], all, all);
                 if blocking > 0 && at_a_time < all {
                     let at_a_time = (at_a_time + blocking).min(all);
-                    fields.push(("maxConcurrency", "rollout-max-concurrency", at_a_time));
+                    fields.push(("maxConcurrency", "rollout-max-concurrency", json!(at_a_time)));
                 }
             }
             "ProgressivePerGroup" if has_deadline => {
-                let in_group = |group: u32| move |cluster: &&RolloutCluster| cluster.group.0 == group;
-                let failures = failed.iter().filter_map(|cluster| {
-                    let group = cluster.group.0;
-                    let all = self.clusters.iter().filter(in_group(group)).count();
-                    let failures = failed.iter().copied().filter(in_group(group)).count();
-                    (failures > share(tolerated, all, 0)).then_some(failures)
+                let mut groups: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+                for cluster in &self.clusters {
+                    groups.entry(cluster.group.0).or_default().0 += 1;
+                }
+                for cluster in failed {
+                    groups.entry(cluster.group.0).or_default().1 += 1;
+                }
+                let is_stopped = groups
+                    .values()
+                    .any(|(all, failures)| *failures > share(tolerated, *all, 0));
+                // A number above that of the clusters of a small group would count as 0 there.
+                let percent = groups.values().map(|(all, failures)| {
+                    let clusters = share(tolerated, *all, 0).max(*failures);
+                    clusters.checked_sub(1).map_or(0, |others| 100 * others / all + 1)
                 });
-                match (failures.max(), self.with_state(RolloutState::OnHold).next()) {
-                    (None, Some(RolloutCluster { name, .. })) => {
-                        return Err(format!(
-                            "managed cluster {name} is on hold, and OCM waits for every cluster of a group: run argocd-ocm-cmp release {name}"
-                        ));
-                    }
-                    (failures, _) => {
-                        fields.extend(failures.map(|number| ("maxFailures", "rollout-max-failures", number)));
-                    }
+                if let Some(percent) = percent.max().filter(|_| is_stopped) {
+                    fields.push(("maxFailures", "rollout-max-failures", json!(format!("{percent}%"))));
+                } else if let Some(RolloutCluster { name, .. }) = self.with_state(RolloutState::OnHold).next() {
+                    return Err(format!(
+                        "managed cluster {name} is on hold, and OCM waits for every cluster of a group: run argocd-ocm-cmp release {name}"
+                    ));
                 }
             }
             "ProgressivePerGroup" => {
@@ -675,7 +681,10 @@ mod tests {
                 json!({"type": "ProgressivePerGroup", "progressivePerGroup": strategy});
             rollout.resume().map(|change| change.summary)
         };
-        assert_eq!(of_groups(0, CANARY_FAILS, &[]), Ok("rollout-max-failures=1".to_owned()));
+        assert_eq!(
+            of_groups(0, CANARY_FAILS, &[]),
+            Ok("rollout-max-failures=1%".to_owned())
+        );
         assert!(of_groups(2, CANARY_FAILS, &[]).is_err_and(|line| line.contains("is not stopped")));
         let eu2_held = [Hold {
             cluster: "eu2".to_owned(),

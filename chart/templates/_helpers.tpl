@@ -126,6 +126,11 @@ others use it. Arguments: metadata, that of the object; helm, false if the objec
 {{- $_ := set .metadata "annotations" (merge $keep (.metadata.annotations | default dict)) -}}
 {{- end -}}
 
+{{/* Not empty if an object on the hub is of this release. Arguments: root, the context of the chart; live, the object, empty if there is none. */}}
+{{- define "argocd-ocm-cmp.isOfRelease" -}}
+{{- if eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" (.live | default dict)) .root.Release.Name }}true{{ end -}}
+{{- end -}}
+
 {{/* Not empty if the features add fields to Argo CD's own objects. */}}
 {{- define "argocd-ocm-cmp.adds" -}}
 {{- $on := include "argocd-ocm-cmp.features" . | fromJson -}}
