@@ -5,7 +5,7 @@ use hub_state::cluster_secret::ClusterSecret;
 use hub_state::model::{DesiredAgent, GitOpsCluster, Kind, Object, SecretKind};
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
-use ocm::gitops_cluster::namespace_of_finalizer;
+use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use ocm::resources::GITOPS_CLUSTERS;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject, Write};
@@ -109,7 +109,7 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns true if the GitOpsCluster is for the Argo CD of this controller.
-    fn is_for_this_argocd(self) -> bool {
+    pub fn is_for_this_argocd(self) -> bool {
         *self.argocd() == **self.cache.argocd()
     }
 
@@ -126,14 +126,23 @@ impl<'c> GitOpsClusterRef<'c> {
         self.finalizer_namespaces().any(|namespace| namespace == argocd)
     }
 
-    /// Returns true if the controller of any Argo CD has a finalizer on the GitOpsCluster.
-    pub fn has_any_finalizer(self) -> bool {
-        self.finalizer_namespaces().next().is_some()
+    /// Returns true if the GitOpsCluster has the finalizer of earlier versions, which all controllers share.
+    pub fn has_shared_finalizer(self) -> bool {
+        self.object
+            .finalizers
+            .iter()
+            .any(|finalizer| finalizer == SHARED_FINALIZER)
     }
 
-    /// Returns true if the finalizer of this controller is on the GitOpsCluster.
+    /// Returns true if the controller of any Argo CD has a finalizer on the GitOpsCluster.
+    pub fn has_any_finalizer(self) -> bool {
+        self.finalizer_namespaces().next().is_some() || self.has_shared_finalizer()
+    }
+
+    /// Returns true if the finalizer of this controller is on the GitOpsCluster. The shared finalizer of earlier versions counts
+    /// only if the GitOpsCluster is for this Argo CD: otherwise its owner is unknown, and the other controller removes it.
     pub fn has_finalizer(self) -> bool {
-        self.has_finalizer_of(self.cache.argocd())
+        self.has_finalizer_of(self.cache.argocd()) || self.has_shared_finalizer() && self.is_for_this_argocd()
     }
 
     /// Returns true if the controller of another Argo CD must remove the objects outside Argo CD's namespace: the GitOpsCluster is
@@ -141,7 +150,7 @@ impl<'c> GitOpsClusterRef<'c> {
     pub fn is_of_another_controller(self) -> bool {
         let argocd = &**self.cache.argocd();
         let is_finalized_elsewhere = self.finalizer_namespaces().any(|namespace| *namespace != *argocd);
-        !self.is_for_this_argocd() && (!self.has_finalizer() || is_finalized_elsewhere)
+        !self.is_for_this_argocd() && (!self.has_finalizer_of(argocd) || is_finalized_elsewhere)
     }
 
     /// Returns true if the GitOpsCluster is for another Argo CD, whose controller has taken it over. Without that controller, the

@@ -132,7 +132,6 @@ pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, R
 }
 
 /// Removes the hooks of PreDelete that a sync has created: like Argo CD, which creates only those that do not exist.
-#[expect(clippy::vec_box, reason = "objects are large, and move several times")]
 fn without_created(all: Vec<(Box<Object>, Phase, Role)>) -> Vec<(Box<Object>, Phase, Role)> {
     let is_pre_delete = |(_, phase, role): &_| *phase == Phase::PreDelete && *role == Role::Hook;
     let (mut before, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_pre_delete);
