@@ -231,13 +231,18 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that a revoked cluster loses its agent and the principal rejects its certificate, until it is admitted again.
+    /// Checks that a revoked cluster loses its agent and the principal rejects its certificate, until it is admitted again. Its
+    /// agent can change objects in its own namespace, which makes no difference.
     async fn revoked(&self) -> Result<()> {
         let Stage { hub, cluster2, .. } = &self.stage;
         requests::foreign_revocations_have_no_effect(&self.stage).await?;
         self.log_step("a GitOpsCluster of another namespace revokes nothing");
         let issued = requests::issued(&self.stage, "cluster2").await?;
         ensure!(!issued.is_empty(), "cluster2 has certificates");
+        let forged = format!("{}=2126-01-01T00:00:00Z", "A".repeat(64));
+        let forged = json!({"metadata": {"annotations": {"argocd-ocm-cmp.github.io/agent-certificates": forged}}});
+        hub.patch(&ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"), &forged)
+            .await?;
         self.stage
             .patch(&json!({"agent": {"revokedClusters": ["cluster2"]}}))
             .await?;
@@ -249,6 +254,7 @@ impl Scenario {
                 .all(|fingerprint| blocklist["data"][fingerprint].is_string())
         };
         let blocklist = hub.wait_for(&blocklist, has_all).await?;
+        ensure!(blocklist["data"]["A".repeat(64)].is_null(), "{blocklist:#}");
         let refused: Vec<_> = blocklist["data"]
             .as_object()
             .into_iter()
