@@ -360,10 +360,11 @@ impl Rollout {
                 let is_stopped = groups
                     .values()
                     .any(|(all, failures)| *failures > share(tolerated, *all, 0));
-                // A number above that of the clusters of a small group would count as 0 there.
+                // A number above that of the clusters of a small group would count as 0 there. OCM rounds up, so this is the lowest
+                // percentage that tolerates as many failures.
                 let percent = groups.values().map(|(all, failures)| {
-                    let clusters = share(tolerated, *all, 0).max(*failures);
-                    clusters.checked_sub(1).map_or(0, |others| 100 * others / all + 1)
+                    let tolerable = share(tolerated, *all, 0).max(*failures);
+                    tolerable.checked_sub(1).map_or(0, |fewer| 100 * fewer / all + 1)
                 });
                 if let Some(percent) = percent.max().filter(|_| is_stopped) {
                     fields.push(("maxFailures", "rollout-max-failures", json!(format!("{percent}%"))));
@@ -499,7 +500,7 @@ fn essential(content: &Value) -> Value {
     essential
 }
 
-/// Returns a number of clusters that OCM reads as a number or a percentage; as for OCM, none and more than all mean the default.
+/// Returns a number of clusters that OCM reads as a number or a percentage; as for OCM, 0 and more than all mean the default.
 fn share(value: &Value, all: usize, default: usize) -> usize {
     let percent = value
         .as_str()

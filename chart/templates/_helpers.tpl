@@ -128,7 +128,9 @@ others use it. Arguments: metadata, that of the object; helm, false if the objec
 
 {{/* Not empty if an object on the hub is of this release. Arguments: root, the context of the chart; live, the object, empty if there is none. */}}
 {{- define "argocd-ocm-cmp.isOfRelease" -}}
-{{- if eq (dig "metadata" "annotations" "meta.helm.sh/release-name" "" (.live | default dict)) .root.Release.Name }}true{{ end -}}
+{{- $annotations := dig "metadata" "annotations" dict (.live | default dict) -}}
+{{- $isNamed := eq (get $annotations "meta.helm.sh/release-name") .root.Release.Name -}}
+{{- if and $isNamed (eq (get $annotations "meta.helm.sh/release-namespace") .root.Release.Namespace) }}true{{ end -}}
 {{- end -}}
 
 {{/* Not empty if the features add fields to Argo CD's own objects. */}}

@@ -402,7 +402,7 @@ async fn apply_object(
     before: Option<&Value>,
     how: ApplyOptions,
 ) -> Result<String, Problems> {
-    // The ConfigMap stays for the other features when the principal's proxy goes.
+    // The ConfigMap stays for the other features when the principal's proxy is removed.
     let (note, restart) = restore_redis(hub, object, before, object, false).await?;
     let applied = match hub.apply(object, how).await {
         Ok(applied) => applied,

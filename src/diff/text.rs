@@ -24,7 +24,7 @@ pub(crate) struct DiffStyle {
 /// The number of context lines around a change.
 const CONTEXT: usize = 3;
 
-/// The time after which the differences of an object need not be the fewest: to find these takes the square of its lines.
+/// The time after which the differences of an object need not be the fewest: finding these takes time quadratic in its lines.
 const FEWEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Formats changes; the same change for several clusters is shown once.

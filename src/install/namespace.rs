@@ -38,7 +38,9 @@ fn walk(value: &mut Value, namespace: &str, is_policy: bool) {
                     // The names of cluster-scoped objects end in the namespace.
                     ("name" | "policyName", Value::String(text)) if is_policy => {
                         let stem = text.strip_suffix(SHIPPED_NAMESPACE).filter(|stem| stem.ends_with('.'));
-                        *text = stem.map_or_else(|| text.clone(), |stem| format!("{stem}{namespace}"));
+                        if let Some(stem) = stem {
+                            *text = format!("{stem}{namespace}");
+                        }
                     }
                     ("expression", Value::String(text)) if is_policy => {
                         for (before, after) in IN_EXPRESSIONS {

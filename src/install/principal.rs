@@ -155,8 +155,8 @@ pub fn serves_redis(is_requested: bool, is_ready: bool, cmd_params: Option<&Valu
     cmd_params.and_then(find_redis_proxy).is_some() || is_requested && is_ready
 }
 
-/// Returns true if of Argo CD's settings, `object` replaces only the address of Redis, which the principal knows (see [`unknown_redis`]).
-/// `live` is the ConfigMap on the hub.
+/// Returns true if `object` replaces no setting of Argo CD but the address of Redis. `live` is the ConfigMap on the hub. The caller has
+/// checked with [`unknown_redis`] that the principal knows that address.
 pub fn replaces_only_redis(object: &ShippedObject, live: &Value) -> bool {
     let settings = object.value["data"].as_object();
     let is_kept = |(key, value): (&String, &Value)| {

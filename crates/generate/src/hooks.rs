@@ -131,7 +131,7 @@ pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, R
     without_created(all)
 }
 
-/// Removes the hooks of PreDelete that a sync has created: like Argo CD, which creates only those that do not exist.
+/// Removes the PreDelete hooks that a sync creates already: Argo CD, too, creates only hooks that do not exist.
 fn without_created(all: Vec<(Box<Object>, Phase, Role)>) -> Vec<(Box<Object>, Phase, Role)> {
     let is_pre_delete = |(_, phase, role): &_| *phase == Phase::PreDelete && *role == Role::Hook;
     let (mut before, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_pre_delete);

@@ -57,7 +57,7 @@ pub(crate) fn rank(kind: &str) -> u8 {
     u8::try_from(position).expect("there are few kinds")
 }
 
-/// Returns pairs of objects with the same key: the first and each later one. A hook that is applied again for PostDelete is no other object.
+/// Returns pairs of objects with the same key: the first and each later one. A hook that is applied again for PostDelete is no duplicate.
 pub(crate) fn duplicates(objects: &[Placed]) -> Vec<(&Object, &Object)> {
     let mut first: HashMap<_, &Object> = HashMap::new();
     let mut pairs = Vec::new();

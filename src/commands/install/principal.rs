@@ -10,7 +10,7 @@ use manifest::problem::Problems;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Decides if the principal of the hub is ours, and if Argo CD uses it before its Redis. If argocd-agent is among the requested
+/// Decides if the principal of the hub is ours, and if Argo CD reaches its Redis through it. If argocd-agent is among the requested
 /// `features`, returns lines about what stays, and about settings with which another's principal does not work.
 pub(super) async fn decided(
     hub: &InstallHub,

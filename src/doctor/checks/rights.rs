@@ -18,6 +18,10 @@ check! {
         "all permissions from {files} are granted";
 }
 
+fn origin(permission: &Permission) -> (&str, &str) {
+    (permission.file, &permission.account)
+}
+
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let permissions = match &hub_state.permissions {
         Lookup::Found(permissions) => permissions,
@@ -25,7 +29,6 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         Lookup::Refused(why) => return vec![CANNOT_CHECK.finding(&[("why", why)])],
     };
     let mut findings = Vec::new();
-    let origin = |permission: &Permission| (permission.file, permission.account.clone());
     for of_file in permissions.chunk_by(|(one, _), (other, _)| origin(one) == origin(other)) {
         // In the order of the file.
         let missing = of_file.iter().filter(|(_, is_granted)| !is_granted);
