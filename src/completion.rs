@@ -5,7 +5,7 @@
 
 use crate::cli::{Cli, HubArgs};
 use crate::fetch;
-use clap::{ArgMatches, CommandFactory as _};
+use clap::CommandFactory as _;
 use clap_complete::CompleteEnv;
 use clap_complete::Shell;
 use clap_complete::engine::CompletionCandidate;
@@ -99,6 +99,7 @@ struct Words {
     hub: HubArgs,
     /// The namespace of Argo CD.
     namespace: String,
+    /// The first word after the command that is no option.
     application: Option<String>,
     /// The managed cluster.
     cluster: Option<String>,
@@ -106,31 +107,49 @@ struct Words {
     last: String,
 }
 
+/// The options without a value of the commands with an Application and an object.
+const SWITCHES: [&str; 4] = ["-f", "--follow", "-p", "--previous"];
+
 impl Words {
     fn typed() -> Self {
         // The script passes the words after `--`.
         let words = env::args_os().filter_map(|word| word.into_string().ok());
-        Self::new(&words.skip_while(|word| word != "--").skip(1).collect::<Vec<_>>())
+        Self::new(&words.skip_while(|word| word != "--").collect::<Vec<_>>())
     }
 
-    /// Parses the words, of which the last may not be complete, as the program does.
     fn new(words: &[String]) -> Self {
-        let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).ok();
-        let mut command = matches.as_ref();
-        while let Some((_, below)) = command.and_then(ArgMatches::subcommand) {
-            command = Some(below);
-        }
-        let text = |id: &str| command?.try_get_one::<String>(id).ok()?.cloned();
+        let value = |flags: &[&str]| {
+            words.iter().enumerate().find_map(|(at, word)| {
+                let (flag, value) = word.split_once('=').unwrap_or((word, ""));
+                let next = || words.get(at + 1).map_or("", String::as_str);
+                let value = if word.contains('=') { value } else { next() };
+                (flags.contains(&flag) && !value.is_empty()).then(|| value.to_owned())
+            })
+        };
         Self {
             hub: HubArgs {
-                kubeconfig: command.and_then(|command| command.try_get_one("kubeconfig").ok()?.cloned()),
-                context: text("context"),
+                kubeconfig: value(&["--kubeconfig"]).map(Into::into),
+                context: value(&["--context"]),
             },
-            application: text("application"),
-            cluster: text("cluster"),
-            namespace: text("namespace").unwrap_or_else(|| "argocd".to_owned()),
+            application: Self::application(words),
+            cluster: value(&["--cluster"]),
+            namespace: value(&["-n", "--namespace", "--argocd-namespace"]).unwrap_or_else(|| "argocd".to_owned()),
             last: words.last().cloned().unwrap_or_default(),
         }
+    }
+
+    fn application(words: &[String]) -> Option<String> {
+        // After `--`, the program and the command.
+        let mut words = words.iter().skip(3);
+        while let Some(word) = words.next() {
+            if !word.starts_with('-') {
+                return Some(word.clone());
+            }
+            if !word.contains('=') && !SWITCHES.contains(&&**word) {
+                words.next();
+            }
+        }
+        None
     }
 }
 
@@ -144,24 +163,17 @@ mod tests {
 
     #[test]
     fn words_select_the_hub() {
-        let typed = words("argocd-ocm-cmp status --kubeconfig a --context=b -n gitops sh");
+        let typed = words("status --kubeconfig a --context=b -n gitops sh");
         assert_eq!(typed.hub.kubeconfig.as_deref(), Some("a".as_ref()));
         assert_eq!(typed.hub.context.as_deref(), Some("b"));
         assert_eq!(typed.namespace, "gitops");
-        for switches in [
-            "-f --cluster eu1 --tail=5",
-            "-fp --cluster=eu1",
-            "--send-my-token --cluster eu1",
-        ] {
-            let typed = words(&format!("argocd-ocm-cmp logs {switches} -n gitops shop dep"));
-            assert_eq!(
-                (typed.application.as_deref(), typed.cluster.as_deref()),
-                (Some("shop"), Some("eu1")),
-                "{switches}"
-            );
-        }
-        let typed = words("argocd-ocm-cmp status --context ");
-        assert!(typed.hub.kubeconfig.is_none() && typed.hub.context.as_deref().unwrap_or_default().is_empty());
+        let typed = words("-- argocd-ocm-cmp logs -f --cluster eu1 --tail=5 -n gitops shop dep");
+        assert_eq!(
+            (typed.application.as_deref(), typed.cluster.as_deref()),
+            (Some("shop"), Some("eu1"))
+        );
+        let typed = words("status --context ");
+        assert!(typed.hub.kubeconfig.is_none() && typed.hub.context.is_none());
         assert_eq!(typed.namespace, "argocd");
     }
 }
