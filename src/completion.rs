@@ -108,7 +108,7 @@ struct Words {
 }
 
 /// The options without a value of the commands with an Application and an object.
-const SWITCHES: [&str; 4] = ["-f", "--follow", "-p", "--previous"];
+const SWITCHES: [&str; 7] = ["-f", "--follow", "-p", "--previous", "-fp", "-pf", "--send-my-token"];
 
 impl Words {
     fn typed() -> Self {
@@ -167,11 +167,15 @@ mod tests {
         assert_eq!(typed.hub.kubeconfig.as_deref(), Some("a".as_ref()));
         assert_eq!(typed.hub.context.as_deref(), Some("b"));
         assert_eq!(typed.namespace, "gitops");
-        let typed = words("-- argocd-ocm-cmp logs -f --cluster eu1 --tail=5 -n gitops shop dep");
-        assert_eq!(
-            (typed.application.as_deref(), typed.cluster.as_deref()),
-            (Some("shop"), Some("eu1"))
-        );
+        for switches in [
+            "-f --cluster eu1 --tail=5",
+            "-fp --cluster=eu1",
+            "--send-my-token --cluster eu1",
+        ] {
+            let typed = words(&format!("-- argocd-ocm-cmp logs {switches} -n gitops shop dep"));
+            let found = (typed.application.as_deref(), typed.cluster.as_deref());
+            assert_eq!(found, (Some("shop"), Some("eu1")), "{switches}");
+        }
         let typed = words("status --context ");
         assert!(typed.hub.kubeconfig.is_none() && typed.hub.context.is_none());
         assert_eq!(typed.namespace, "argocd");

@@ -158,6 +158,26 @@ impl FetchedApplication {
         self.operation.is_some() && running.is_none_or(|operation| operation.phase != "Running")
     }
 
+    /// Returns the error of a failed hydration. Argo CD reports it in no condition, and keeps it when the Application leaves the
+    /// hydrator.
+    pub(super) fn hydration_error(&self) -> Option<ReadCondition> {
+        let operation = &self.status.source_hydrator["currentOperation"];
+        let has_failed = !self.spec["sourceHydrator"].is_null() && operation["phase"] == "Failed";
+        has_failed.then(|| ReadCondition {
+            kind: "HydrationError".to_owned(),
+            message: operation["message"].as_str().unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Returns true if Argo CD has not committed what the hydrator makes of the spec.
+    fn waits_for_hydration(&self) -> bool {
+        let operation = &self.status.source_hydrator["currentOperation"];
+        let [mut own, mut hydrated] = [&self.spec["sourceHydrator"], &operation["sourceHydrator"]].map(Value::clone);
+        remove_zeros(&mut own);
+        remove_zeros(&mut hydrated);
+        !own.is_null() && (operation["phase"] == "Hydrating" || own != hydrated)
+    }
+
     /// Returns the fields that matter for a diagnosis.
     pub(crate) fn reduced(self) -> diagnosis::DiagnosedApplication {
         let annotations = &self.metadata.annotations;
@@ -176,16 +196,13 @@ impl FetchedApplication {
         let operation = self.last_sync();
         let stale = annotations.contains_key(REFRESH)
             || is_other_source(&self.spec, &self.status.sync["comparedTo"])
+            || self.waits_for_hydration()
             || self.waits_for_sync();
+        let hydration = self.hydration_error();
         let Self {
             metadata, spec, status, ..
         } = self;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let hydration = &status.source_hydrator["currentOperation"];
-        let hydration = (hydration["phase"] == "Failed").then(|| ReadCondition {
-            kind: "HydrationError".to_owned(),
-            message: text(&hydration["message"]),
-        });
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
         let conditions = conditions.filter(|condition| is_error(&condition.kind)).take(TEXTS_MAX);
         diagnosis::DiagnosedApplication {
@@ -471,6 +488,27 @@ mod tests {
         assert!(changed.iter().all(|(spec, compared)| is_other_source(spec, compared)));
         assert!(!is_other_source(&several, &several));
         assert!(!is_other_source(&json!({"sourceHydrator": {}}), &one));
+    }
+
+    #[test]
+    fn application_is_stale_until_its_spec_is_hydrated() {
+        let hydrator = |revision: &str| {
+            let plugin = json!({"name": "argocd-ocm-cmp"});
+            json!({"drySource": {"targetRevision": revision, "plugin": plugin}})
+        };
+        let state = |spec: Value, phase: &str| {
+            let operation = json!({"phase": phase, "message": "wrong", "sourceHydrator": hydrator("v1")});
+            let status = json!({"sync": {"status": "Synced"}, "sourceHydrator": {"currentOperation": operation}});
+            let application = reduced("argocd", &spec, &status).expect("it uses the plugin");
+            (application.stale, application.errors().count())
+        };
+        let with = |revision: &str| json!({"sourceHydrator": hydrator(revision)});
+        assert_eq!(state(with("v1"), "Hydrated"), (false, 0));
+        assert_eq!(state(with("v1"), "Hydrating"), (true, 0));
+        assert_eq!(state(with("v2"), "Hydrated"), (true, 0));
+        assert_eq!(state(with("v1"), "Failed"), (false, 1));
+        let without = json!({"source": {"plugin": {"name": "argocd-ocm-cmp"}}});
+        assert_eq!(state(without, "Failed"), (false, 0), "Argo CD keeps the old status");
     }
 
     #[test]

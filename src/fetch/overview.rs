@@ -67,7 +67,8 @@ impl FetchedApplication {
     fn overviewed(&self, argocd: &str) -> Overviewed {
         let ApplicationMetadata { name, namespace, .. } = &self.metadata;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let conditions = || self.status.conditions.iter().flatten();
+        let hydration = self.hydration_error();
+        let conditions = || self.status.conditions.iter().flatten().chain(&hydration);
         let message = |condition: &ReadCondition| condition.message.clone();
         let totals = conditions().find(|condition| condition.kind == INFO);
         // The first reason why it is not healthy or not delivered.
@@ -474,6 +475,12 @@ mod tests {
         };
         assert!(has_error("ComparisonError"));
         assert!(!has_error("ManifestWorkDegradedWarning") && !has_error("OrphanedResourceWarning"));
+        let mut all = Applications::new("argocd");
+        let hydrator = json!({"sourceHydrator": {"drySource": plugin()["source"]}});
+        let failed = json!({"sourceHydrator": {"currentOperation": {"phase": "Failed", "message": "refused"}}});
+        all.add(&object("shop", &json!({}), &hydrator, &failed));
+        let application = &all.all[0].application;
+        assert!(application.has_error && application.message == "refused");
     }
 
     #[test]

@@ -313,6 +313,14 @@ async fn works_may_only_contain_applications() -> Result<()> {
     let mut owned = allowed.clone();
     owned["spec"]["workload"]["manifests"][0]["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Node", "name": "none", "uid": "none"}]);
+    let ignoring = |condition: &str| {
+        let fields = json!([{"condition": condition, "jsonPaths": [".metadata.labels"]}]);
+        let strategy = json!({"type": "ServerSideApply", "serverSideApply": {"ignoreFields": fields}});
+        json!([{"resourceIdentifier": {"resource": "namespaces", "name": "argocd"}, "updateStrategy": strategy}])
+    };
+    let mut programmed = allowed.clone();
+    programmed["spec"]["manifestConfigs"] = ignoring("OnSpokePresent");
+    allowed["spec"]["manifestConfigs"] = ignoring("OnSpokeChange");
     for work in [
         carrying(cluster, "shop-1a2b3", &json!([root])),
         carrying(cluster, "shop-1a2b3", &json!([application, root])),
@@ -324,6 +332,7 @@ async fn works_may_only_contain_applications() -> Result<()> {
         of_agents("argocd-agent-cr-1a2b3"),
         elsewhere,
         owned,
+        programmed,
     ] {
         is_refused(account.create(&work).await, "create no ManifestWorks but").with_context(|| work.to_string())?;
     }

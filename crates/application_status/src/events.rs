@@ -2,7 +2,7 @@
 //! memory: after a restart it repeats no Event and records the changes that it missed.
 
 use super::conditions::{Totals, is_same_state, subject};
-use super::fleet::Fleet;
+use super::fleet::{Fleet, SET};
 use hub_state::condition_types::{APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE};
 use hub_state::model::Condition;
 use runtime::action::Event;
@@ -42,9 +42,11 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet<'
 
 /// Returns the Event for an Application that has become healthy, or at least applied, on all clusters.
 fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
-    let message = info(after)?;
+    let message = info(after).filter(|message| is_rolled_out(message))?;
     let now = Totals::parse(message)?;
-    let then = info(before).and_then(Totals::parse);
+    let then = info(before)
+        .filter(|message| is_rolled_out(message))
+        .and_then(Totals::parse);
     let becomes = |check: fn(&Totals) -> bool| now.clusters > 0 && check(&now) && !then.as_ref().is_some_and(check);
     let reason = if becomes(|totals| totals.healthy == totals.clusters) {
         "ManifestWorkHealthy"
@@ -54,6 +56,18 @@ fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
         return None;
     };
     Some(Event::normal(reason, message.to_owned()))
+}
+
+/// Returns true if each ManifestWorkReplicaSet in the message with the totals has reached all its clusters.
+fn is_rolled_out(message: &str) -> bool {
+    let mut sets = message
+        .split("; ")
+        .filter_map(|part| part.strip_prefix(SET)?.split_once(": "));
+    sets.all(|(_, state)| {
+        let counts = state.strip_suffix(" clusters applied");
+        let counts = counts.and_then(|counts| counts.split_once(" of "));
+        counts.is_some_and(|(applied, selected)| applied == selected)
+    })
 }
 
 /// Returns the message with the totals.

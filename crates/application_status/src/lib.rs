@@ -458,12 +458,17 @@ mod tests {
             let object_ref = ObjectRef::new(cluster, &name);
             hub.0.apply(work(&object_ref, &of_set(&format!("fleet.{name}")), &WELL));
         }
-        hub.write().expect("a change");
+        assert_eq!(hub.events(), [], "the rollout is not complete");
         let info = format!(
             "applied on 2 of 2 clusters, healthy on 2; 2 objects in 2 works; ManifestWorkReplicaSet fleet/{name}: \
              waiting for OCM's work manager; it needs the feature gate ManifestWorkReplicaSet"
         );
         assert_eq!(hub.conditions(), [("ManifestWorkInfo", &*info)]);
+        let done = r#""status":{"conditions":[{"type":"PlacementVerified","status":"True"},
+            {"type":"PlacementRolledOut","status":"True"},{"type":"ManifestworkApplied","status":"True"}],
+            "summary":{"total":2,"applied":2,"available":2}}"#;
+        hub.0.apply(testing::set_with(&fleet, "shop", done));
+        assert_eq!(hub.events()[0].0, "ManifestWorkHealthy");
     }
 
     #[test]

@@ -37,7 +37,9 @@ async fn agent_objects_need_our_label_and_names() -> Result<()> {
     account.delete(&ours).await?;
     let addon = ObjectRef::cluster_management_addon("admission-addon").with(json!({"spec": {}}));
     let config = ObjectRef::config_map("argocd", "argocd-ssh-known-hosts-cm-2").with(json!({}));
-    for object in [addon, config] {
+    // The controller would read its settings from it.
+    let settings = ObjectRef::config_map("argocd", "argocd-ocm-cmp-controller").with(json!({}));
+    for object in [addon, config, settings] {
         is_refused(account.create(&object).await, "under the names that it uses")?;
     }
 

@@ -258,6 +258,8 @@ async fn principal_may_write_all_of_autonomous_agents_in_their_namespace() -> Re
     let own = ObjectRef::of(&own);
     let (described, why) = (json!({"spec": {"description": "x"}}), "write no AppProject but");
     account.patch(&own, &described).await?;
+    let roles = json!({"spec": {"roles": [{"name": "all", "groups": ["everyone"]}]}});
+    is_refused(account.patch(&own, &roles).await, why)?;
     let of_argocd = json!({"spec": {"sourceNamespaces": ["argocd"]}});
     is_refused(account.patch(&own, &of_argocd).await, why)?;
     account.delete(&own).await?;
