@@ -596,15 +596,6 @@ pub(crate) fn unsatisfied(placement: &Value) -> Option<String> {
     })
 }
 
-/// Returns the problem of works whose Application does not exist.
-pub(crate) fn orphaned(namespace: &str, name: &str) -> Diagnosis {
-    Diagnosis::new(
-        ProblemCause::Other,
-        format!("Argo CD has no Application {namespace}/{name}, so nothing updates its works"),
-        "create it again, or delete them",
-    )
-}
-
 /// Returns the problems of works to which nothing happens: their Placement selects no managed cluster, or the agent or OCM has done
 /// nothing for minutes. `placements` are the reasons why Placements select none.
 pub(crate) fn standstill(

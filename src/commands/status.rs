@@ -182,7 +182,6 @@ fn read_status(
     let sync = state.application.found().and_then(DiagnosedApplication::running_sync);
     let syncing = sync.map(|sync| sync.message.clone());
     let report = HealthReport::new(&application.instance, works, &unreachable, syncing);
-    let is_absent = matches!(state.application, Lookup::NotFound);
     let in_argo_cd = match state.application {
         Lookup::Found(in_argo_cd) => Some(in_argo_cd),
         _ if has_works => None,
@@ -208,9 +207,6 @@ fn read_status(
         clusters,
         &state.unsatisfied_placements,
     ));
-    if is_absent {
-        problems.push(diagnosis::orphaned(&application.namespace, &application.name));
-    }
     let mut holds = state.holds;
     let is_target = |hold: &Hold| report.works.iter().any(|work| work.cluster() == Some(&hold.cluster));
     holds.retain(|hold| is_target(hold) && !hold.is_over(now));

@@ -86,14 +86,6 @@ fn waits_until_the_current_version_is_delivered() {
     without_application.insert(path.clone(), forbidden);
     let printed = FakeHub::start(without_application).run("status shop");
     assert!(printed.starts_with("exit code: 0\n"), "{printed}");
-    // `argocd app delete --cascade=false` leaves the works.
-    let mut orphans = objects();
-    orphans.remove(&path);
-    let printed = FakeHub::start(orphans).run("status shop");
-    assert!(
-        printed.starts_with("exit code: 1\n") && printed.contains("shop waits: Argo CD has no Application argocd/shop"),
-        "{printed}"
-    );
     for (field, text) in [
         ("/status/sync/status", json!("OutOfSync")),
         ("/metadata/annotations", json!({"argocd.argoproj.io/refresh": "normal"})),
