@@ -125,7 +125,7 @@ fn tools_are_confined_and_render_under_landlock() {
 /// Checks that a run fails and prints no works, and returns its error.
 fn refused(output: &Output) -> String {
     let none = output.stdout.is_empty() && output.status.code() == Some(1);
-    assert!(none, "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(none, "{}", transcript(output));
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 

@@ -345,11 +345,7 @@ fn reads_works_in_every_printed_format() {
 #[test]
 fn invalid_input_is_a_one_line_error() {
     let folder = shop(&[("web.yaml", WEB)]);
-    let printed = |words: &str| {
-        let words = format!("{words} --name=shop");
-        let output = program_with(folder.path(), words.split(' ')).output();
-        transcript(&output.expect("the program runs"))
-    };
+    let printed = |words: &str| crate::program::run(folder.path(), &format!("{words} --name=shop"));
     let error = |line: &str| format!("exit code: 2\n----- stdout -----\n----- stderr -----\nerror: {line}\n");
     fs::write(folder.path().join("config"), "{apiVersion: v1, kind: Config}").expect("a file");
     for (words, expected) in [

@@ -1,6 +1,6 @@
 //! A hub that serves fixed objects over HTTP, for commands that only read it, or whose changes are only recorded.
 
-use crate::program::{UNREACHABLE_KUBECONFIG, program_with, transcript};
+use crate::program::{UNREACHABLE_KUBECONFIG, run};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -43,9 +43,8 @@ impl FakeHub {
 
     /// Runs the program with these words and the kubeconfig of the hub, and formats its output.
     pub(crate) fn run(&self, words: &str) -> String {
-        let hub = ["--kubeconfig=config", "--context=a"];
-        let output = program_with(self.folder.path(), words.split(' ').chain(hub)).output();
-        transcript(&output.expect("the program runs"))
+        let words = format!("{words} --kubeconfig=config --context=a");
+        run(self.folder.path(), &words)
     }
 
     /// Returns the bodies of all changes.

@@ -582,7 +582,7 @@ absolute: {url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network
 upwards: {url}/elsewhere/db-1.2.0.tgz: it would be fetched from the network
 redirected: {url}/redirected/again.tgz redirects to {url}/elsewhere/db-1.2.0.tgz?signature=a%2Fb%3D: it would be fetched
 moved: {url}/moved/index.yaml redirects to {url}/elsewhere/index.yaml: it would be fetched
-local: {url}/local/db cannot be fetched:
+local: {url}/local/db cannot be fetched:\x20
 circle: {url}/circle/index.yaml cannot be fetched: more than 10 redirects";
 
 #[test]

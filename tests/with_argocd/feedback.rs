@@ -217,7 +217,7 @@ ConfigMap settings
 CustomResourceDefinition kettles.feedback.example.com Established=True";
 
 /// Returns a value as JSON if it is a number or boolean, and as text otherwise.
-fn value(text: &str) -> Value {
+fn parse_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }
 
@@ -241,7 +241,9 @@ async fn every_kind_has_feedback_and_no_rule_fails() -> Result<()> {
     for line in FEEDBACK.lines() {
         let words: Vec<_> = line.split(' ').collect();
         let values = words[2..].iter().filter_map(|word| word.split_once('='));
-        let expected: Value = values.map(|(name, text)| (name.to_owned(), value(text))).collect();
+        let expected: Value = values
+            .map(|(name, text)| (name.to_owned(), parse_value(text)))
+            .collect();
         wait_for_feedback(stage, NAME, words[0], words[1], &expected).await?;
     }
     a_custom_resource_becomes_ready(stage).await?;

@@ -200,8 +200,8 @@ spec:
     // A new image arrives, and the replicas of the other writer stay.
     app.commit(&[("scaled.yaml", &deployment.replace("busybox", "nginx"))])
         .await?;
-    let has_image = |scaled: &Value| scaled["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx";
-    let changed = cluster1.wait_for(&scaled, has_image).await?;
+    let image = "/spec/template/spec/containers/0/image";
+    let changed = cluster1.wait_for_value(&scaled, image, "nginx").await?;
     assert_eq!(changed["spec"]["replicas"], 5);
     stage.hub.delete(&app.application()).await
 }

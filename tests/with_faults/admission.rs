@@ -4,7 +4,7 @@
 mod agents;
 mod components;
 
-use crate::documents::documents;
+use crate::gitopscluster_crd::entries;
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -69,10 +69,9 @@ fn is_refused(written: Result<()>, why: &str) -> Result<()> {
 
 /// Checks that a policy denies each patch of an object: lists of patches in YAML, by words in the reason.
 async fn refuses_patches(account: &Account, object: &ObjectRef, patches: &str) -> Result<()> {
-    let patches = documents(patches)?.pop().context("patches")?;
-    for (why, patches) in patches.as_object().into_iter().flatten() {
+    for (why, patches) in entries(patches)? {
         for patch in patches.as_array().context("a list")? {
-            is_refused(account.patch(object, patch).await, why).with_context(|| format!("{object}: {patch}"))?;
+            is_refused(account.patch(object, patch).await, &why).with_context(|| format!("{object}: {patch}"))?;
         }
     }
     Ok(())
@@ -200,7 +199,7 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
     let hub = &stage.hub;
     let account = account(hub, &["deploy/deploy_cluster_secrets.yaml"]).await?;
     let plain = json!({"name": "eu1", "server": "https://eu1-control-plane:6443"});
-    let cluster = |managed_by: Value| json!({SECRET_TYPE: "cluster", MANAGED_BY: managed_by});
+    let cluster = |managed_by: &str| json!({SECRET_TYPE: "cluster", MANAGED_BY: managed_by});
     let push = json!({"name": "eu2", "server": "https://eu2", "config": "{\"bearerToken\":\"t\"}"});
     let foreign = [
         secret("admission-argocd-secret", &json!({}), &json!({"server.secretkey": "k"})),
@@ -210,7 +209,7 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
             &json!({"url": "u"}),
         ),
         secret("admission-push", &json!({SECRET_TYPE: "cluster"}), &push),
-        secret("admission-theirs", &cluster(json!("somebody")), &plain),
+        secret("admission-theirs", &cluster("another"), &plain),
         secret("argocd-agent-jwt", &json!({}), &json!({"jwt.key": "k"})),
     ];
     for secret in &foreign {
@@ -227,7 +226,7 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
         hub.delete(&secret).await?;
     }
     // A token Secret of another ServiceAccount would give the controller the permissions of that account.
-    let mut token = secret("admission-token", &cluster(json!(OURS)), &json!({}));
+    let mut token = secret("admission-token", &cluster(OURS), &json!({}));
     token["type"] = json!("kubernetes.io/service-account-token");
     token["metadata"]["annotations"] = json!({"kubernetes.io/service-account.name": "argocd-application-controller"});
     let repository = json!({SECRET_TYPE: "repository", MANAGED_BY: OURS});
@@ -242,7 +241,7 @@ async fn foreign_secrets_cannot_be_created_changed_or_deleted() -> Result<()> {
         is_refused(account.create(&object).await, "create no Secrets but").with_context(|| object.to_string())?;
     }
 
-    let ours = secret("admission-ours-secret", &cluster(json!(OURS)), &plain);
+    let ours = secret("admission-ours-secret", &cluster(OURS), &plain);
     account.create(&ours).await?;
     let ours = ObjectRef::of(&ours);
     let labels = |labels: Value| json!({"metadata": {"labels": labels}});

@@ -49,10 +49,10 @@ fn decoded(secret: &Value, key: &str) -> String {
 /// Labels a cluster and waits until its Secret has the label: then earlier changes are reconciled.
 async fn change(stage: &Stage, cluster: &str, value: &str) -> Result<Value> {
     label(stage, cluster, &json!({"change": value})).await?;
-    let is_there = |secret: &Value| secret["metadata"]["labels"]["change"] == value;
+    let secret = secret(&format!("{cluster}-secret"));
     stage
         .hub
-        .wait_for(&secret(&format!("{cluster}-secret")), is_there)
+        .wait_for_value(&secret, "/metadata/labels/change", value)
         .await
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn named(version: &str, name: &str) -> ObjectRef {
 }
 
 /// Returns the entries of a mapping in YAML.
-fn entries(text: &str) -> Result<Map<String, Value>> {
+pub(crate) fn entries(text: &str) -> Result<Map<String, Value>> {
     let document = documents(text)?.pop().context("a document")?;
     Ok(document.as_object().context("a mapping")?.clone())
 }

@@ -465,4 +465,19 @@ mod tests {
             assert_eq!(works(&plain, capacity), works(&kept, capacity), "{capacity}");
         }
     }
+
+    #[test]
+    fn splits_partitions_beyond_the_limit() {
+        let objects: Vec<String> = (0..20)
+            .map(|at| annotated("v1 ConfigMap", &format!("c{at}"), ""))
+            .collect();
+        let objects = texts(&objects);
+        let partitions = arranged(&objects, 400);
+        assert!(partitions.len() > 3, "{partitions:?}");
+        assert!(
+            partitions.iter().all(|partition| partition.0.starts_with('b')),
+            "{partitions:?}"
+        );
+        assert_eq!(partitions.iter().map(|partition| partition.3.len()).sum::<usize>(), 20);
+    }
 }

@@ -3,7 +3,7 @@
 use super::{Fleet, fleet};
 use crate::app::App;
 use crate::health_check;
-use crate::stage::{Outcome, apply_shipped, run};
+use crate::stage::{apply_shipped, run};
 use crate::status;
 use anyhow::{Context, Result, ensure};
 use ocm::ownership::OF_REPLICA_SET;
@@ -367,22 +367,14 @@ async fn a_change_that_breaks_stops_at_the_first_cluster() -> Result<()> {
     placed.app.end().await
 }
 
-/// Runs `rollout`.
-fn rollout(fleet: &Fleet, words: &str) -> Result<Outcome> {
-    run(
-        Path::new("/"),
-        Some(fleet.hub.kubeconfig_path()),
-        &format!("rollout {words}"),
-    )
-}
-
-/// Runs `rollout`, and checks its exit code and that it says this. Returns its standard output.
+/// Runs `rollout`, and checks its exit code and that its output contains these texts. Returns its standard output.
 fn rollout_says(fleet: &Fleet, words: &str, code: i32, texts: &[&str]) -> Result<String> {
-    let (ended, stdout, stderr) = rollout(fleet, words)?;
+    let words = format!("rollout {words}");
+    let (ended, stdout, stderr) = run(Path::new("/"), Some(fleet.hub.kubeconfig_path()), &words)?;
     let says = |text: &&str| stdout.contains(text) || stderr.contains(text);
     ensure!(
         ended == Some(code) && texts.iter().all(says),
-        "rollout {words}: {texts:?}: {ended:?} {stdout}{stderr}"
+        "{words}: {texts:?}: {ended:?} {stdout}{stderr}"
     );
     Ok(stdout)
 }

@@ -33,8 +33,7 @@ async fn check_set_hash(hub: &Hub, git: &GitRepository) -> Result<()> {
     own_by_set(hub, &mut of_set).await?;
     let of_set = ObjectRef::of(&hub.create(&of_set).await?);
     hub.apply_yaml(PLACEMENT)?;
-    let delivered = |app: &Value| app["status"]["sync"]["status"] == "Synced";
-    hub.wait_for(&of_set, delivered).await?;
+    hub.wait_for_value(&of_set, "/status/sync/status", "Synced").await?;
     let work = works_of(hub, &of_set).await?.pop().context("a work")?;
     // ACM finds the works of a set by these labels: the hash is that of "argocd/appset-1".
     let labels = &work["metadata"]["labels"];

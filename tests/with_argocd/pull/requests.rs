@@ -131,7 +131,7 @@ async fn sync_and_rollback_run_once_and_are_cleared() -> Result<()> {
         let history = application["status"]["history"].as_array().into_iter().flatten();
         history.map(|entry| entry["revision"].clone()).collect()
     };
-    let live = stage.cluster1.get(&app.application()).await?.unwrap_or_default();
+    let live = stage.cluster1.read(&app.application()).await?;
     assert_eq!(revisions(&app.on_hub().await?), revisions(&live));
     assert_eq!(revisions(&live), [&*app.commit, &second, &app.commit]);
     assert_eq!(times(&cluster1, has_operation), 4);

@@ -79,8 +79,8 @@ async fn use_application_permissions(stage: &Stage, cluster: &str) -> Result<()>
     }
     let work = app.work().await?;
     app.patch(&json!({"metadata": {"labels": {"team": "a"}}})).await?;
-    let is_changed = |work: &Value| work["spec"]["workload"]["manifests"][0]["metadata"]["labels"]["team"] == "a";
-    hub.wait_for(&work, is_changed).await?;
+    let team = "/spec/workload/manifests/0/metadata/labels/team";
+    hub.wait_for_value(&work, team, "a").await?;
     app.end().await?;
     hub.wait_gone(&work).await
 }

@@ -243,9 +243,8 @@ async fn principal_may_write_all_of_autonomous_agents_in_their_namespace() -> Re
     is_refused(account.patch(&autonomous, &reported).await, "other manifests")?;
     reported["metadata"] = json!({"annotations": {"argocd-agent.argoproj.io/last-updated": "2026-01-01T00:00:00Z"}});
     account.patch(&autonomous, &reported).await?;
-    account
-        .patch(&autonomous, &json!({"metadata": {"finalizers": null}}))
-        .await?;
+    let without_finalizers = json!({"metadata": {"finalizers": null}});
+    account.patch(&autonomous, &without_finalizers).await?;
     account.delete(&autonomous).await?;
 
     let project = |name: &str, namespaces: &[&str]| {
@@ -277,7 +276,6 @@ async fn principal_may_write_all_of_autonomous_agents_in_their_namespace() -> Re
     is_refused(account.delete(&foreign).await, why)?;
     hub.patch(&foreign, &json!({"metadata": {"finalizers": [ARGO_CDS]}}))
         .await?;
-    let without_finalizers = json!({"metadata": {"finalizers": null}});
     account.patch(&foreign, &without_finalizers).await?;
     hub.delete(&foreign).await?;
     hub.patch(&on_hub, &without_finalizers).await.map(drop)

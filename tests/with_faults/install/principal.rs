@@ -32,7 +32,7 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
     // Neither this nor another feature puts Argo CD's Redis behind a principal that does not run.
     installation.run_ok(&["install", "--features=live"])?;
     assert!(hub.read(&params()).await?["data"]["redis.server"].is_null());
-    make_ready(hub)?;
+    make_ready(hub).await?;
     let lines = installation.run_ok(&["install", FEATURE])?;
     for line in [
         "configmap/argocd-cmd-params-cm configured\n",
@@ -84,11 +84,9 @@ async fn hub_gets_a_principal_and_argo_cds_settings_for_it() -> Result<()> {
 }
 
 /// Reports a ready Pod of the principal, which nothing runs here.
-pub(super) fn make_ready(hub: &Hub) -> Result<()> {
-    let status = r#"{"status": {"replicas": 1, "readyReplicas": 1}}"#;
-    let patch = ["patch", "deployment", "argocd-agent-principal", "-n", "argocd"];
-    let to_ready = ["--subresource=status", "--type=merge", "--patch", status];
-    hub.kubectl(&[&patch[..], &to_ready].concat()).map(drop)
+pub(super) async fn make_ready(hub: &Hub) -> Result<()> {
+    let status = json!({"status": {"replicas": 1, "readyReplicas": 1}});
+    hub.patch_status(&principal(), &status).await.map(drop)
 }
 
 /// Checks that the NetworkPolicies select the Pods of Argo CD's own manifests: those that use the proxies, and Redis.

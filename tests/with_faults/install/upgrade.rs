@@ -140,7 +140,7 @@ async fn install_takes_over_objects_applied_by_kubectl() -> Result<()> {
     let installation = installation().await?;
     let policy = format!("--policy={}", policy_file()?.display());
     installation.run_ok(&["install", ALL, &policy])?;
-    make_ready(&installation.hub)?;
+    make_ready(&installation.hub).await?;
     installation.run_ok(&["install", ALL, &policy])?;
     let expected: Vec<_> = installed(&installation)?.iter().map(lasting).collect();
     let is_policy = |object: &Value| object["metadata"]["name"] == "argocd-ocm-cmp-policy";

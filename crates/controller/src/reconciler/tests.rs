@@ -458,7 +458,7 @@ async fn new_leader_reconciles_every_object_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_leader_forgets_what_was_refused_when_it_led_before() {
+async fn new_leader_forgets_the_writes_that_were_refused_before() {
     let (sender, leads) = watch::channel(true);
     let mut reconciler = replica(&[&CLUSTER], CLOCKS, leads);
     run(&mut reconciler, 1).await;
