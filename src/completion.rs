@@ -173,8 +173,8 @@ mod tests {
             "--send-my-token --cluster eu1",
         ] {
             let typed = words(&format!("-- argocd-ocm-cmp logs {switches} -n gitops shop dep"));
-            let found = (typed.application.as_deref(), typed.cluster.as_deref());
-            assert_eq!(found, (Some("shop"), Some("eu1")), "{switches}");
+            let names = (typed.application.as_deref(), typed.cluster.as_deref());
+            assert_eq!(names, (Some("shop"), Some("eu1")), "{switches}");
         }
         let typed = words("status --context ");
         assert!(typed.hub.kubeconfig.is_none() && typed.hub.context.is_none());

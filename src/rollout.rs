@@ -227,26 +227,23 @@ impl Rollout {
         !self.clusters.is_empty() && !self.is_complete()
     }
 
-    /// Returns the clusters that OCM counts as failures together, by the group that they are counted in.
-    fn late(&self) -> BTreeMap<Option<u32>, (usize, usize)> {
+    /// Returns the numbers of failures and of all clusters, for each group whose failures OCM counts together.
+    fn failures(&self, is_failure: impl Fn(&RolloutCluster) -> bool) -> Vec<(usize, usize)> {
         let is_by_group = self.kind() == "ProgressivePerGroup";
-        let mut late = BTreeMap::new();
+        let mut groups: BTreeMap<_, (usize, usize)> = BTreeMap::new();
         for cluster in &self.clusters {
-            let (failures, all): &mut (usize, usize) = late.entry(is_by_group.then_some(cluster.group.0)).or_default();
-            *failures += usize::from(cluster.is_late && cluster.state == RolloutState::Failed);
+            let (failures, all) = groups.entry(is_by_group.then_some(cluster.group.0)).or_default();
+            *failures += usize::from(is_failure(cluster));
             *all += 1;
         }
-        late
+        groups.into_values().collect()
     }
 
     /// Returns true if OCM changes no further cluster, because too many failed.
     fn is_stopped(&self) -> bool {
         let tolerated = &self.strategy()["maxFailures"];
-        self.kind() != "All"
-            && self
-                .late()
-                .values()
-                .any(|(failures, all)| *failures > share(tolerated, *all, 0))
+        let groups = self.failures(|cluster| cluster.is_late && cluster.state == RolloutState::Failed);
+        self.kind() != "All" && are_too_many(&groups, tolerated)
     }
 
     /// Describes the state in one line.
@@ -350,23 +347,14 @@ impl Rollout {
                 }
             }
             "ProgressivePerGroup" if has_deadline => {
-                let mut groups: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-                for cluster in &self.clusters {
-                    groups.entry(cluster.group.0).or_default().0 += 1;
-                }
-                for cluster in failed {
-                    groups.entry(cluster.group.0).or_default().1 += 1;
-                }
-                let is_stopped = groups
-                    .values()
-                    .any(|(all, failures)| *failures > share(tolerated, *all, 0));
+                let groups = self.failures(|cluster| cluster.state == RolloutState::Failed);
                 // A number above that of the clusters of a small group would count as 0 there. OCM rounds up, so this is the lowest
                 // percentage that tolerates as many failures.
-                let percent = groups.values().map(|(all, failures)| {
+                let percent = groups.iter().map(|(failures, all)| {
                     let tolerable = share(tolerated, *all, 0).max(*failures);
                     tolerable.checked_sub(1).map_or(0, |fewer| 100 * fewer / all + 1)
                 });
-                if let Some(percent) = percent.max().filter(|_| is_stopped) {
+                if let Some(percent) = percent.max().filter(|_| are_too_many(&groups, tolerated)) {
                     fields.push(("maxFailures", "rollout-max-failures", json!(format!("{percent}%"))));
                 } else if let Some(RolloutCluster { name, .. }) = self.with_state(RolloutState::OnHold).next() {
                     return Err(format!(
@@ -498,6 +486,13 @@ fn essential(content: &Value) -> Value {
     remove_zeros(&mut essential);
     essential["workload"] = json!({"manifests": objects});
     essential
+}
+
+/// Returns true if a group has more failures than are tolerated.
+fn are_too_many(groups: &[(usize, usize)], tolerated: &Value) -> bool {
+    groups
+        .iter()
+        .any(|(failures, all)| *failures > share(tolerated, *all, 0))
 }
 
 /// Returns a number of clusters that OCM reads as a number or a percentage; as for OCM, 0 and more than all mean the default.

@@ -72,8 +72,8 @@ pub(super) async fn release_fields(
 }
 
 /// Restores the Redis that Argo CD used before our principal, if the object will no longer name the principal, and the default is wrong.
-/// That is done before: an interruption must not leave Argo CD without a Redis. Returns the addition to the line about the object, and a
-/// line about what to restart.
+/// Callers do this before they apply the object: an interruption must not leave Argo CD without a Redis. Returns the addition to the line
+/// about the object, and a line about the workloads to restart.
 pub(super) async fn restore_redis(
     hub: &InstallHub,
     object: &ShippedObject,

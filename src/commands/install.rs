@@ -112,21 +112,17 @@ async fn apply(
     lines.push_str(&about_principal);
     lines.push_str(&about_view);
     let inherited = take_over_all(hub, &live_objects, args.dry_run).await?;
-    let replaces_redis = |object: &ShippedObject| {
-        let mut live = live_objects.iter().filter_map(|(_, live)| live.as_ref());
-        live.any(|live| live["metadata"]["name"] == object.name() && replaces_only_redis(object, live))
-    };
-    let how = |object: &ShippedObject, dry_run| ApplyOptions {
+    let how = |object: &ShippedObject, live: Option<&Value>, dry_run| ApplyOptions {
         manager: MANAGER,
         // The lists of an ArgoCD have one manager each, so force would remove the entries of others. In a dry run the fields that an
         // installation would inherit have their old manager.
         force: !object.is_argo_cd()
             && (args.force_conflicts
                 || args.dry_run && inherited.contains(&object.to_string())
-                || replaces_redis(object)),
+                || live.is_some_and(|live| replaces_only_redis(object, live))),
         dry_run,
     };
-    let mut rehearsal = rehearse(hub, &live_objects, |object| how(object, true)).await?;
+    let mut rehearsal = rehearse(hub, &live_objects, |object, live| how(object, live, true)).await?;
     let superfluous = if args.additions_only {
         find_superfluous(hub, &options, workloads, objects).await?
     } else {
@@ -155,7 +151,7 @@ async fn apply(
             summary.push_str(&result_line(object, Some(live), live, ""));
             continue;
         }
-        summary.push_str(&apply_object(hub, object, live.as_ref(), how(object, false)).await?);
+        summary.push_str(&apply_object(hub, object, live.as_ref(), how(object, live.as_ref(), false)).await?);
     }
     summary.extend(settings.as_ref().and_then(|live| settings::left(live, objects)));
     for (object, live) in &live_objects {
@@ -253,12 +249,12 @@ struct Rehearsal {
 async fn rehearse(
     hub: &InstallHub,
     live_objects: &LiveObjects,
-    how: impl Fn(&ShippedObject) -> ApplyOptions,
+    how: impl Fn(&ShippedObject, Option<&Value>) -> ApplyOptions,
 ) -> Result<Rehearsal, Problems> {
     let mut rehearsal = Rehearsal::default();
     let mut problems = Vec::new();
     for (object, live) in live_objects {
-        match hub.apply(object, how(object)).await {
+        match hub.apply(object, how(object, live.as_ref())).await {
             Ok(applied) => {
                 let (note, restart) = restore_redis(hub, object, live.as_ref(), object, true).await?;
                 let line = result_line(object, live.as_ref(), &applied, &(note + " (dry run)"));

@@ -76,7 +76,7 @@ fn mask_secrets(value: &mut Value<'_>, other: Option<&Value<'_>>, changed: &'sta
     }
 }
 
-/// Returns true for an object of the core group.
+/// Returns true for a Secret of the core group.
 fn is_secret(object: &Map<'_>) -> bool {
     let text = |key| object.get(key).and_then(Value::as_str);
     text("kind") == Some("Secret") && text("apiVersion").is_none_or(|version| !version.contains('/'))

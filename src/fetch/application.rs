@@ -169,13 +169,11 @@ impl FetchedApplication {
         })
     }
 
-    /// Returns true if Argo CD has not committed what the hydrator makes of the spec.
+    /// Returns true if Argo CD has not committed the manifests that the hydrator makes of the spec.
     fn waits_for_hydration(&self) -> bool {
         let operation = &self.status.source_hydrator["currentOperation"];
-        let [mut own, mut hydrated] = [&self.spec["sourceHydrator"], &operation["sourceHydrator"]].map(Value::clone);
-        remove_zeros(&mut own);
-        remove_zeros(&mut hydrated);
-        !own.is_null() && (operation["phase"] == "Hydrating" || own != hydrated)
+        let hydrator = &self.spec["sourceHydrator"];
+        !hydrator.is_null() && (operation["phase"] == "Hydrating" || is_other(hydrator, &operation["sourceHydrator"]))
     }
 
     /// Returns the fields that matter for a diagnosis.
@@ -276,11 +274,15 @@ fn is_other_source(spec: &Value, compared: &Value) -> bool {
     if spec[field].is_null() || !has_compared_one && !has_several(compared) {
         return false;
     }
-    // Argo CD writes no fields without a value.
-    let [mut own, mut other] = [&spec[field], &compared[field]].map(Value::clone);
-    remove_zeros(&mut own);
-    remove_zeros(&mut other);
-    own != other
+    is_other(&spec[field], &compared[field])
+}
+
+/// Returns true if a part of the status differs from that of the spec. Argo CD writes no fields without a value.
+fn is_other(of_spec: &Value, of_status: &Value) -> bool {
+    let [mut of_spec, mut of_status] = [of_spec, of_status].map(Value::clone);
+    remove_zeros(&mut of_spec);
+    remove_zeros(&mut of_status);
+    of_spec != of_status
 }
 
 /// Returns true if an entry of `ignoreDifferences` matches the manifests in works.

@@ -12,6 +12,7 @@ use crate::install::{
     AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, CMD_PARAMS, LIVE, PARAMS, REPO_SERVER, SERVER, component_of,
     live_authority, required_config_maps,
 };
+use crate::workload::name;
 use generate::{confine, health_rules};
 use hub::{WORK_PAGE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams, PostParams};
@@ -173,11 +174,7 @@ impl Hub {
     /// Lists the admission policies of this program, or their bindings.
     async fn admission(&self, plural: &str) -> Result<Lookup<Vec<Value>>, Error> {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
-        let is_ours = |object: &Value| {
-            let name = object["metadata"]["name"].as_str();
-            name.is_some_and(|name| name.starts_with(PLUGIN))
-        };
-        let keep = |object: Value| Some(object).filter(is_ours);
+        let keep = |object: Value| Some(object).filter(|object| name(object).starts_with(PLUGIN));
         self.list_reduced(&path, ListParams::default(), keep).await
     }
 
@@ -226,7 +223,7 @@ impl Hub {
             .iter()
             .filter_map(|part| component_of(deployments, part))
         {
-            let deployment = workload["metadata"]["name"].as_str().unwrap_or_default();
+            let deployment = name(workload);
             for name in required_config_maps(workload).filter(|name| name.starts_with(PLUGIN)) {
                 if self.get(config_maps, name).await? == Lookup::NotFound {
                     missing.push((deployment.to_owned(), name.to_owned()));

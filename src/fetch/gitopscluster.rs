@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the error about a hub without a GitOpsCluster of this name; an empty name or namespace means all.
-fn without(selected: &ObjectRef, url: &str) -> String {
+fn describe_missing(selected: &ObjectRef, url: &str) -> String {
     let ObjectRef { namespace, name } = selected;
     match (&**namespace, &**name) {
         ("", _) => format!("the hub at {url} has no GitOpsClusters"),
@@ -41,7 +41,7 @@ impl WorkReader {
         let url = &hub.url;
         let fleet = runtime.block_on(hub.fleet(selected, certificates));
         let fleet = fleet.map_err(|error| match &error {
-            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => without(selected, url),
+            Error::Api(refused) if refused.code == 404 && refused.reason == "NotFound" => describe_missing(selected, url),
             Error::Api(refused) if refused.code == 404 => {
                 format!("the hub at {url} does not serve GitOpsClusters: apply deploy/gitopscluster_crd.yaml, or choose another hub with \
                          --context")
@@ -49,7 +49,7 @@ impl WorkReader {
             _ => describe_error(&error, url),
         })?;
         if fleet.gitops_clusters.is_empty() {
-            return Err(without(selected, url));
+            return Err(describe_missing(selected, url));
         }
         Ok(fleet)
     }

@@ -46,10 +46,8 @@ impl Installed {
         let repo_server = named(workloads, &argo_cd.repo_server);
         let server = named(workloads, &argo_cd.server);
         let controller = named(workloads, CONTROLLER);
-        let container = |workload: Option<&'v Value>, name: &str| {
-            let containers = workload.map(containers).unwrap_or_default();
-            containers.iter().find(|container| container["name"] == name)
-        };
+        let container =
+            |workload: Option<&'v Value>, name: &str| item(&workload?["spec"]["template"]["spec"]["containers"], name);
         let image = |container: Option<&Value>| container?["image"].as_str().map(str::to_owned);
         let mut features = BTreeSet::new();
         let sidecar = container(repo_server, SIDECAR);

@@ -70,8 +70,8 @@ impl LiveView {
         }
     }
 
-    /// Makes the Pods of a Deployment restart with another certificate of the service, and its own also with another certificate authority
-    /// of cluster-proxy.
+    /// Makes the Pods of a Deployment restart with another certificate of the service, and the Pods of the service also with another
+    /// certificate authority of cluster-proxy.
     pub(super) fn restart(&self, deployment: &mut ShippedObject) {
         let Some(certificate) = &self.certificate else { return };
         let authority = self.authority.as_deref().filter(|_| deployment.name() == LIVE);

@@ -5,7 +5,7 @@
 //! file no longer has is removed, where it would otherwise stay for ever as kubectl's.
 
 use super::{MANAGER, ShippedObject};
-use crate::workload::items;
+use crate::workload::{items, name};
 use serde_json::{Map, Value, json};
 
 /// The field managers with which kubectl applies files that change the same object of Argo CD as another file: with one manager,
@@ -126,8 +126,7 @@ pub fn other_namespace<'v>(live: &'v Value, namespace: &str) -> Option<&'v str> 
 
 /// Returns true if it is an admission policy, or the binding of one, for the controller beside an Argo CD in another namespace.
 pub fn belongs_to_another_argocd(object: &ShippedObject, live: &Value, namespace: &str) -> bool {
-    let name = live["metadata"]["name"].as_str().unwrap_or_default();
-    let end = name.rsplit_once('.').map(|(_, end)| end);
+    let end = name(live).rsplit_once('.').map(|(_, end)| end);
     object.is_admission_policy() && end != Some(namespace)
 }
 

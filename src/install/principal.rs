@@ -166,7 +166,7 @@ pub fn replaces_only_redis(object: &ShippedObject, live: &Value) -> bool {
 }
 
 /// Returns true if Argo CD would no longer reach its Redis through our principal. `live` and `desired` are the ConfigMap [`CMD_PARAMS`] on
-/// the hub, and as it will be applied. What another manager owns too stays.
+/// the hub, and as it will be applied. A field that another manager owns too stays.
 pub fn drops_redis_proxy(live: &Value, desired: &Value) -> bool {
     find_redis_proxy(live).is_some()
         && desired["data"]["redis.server"].is_null()

@@ -42,11 +42,10 @@ pub(super) fn between(before: &[Condition], after: &[Condition], fleet: &Fleet<'
 
 /// Returns the Event for an Application that has become healthy, or at least applied, on all clusters.
 fn completed(before: &[Condition], after: &[Condition]) -> Option<Event> {
-    let message = info(after).filter(|message| is_rolled_out(message))?;
-    let now = Totals::parse(message)?;
-    let then = info(before)
-        .filter(|message| is_rolled_out(message))
-        .and_then(Totals::parse);
+    let message = info(after)?;
+    let rolled_out = |message| Totals::parse(message).filter(|_| is_rolled_out(message));
+    let now = rolled_out(message)?;
+    let then = info(before).and_then(rolled_out);
     let becomes = |check: fn(&Totals) -> bool| now.clusters > 0 && check(&now) && !then.as_ref().is_some_and(check);
     let reason = if becomes(|totals| totals.healthy == totals.clusters) {
         "ManifestWorkHealthy"

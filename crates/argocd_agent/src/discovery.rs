@@ -1,7 +1,7 @@
 //! The discovery of the address where managed clusters reach the principal, from the way its Service is exposed: a Route, a load
 //! balancer, or a node port.
 
-use crate::reconcile::shared::existing;
+use crate::reconcile::shared::find_existing;
 use crate::state;
 use hub_state::cache::Cache;
 use hub_state::model::{DesiredAgent, Kind};
@@ -69,7 +69,7 @@ pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
 /// Nodes. A Route wins over a load balancer, and that over a node port, as with Red Hat ACM; a host name wins over an IP address,
 /// as with Red Hat ACM and argocd-pull-integration.
 fn discover(cache: &Cache) -> Result<Server, String> {
-    let Some((name, service)) = existing(cache, Kind::Services, names::PRINCIPAL_SERVICES).next() else {
+    let Some((name, service)) = find_existing(cache, Kind::Services, names::PRINCIPAL_SERVICES).next() else {
         let [name, _] = names::PRINCIPAL_SERVICES;
         return Err(format!(
             "Service {name} is missing in Argo CD's namespace: install argocd-agent's principal, {REMEDIATION}"
@@ -113,7 +113,7 @@ fn discover(cache: &Cache) -> Result<Server, String> {
 /// hub.
 pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
     let [default, _] = names::PRINCIPAL_SERVICES;
-    let Some((name, service)) = existing(cache, Kind::Services, names::PRINCIPAL_SERVICES).next() else {
+    let Some((name, service)) = find_existing(cache, Kind::Services, names::PRINCIPAL_SERVICES).next() else {
         return inside(default, cache.argocd());
     };
     let mut all = inside(name, cache.argocd());
@@ -132,7 +132,7 @@ pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
 pub fn resource_proxy(cache: &Cache) -> (String, BTreeSet<Box<str>>) {
     const PORT: u64 = 9090;
     let [default, _] = names::RESOURCE_PROXY_SERVICES;
-    let service = existing(cache, Kind::Services, names::RESOURCE_PROXY_SERVICES).next();
+    let service = find_existing(cache, Kind::Services, names::RESOURCE_PROXY_SERVICES).next();
     let name = service.map_or(default, |(name, _)| name);
     let port = service.and_then(|(_, service)| port(service, "resource-proxy", &[PORT])?["port"].as_u64());
     let port = port.unwrap_or(PORT);

@@ -12,7 +12,7 @@
 //! not be deleted with the add-on or with a template, because deleting a CRD deletes all Applications.
 
 use super::manifests::{self, Parameters, WITHOUT_AN_OPERATOR};
-use super::reconcile::shared::existing;
+use super::reconcile::shared::find_existing;
 use super::{labels, owner, works};
 use assignment::GitOpsClusterRef;
 use hub_state::annotations::{AGENT_IMAGE, AGENT_NAMESPACE};
@@ -190,7 +190,7 @@ fn default_images(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) 
 
 /// Returns the image of the principal of the hub.
 pub fn principal_image(cache: &Cache) -> Option<&str> {
-    existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS).find_map(|(_, deployment)| {
+    find_existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS).find_map(|(_, deployment)| {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         container["image"].as_str().filter(|image| !image.is_empty())
     })

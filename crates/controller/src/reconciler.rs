@@ -333,17 +333,19 @@ impl Reconciler {
         }
         if leads {
             self.cache.forget_refusals();
-            self.watches.kinds().into_iter().for_each(|kind| self.visit(kind));
+            for kind in self.watches.kinds() {
+                self.visit(kind);
+            }
         }
     }
 
-    /// Enqueues, bit by bit, what depends on any object of a kind.
+    /// Adds all objects of a kind to those that are not visited yet.
     fn visit(&mut self, kind: Kind) {
         let object_refs = kind.object_refs(&mut self.cache).into_iter();
         self.unvisited.extend(object_refs.map(|object_ref| (kind, object_ref)));
     }
 
-    /// Enqueues what depends on the objects that are not visited yet. Returns true if its budget is used up.
+    /// Enqueues the dependents of the objects that are not visited yet. Returns true if its budget is used up.
     fn enqueue_unvisited(&mut self) -> bool {
         let begun = (self.clocks.elapsed)();
         let mut enqueued = 0_u32;

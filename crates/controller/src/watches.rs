@@ -152,7 +152,7 @@ fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> B
                 None
             }
             Ok(Event::InitApply(object)) => {
-                listed.insert(object.object_ref());
+                listed.extend(object_ref.clone());
                 Some(read(&object))
             }
             Ok(Event::InitDone) => {

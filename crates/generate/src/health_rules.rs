@@ -94,8 +94,8 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A `custom` kind, which Kubernetes does not serve itself, is evaluated by its rule in [`custom`], or else by the conditions that
 /// most custom resources have.
 pub fn find_kind_health(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
-    let mut own_rules = WITH_OWN_RULES.iter();
-    own_rules
+    WITH_OWN_RULES
+        .iter()
         .find(|(of, name, _)| (*of, *name) == (group, kind))
         .map(|(.., health)| health)
         .or_else(|| custom.then(|| custom::find(group, kind).unwrap_or(&CUSTOM)))

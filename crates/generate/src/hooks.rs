@@ -120,10 +120,9 @@ pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, R
             Some(_) if runs(&object) => all.extend(phases.into_iter().map(|phase| run(object.clone(), phase))),
             // A hook that does not run stays from its first phase on, until all works are deleted: then PostDelete begins.
             Some(&phase) => {
-                let last = phases
-                    .last()
-                    .filter(|&&last| last != phase && is_applied_again(&object, last));
-                all.extend(last.map(|&last| (object.clone(), last, Role::Hook)));
+                if phase != Phase::PostDelete && phases.contains(&Phase::PostDelete) && is_applied_again(&object) {
+                    all.push((object.clone(), Phase::PostDelete, Role::Hook));
+                }
                 all.push((object, phase, Role::Hook));
             }
         }
@@ -135,6 +134,9 @@ pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, R
 fn without_created(all: Vec<(Box<Object>, Phase, Role)>) -> Vec<(Box<Object>, Phase, Role)> {
     let is_pre_delete = |(_, phase, role): &_| *phase == Phase::PreDelete && *role == Role::Hook;
     let (mut before, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_pre_delete);
+    if before.is_empty() {
+        return others;
+    }
     let created = others.iter().filter(|(_, phase, _)| *phase <= Phase::PostSync);
     let created: HashSet<_> = created.map(|(object, ..)| &object.key).collect();
     before.retain(|(object, ..)| !created.contains(&object.key));
@@ -152,10 +154,10 @@ fn runs(object: &Object) -> bool {
     generates_name || kind.is("batch", "Job") || kind.is("", "Pod") || RUNS.iter().any(|(group, of)| kind.is(group, of))
 }
 
-/// Returns true if a hook that does not run, and was applied in an earlier phase, is applied again in this one. A Namespace or CRD stays on
-/// the cluster.
-fn is_applied_again(object: &Object, phase: Phase) -> bool {
-    phase == Phase::PostDelete && object.defines.is_none() && !order::is_namespace(object)
+/// Returns true if a hook that does not run, and was applied in an earlier phase, is applied again for PostDelete. A Namespace or CRD stays
+/// on the cluster.
+fn is_applied_again(object: &Object) -> bool {
+    object.defines.is_none() && !order::is_namespace(object)
 }
 
 fn run(mut object: Box<Object>, phase: Phase) -> (Box<Object>, Phase, Role) {

@@ -6,8 +6,9 @@
 //!                     Object      Placed          Partition    Template, ManifestWork
 //! ```
 //!
-//! The output of each stage is the input of the next. An object is serialized to JSON once, when it is read, because text needs less
-//! memory than the value. Its namespace is inserted when it is printed; YAML output and `diff` parse the text of one object at a time.
+//! The output of each stage is the input of the next. An object is serialized to JSON when it is read, because text needs less memory
+//! than the value, and again if it gets a content hash. Its namespace is inserted when it is printed; YAML output and `diff` parse the
+//! text of one object at a time.
 //!
 //! A pure function of the files and the settings: it never asks an API server, because Argo CD caches the output for a day and
 //! the sidecar has no token. Only kustomize and helm may fetch remote bases, from addresses that the platform allows.

@@ -1,4 +1,5 @@
-//! Reads files in parallel, or texts that are already in memory, and parses them with [`documents`]. The result does not depend on the timing of threads.
+//! Reads files in parallel, or texts that are already in memory, and parses them with [`documents`]. The result does not depend on the
+//! timing of threads.
 
 use super::discover::ManifestFile;
 use super::documents::{self, FileObjects, ManifestText, ReadOptions};

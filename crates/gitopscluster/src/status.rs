@@ -134,8 +134,11 @@ pub(super) fn desired(
         .status
         .get(STATUS_WRITER)
         .is_some_and(|known| *known != answering);
-    let current = Value::Object(gitops_cluster.status.clone());
-    if !names_another && argocd_agent::difference(&status, &current).is_none() {
+    let is_current = status.as_object().into_iter().flatten().all(|(key, value)| {
+        let current = gitops_cluster.status.get(key).unwrap_or(&Value::Null);
+        argocd_agent::difference(value, current).is_none()
+    });
+    if !names_another && is_current {
         return None;
     }
     status["lastUpdateTime"] = json!(now);

@@ -134,7 +134,7 @@ fn refuse_proxy(config: &mut Config) -> Result<(), String> {
     ))
 }
 
-/// Returns true if kubectl reaches a host without the proxy of the environment: this machine, and what `NO_PROXY` lists.
+/// Returns true if kubectl reaches a host without the proxy of the environment: this machine, and the hosts that `NO_PROXY` lists.
 fn is_direct(host: &str, no_proxy: &str) -> bool {
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
     let address = host.parse::<IpAddr>().ok();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Decides if the principal of the hub is ours, and if Argo CD reaches its Redis through it. If argocd-agent is among the requested
-/// `features`, returns lines about what stays, and about settings with which another's principal does not work.
+/// `features`, returns lines about objects that stay, and about settings with which another's principal does not work.
 pub(super) async fn decided(
     hub: &InstallHub,
     options: &InstallOptions,

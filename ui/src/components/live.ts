@@ -42,7 +42,8 @@ interface Props {
 }
 
 /**
- * Returns what `load` returns. Other dependencies, or a closed page, end its requests; `keeps` shows the answer before until then.
+ * Returns what `load` returns. Other dependencies, or a closed page, end its requests. With `keeps`, the previous answer stays until the
+ * next one.
  */
 export function useLoaded<T>(
     load: (signal: AbortSignal) => Promise<T>,

@@ -4,7 +4,7 @@
 
 use super::addon;
 use super::shared;
-use super::shared::{ensure, ensure_absent, existing, management, may_have_agents};
+use super::shared::{ensure, ensure_absent, find_existing, management, may_have_agents};
 use super::{authority, blocklist, issued, works};
 use crate as agent;
 use crate::discovery::{alternative_name, principal_names};
@@ -136,7 +136,7 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
         digest.update(cache.certificate(name)?.digest);
     }
     let digest = hex(&digest.finalize()[..16]);
-    existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS).find_map(|(name, _)| {
+    find_existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS).find_map(|(name, _)| {
         let template = json!({"metadata": {"annotations": {STARTED_WITH: digest}}});
         let metadata = json!({"namespace": **cache.argocd(), "name": name});
         ensure(
@@ -247,7 +247,7 @@ fn unwanted(cache: &Cache) -> Option<Write> {
 /// Returns true if there is a principal. Its Pods mount the certificates and keys, and Argo CD may reach Redis only through it, so
 /// without them Argo CD fails as soon as a Pod of the principal is replaced.
 fn has_principal(cache: &Cache) -> bool {
-    existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS)
+    find_existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS)
         .next()
         .is_some()
 }

@@ -50,7 +50,7 @@ pub const CONTROLLER: Controller = Controller {
 };
 
 /// Returns those of two objects in Argo CD's namespace that exist, with their names.
-pub(crate) fn existing<'c>(
+pub(crate) fn find_existing<'c>(
     cache: &'c Cache,
     kind: Kind,
     names: [&'static str; 2],

@@ -138,11 +138,11 @@ impl<V: Indexed<Key = ObjectRef>> Store<V> {
 }
 
 /// The keys of objects by a property that several objects can have, and that an object can have several times.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Index<P, K>(HashMap<P, Keys<K>>);
 
 /// Keys in order. Most properties have one object, for which a set would need ten times the memory.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Keys<K> {
     One(K),
     Several(BTreeSet<K>),
