@@ -13,6 +13,7 @@ mod tests;
 use crate::doctor::PLUGIN;
 use generate::similar::similar;
 use ocm::health::WorkStatus;
+use ocm::tracking::TRACKING_ID;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -230,8 +231,16 @@ impl Diagnosis {
     }
 }
 
-/// Returns the reasons why an Application has no works; at least one.
-pub(crate) fn absence(application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
+/// Returns the reasons why an Application has no works, or none for the managed clusters in `shown`, if these are named; at least one.
+pub(crate) fn absence(
+    application: &DiagnosedApplication,
+    shown: &[String],
+    clusters: KnownClusters<'_>,
+) -> Vec<Diagnosis> {
+    let elsewhere = absence_on(shown, application, clusters);
+    if !elsewhere.is_empty() {
+        return elsewhere;
+    }
     if application.pull {
         let problem = format!(
             "it uses the pull model, because it has the label {}, and not the plugin",
@@ -253,13 +262,13 @@ pub(crate) fn absence(application: &DiagnosedApplication, clusters: KnownCluster
     }
     let mut diagnoses = problems(application, clusters);
     if diagnoses.is_empty() {
-        diagnoses.push(pending(application));
+        diagnoses.push(pending(application, shown));
     }
     diagnoses
 }
 
 /// Returns why an Application has no works for these managed clusters, of which it may name none; empty if it should have.
-pub(crate) fn absence_on(
+fn absence_on(
     names: &[String],
     application: &DiagnosedApplication,
     clusters: KnownClusters<'_>,
@@ -280,7 +289,7 @@ pub(crate) fn absence_on(
 }
 
 /// Returns why an Application without errors has no works yet.
-fn pending(application: &DiagnosedApplication) -> Diagnosis {
+fn pending(application: &DiagnosedApplication, shown: &[String]) -> Diagnosis {
     if let Some(running) = application.running_sync() {
         let message = match &*running.message {
             "" => "Argo CD is syncing it".to_owned(),
@@ -289,6 +298,11 @@ fn pending(application: &DiagnosedApplication) -> Diagnosis {
         return Diagnosis::new(ProblemCause::NotCompared, message, "");
     }
     undelivered(application).unwrap_or_else(|| {
+        if application.placement && !shown.is_empty() {
+            let problem = format!("its Placement has no work on {}", shown.join(", "));
+            let remedy = "check that the Placement selects it, and without --clusters, how far the rollout is";
+            return Diagnosis::new(ProblemCause::Other, problem, remedy);
+        }
         let problem = format!("it is {}, and Argo CD lists no works of it", application.sync);
         let remedy =
             "check that its source has manifests, and that Argo CD watches works with argocd-ocm-cmp doctor argocd-cm";
@@ -594,6 +608,21 @@ pub(crate) fn unsatisfied(placement: &Value) -> Option<String> {
         ("", reason) => reason.to_owned(),
         (message, reason) => format!("{message} ({reason})"),
     })
+}
+
+/// Returns true if Argo CD has applied this work, in JSON. `kubectl apply` of a printed work leaves no such mark.
+pub(crate) fn is_tracked(work: &str) -> bool {
+    let work: Value = serde_json::from_str(work).unwrap_or_default();
+    work["metadata"]["annotations"][TRACKING_ID].is_string()
+}
+
+/// Returns the problem of works that Argo CD has applied for an Application that does not exist any more.
+pub(crate) fn abandoned(namespace: &str, name: &str) -> Diagnosis {
+    Diagnosis::new(
+        ProblemCause::Other,
+        format!("the hub has no Application {namespace}/{name} any more, so nothing updates its works"),
+        "create it again, or delete the works",
+    )
 }
 
 /// Returns the problems of works to which nothing happens: their Placement selects no managed cluster, or the agent or OCM has done

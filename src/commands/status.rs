@@ -182,6 +182,7 @@ fn read_status(
     let sync = state.application.found().and_then(DiagnosedApplication::running_sync);
     let syncing = sync.map(|sync| sync.message.clone());
     let report = HealthReport::new(&application.instance, works, &unreachable, syncing);
+    let is_absent = matches!(state.application, Lookup::NotFound);
     let in_argo_cd = match state.application {
         Lookup::Found(in_argo_cd) => Some(in_argo_cd),
         _ if has_works => None,
@@ -207,6 +208,9 @@ fn read_status(
         clusters,
         &state.unsatisfied_placements,
     ));
+    if is_absent && state.works.iter().any(|work| diagnosis::is_tracked(work)) {
+        problems.push(diagnosis::abandoned(&application.namespace, &application.name));
+    }
     let mut holds = state.holds;
     let is_target = |hold: &Hold| report.works.iter().any(|work| work.cluster() == Some(&hold.cluster));
     holds.retain(|hold| is_target(hold) && !hold.is_over(now));
@@ -274,12 +278,7 @@ fn problems(
 ) -> Vec<Diagnosis> {
     let mut application = in_argo_cd.cloned().unwrap_or_default();
     if report.works.is_empty() {
-        let on_shown = diagnosis::absence_on(shown, &application, clusters);
-        return if on_shown.is_empty() {
-            diagnosis::absence(&application, clusters)
-        } else {
-            on_shown
-        };
+        return diagnosis::absence(&application, shown, clusters);
     }
     let with_works = report.works.iter().filter_map(WorkStatus::cluster);
     application.targets.extend(with_works.map(str::to_owned));

@@ -44,7 +44,7 @@ fn clusters() -> BTreeMap<String, DiagnosedCluster> {
 
 /// Returns the causes and the lines of an Application without works, and whether waiting helps.
 fn found(application: &DiagnosedApplication) -> Vec<(ProblemCause, String, bool)> {
-    let all = absence(application, Some(&clusters())).into_iter();
+    let all = absence(application, &[], Some(&clusters())).into_iter();
     all.map(|diagnosis| (diagnosis.cause, diagnosis.line(), diagnosis.permanent))
         .collect()
 }
@@ -266,12 +266,23 @@ fn filter_names_the_clusters_of_the_application() {
         elsewhere[0].line(),
         "it is not for managed cluster cluster1, but for a, b"
     );
+    let synced = DiagnosedApplication {
+        placement: true,
+        plugins: vec![PLUGIN.to_owned()],
+        sync: "Synced".to_owned(),
+        ..DiagnosedApplication::default()
+    };
+    let not_reached = absence(&synced, &["cluster1".to_owned()], Some(&clusters()));
+    assert_eq!(
+        not_reached[0].line(),
+        "its Placement has no work on cluster1: check that the Placement selects it, and without --clusters, how far the rollout is"
+    );
 }
 
 #[test]
 fn any_message_of_argo_cd_has_a_problem() {
     holds(500, proptest::prelude::any::<String>, |message| {
-        for diagnosis in absence(&application("ComparisonError", &message), Some(&clusters())) {
+        for diagnosis in absence(&application("ComparisonError", &message), &[], Some(&clusters())) {
             assert!(is_plain_line(&crate::table::clean(&diagnosis.line())));
         }
     });

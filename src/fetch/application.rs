@@ -5,6 +5,7 @@ use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
 use crate::workload::items;
 use manifest::text::without_middle;
 use ocm::application_works::ApplicationName;
+use ocm::boolean::is_true;
 use ocm::glob::Glob;
 use ocm::ownership::{ListedResource, own_names};
 use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
@@ -53,7 +54,7 @@ pub(super) struct ApplicationMetadata {
 impl ApplicationMetadata {
     /// Returns true if it has the label of the pull model.
     pub(super) fn is_pulled(&self) -> bool {
-        self.labels.get(PULL).is_some_and(|value| value == "true")
+        self.labels.get(PULL).is_some_and(|value| is_true(value))
     }
 }
 

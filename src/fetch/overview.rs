@@ -436,7 +436,7 @@ mod tests {
         });
         for (name, labels, spec) in [
             ("shop", json!({}), plugin()),
-            ("pulled", json!({PULL: "true"}), json!({"source": {}})),
+            ("pulled", json!({PULL: "True"}), json!({"source": {}})),
             ("on-the-hub", json!({}), json!({"source": {"path": "a"}})),
         ] {
             all.add(&object(name, &labels, &spec, &status));

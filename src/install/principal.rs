@@ -4,6 +4,7 @@ use super::ShippedObject;
 use super::argo_cd::{NAME, OURS};
 use super::ownership::is_ours_alone;
 use crate::workload::{arguments, containers, setting};
+use ocm::boolean::is_true;
 use serde_json::Value;
 use std::fmt;
 
@@ -138,7 +139,7 @@ pub fn wrong_settings(principal: &Value, params: Option<&Value>) -> Vec<WrongSet
 /// Returns true if a principal assigns Applications to agents by `spec.destination.name`. Only such a principal needs the limits of
 /// deploy/principal_admission.yaml. They would stop others, whose agents may have Applications with any destination in their namespaces.
 pub fn maps_by_destination(principal: &Value, params: Option<&Value>) -> bool {
-    effective(principal, params, &MAPPING) == Some("true")
+    effective(principal, params, &MAPPING).is_some_and(is_true)
 }
 
 /// Returns Argo CD's Redis if Argo CD has another one than the principal, which is to stand before it. `cmd_params` and `params` are
@@ -272,6 +273,8 @@ mod tests {
             "principal.destination-based-mapping": "true",
         }});
         assert_eq!(wrong_settings(&theirs(), Some(&right)), []);
+        let short = json!({"data": {"principal.destination-based-mapping": "1"}});
+        assert!(maps_by_destination(&theirs(), Some(&short)), "it gets the limits");
     }
 
     #[test]

@@ -6,6 +6,8 @@ import {HealthStatus, fromArgoCd} from './health';
 
 const PULL = 'apps.open-cluster-management.io/pull-to-ocm-managed-cluster';
 const PULL_CLUSTER = 'apps.open-cluster-management.io/ocm-managed-cluster';
+/** The texts that Go's `strconv.ParseBool`, with which the controller reads the label, parses as true. */
+const TRUE = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 
 /** The path of the list of Applications, with the fields that lead to their clusters. A list has neither health of works nor conditions. */
 export const LIST = `applications?fields=${[
@@ -175,7 +177,7 @@ function works(application: Fields): Fields[] {
 /** Returns the managed cluster of an Application of the pull model. */
 function pulledOn(application: Fields): string | undefined {
     const metadata = map(application, 'metadata');
-    return text(map(metadata, 'labels'), PULL) === 'true'
+    return TRUE.has(textOf(map(metadata, 'labels'), PULL))
         ? text(map(metadata, 'annotations'), PULL_CLUSTER)
         : undefined;
 }

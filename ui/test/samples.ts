@@ -370,7 +370,7 @@ export function hubApplications(clusters = 20): Fields[] {
         metadata: {
             name: 'edge',
             namespace: 'argocd',
-            labels: {'apps.open-cluster-management.io/pull-to-ocm-managed-cluster': 'true'},
+            labels: {'apps.open-cluster-management.io/pull-to-ocm-managed-cluster': 'True'},
             annotations: {'apps.open-cluster-management.io/ocm-managed-cluster': 'cluster2'},
         },
         spec: {project: 'edge'},
