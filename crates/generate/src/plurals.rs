@@ -47,11 +47,10 @@ impl Plurals {
 
     /// Returns a warning for each kind whose plural, or scope, is a guess.
     pub(super) fn guesses(&self, objects: &[Placed], cluster_scoped: &[GroupKind]) -> Vec<String> {
-        let kinds: BTreeMap<&GroupKind, Scope> = objects
-            .iter()
-            .map(|placed| (&placed.object.key.kind, placed.scope))
-            .filter(|(kind, _)| self.list_plurals(kind).len() > 1)
-            .collect();
+        let kinds = objects.iter().map(|placed| (&placed.object.key.kind, placed.scope));
+        let kinds: HashMap<&GroupKind, Scope> = kinds.collect();
+        let is_guess = |(kind, _): &(&GroupKind, Scope)| self.list_plurals(kind).len() > 1;
+        let kinds: BTreeMap<&GroupKind, Scope> = kinds.into_iter().filter(is_guess).collect();
         let warning = |(kind, scope): (&GroupKind, Scope)| {
             let plural = kind.guessed_plural();
             let (assumed, otherwise) = if scope == Scope::Cluster || cluster_scoped.contains(kind) {
