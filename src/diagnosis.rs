@@ -268,11 +268,7 @@ pub(crate) fn absence(
 }
 
 /// Returns why an Application has no works for these managed clusters, of which it may name none; empty if it should have.
-fn absence_on(
-    names: &[String],
-    application: &DiagnosedApplication,
-    clusters: KnownClusters<'_>,
-) -> Vec<Diagnosis> {
+fn absence_on(names: &[String], application: &DiagnosedApplication, clusters: KnownClusters<'_>) -> Vec<Diagnosis> {
     let targets = &application.targets;
     let problem = |name: &String| {
         let of_cluster = clusters.and_then(|clusters| cluster_problem(name, clusters));

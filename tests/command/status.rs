@@ -91,11 +91,16 @@ fn waits_until_the_current_version_is_delivered() {
     left.remove(&path);
     let made_by_kubectl = FakeHub::start(left.clone()).run("status shop");
     assert!(made_by_kubectl.starts_with("exit code: 0\n"), "{made_by_kubectl}");
-    let tracking = json!({"argocd.argoproj.io/tracking-id": "shop:work.open-cluster-management.io/ManifestWork:eu1/shop"});
+    let tracking =
+        json!({"argocd.argoproj.io/tracking-id": "shop:work.open-cluster-management.io/ManifestWork:eu1/shop"});
     left.get_mut(&work_path("eu1", "shop")).expect("a work")["metadata"]["annotations"] = tracking;
     let made_by_argo_cd = FakeHub::start(left).run("status shop");
-    let is_told = made_by_argo_cd.contains("the hub has no Application argocd/shop any more, so nothing updates its works");
-    assert!(is_told && made_by_argo_cd.starts_with("exit code: 1\n"), "{made_by_argo_cd}");
+    let is_told =
+        made_by_argo_cd.contains("the hub has no Application argocd/shop any more, so nothing updates its works");
+    assert!(
+        is_told && made_by_argo_cd.starts_with("exit code: 1\n"),
+        "{made_by_argo_cd}"
+    );
     for (field, text) in [
         ("/status/sync/status", json!("OutOfSync")),
         ("/metadata/annotations", json!({"argocd.argoproj.io/refresh": "normal"})),
