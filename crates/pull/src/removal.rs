@@ -2,6 +2,7 @@
 //! change them together with the deletion, as `argocd app delete` does. An agent applies no work that is being deleted, so the
 //! finalizers come first.
 
+use crate::work::server_side_apply;
 use hub_state::annotations::REFRESH;
 use hub_state::cache::{Cache, PullWorkRef};
 use hub_state::model::Application;
@@ -70,6 +71,11 @@ fn finalizers_patch(pull_work: &PullWork, finalizers: &[&str]) -> Option<Value> 
             json!({"op": "add", "path": list, "value": finalizers})
         },
     ];
+    // Red Hat ACM makes the works of its disabled pull model read-only.
+    operations.extend(pull_work.read_only_config.map(|at| {
+        let path = format!("/spec/manifestConfigs/{at}/updateStrategy");
+        json!({"op": "replace", "path": path, "value": server_side_apply(&json!({"force": true}))})
+    }));
     let annotation = |name: &str| format!("{metadata}/annotations/{}", name.replace('/', "~1"));
     let mut requests = Vec::new();
     if pull_work.operation.is_some() {

@@ -162,21 +162,25 @@ fn identifier(object: &Value) -> Value {
     }))
 }
 
+/// Returns the update strategy with these settings of server-side apply.
+pub(crate) fn server_side_apply(settings: &Value) -> Value {
+    json!({"type": "ServerSideApply", "serverSideApply": settings})
+}
+
 /// Returns the ManifestConfig of an object: its update strategy and feedback rules.
 fn config(object: &Value, application: &Application, retention: Retention, mode: FeedbackMode) -> Option<Value> {
     let kind = object["kind"].as_str()?;
-    let server_side = |apply: Value| json!({"type": "ServerSideApply", "serverSideApply": apply});
     let strategy = match kind {
         _ if retention == Retention::Released => json!({"type": READ_ONLY}),
         // The cluster's Argo CD removes completed operations: the agent must not restore them with each sync.
         names::KIND => {
             let annotation = |name: &str| format!(r#".metadata.annotations["{name}"]"#);
-            server_side(json!({"force": true, "ignoreFields": [{
+            server_side_apply(&json!({"force": true, "ignoreFields": [{
                 "condition": "OnSpokeChange",
                 "jsonPaths": [".operation", annotation(REFRESH), annotation(names::HYDRATE)],
             }]}))
         }
-        names::PROJECT_KIND => server_side(json!({"force": true})),
+        names::PROJECT_KIND => server_side_apply(&json!({"force": true})),
         // The agent's default strategy, which leaves fields of others on a namespace unchanged.
         _ => return None,
     };

@@ -6,7 +6,7 @@ use super::fingerprint::Fingerprint;
 use super::forwarded::{OperationRequest, RefreshRequest};
 use super::options::FeedbackMode;
 use super::payload_id::{finalizers_hash, finalizers_in};
-use super::retention::Retention;
+use super::retention::{READ_ONLY, Retention};
 use super::text::group;
 use crate::json::{annotation, at, check_depth, entry, integer_at, items, own, text_at};
 use manifest::value::Value;
@@ -59,6 +59,8 @@ pub struct PullWork {
     pub refresh: Option<RefreshRequest>,
     /// The position of the Application in the manifests, and the hash of its finalizers; `None` without one.
     pub manifest: Option<(usize, Box<str>)>,
+    /// The position of the configuration with which the agent only observes the Application, and applies no finalizers to it.
+    pub read_only_config: Option<usize>,
     /// The ID of the payload.
     pub payload: Option<Box<str>>,
     /// The progress of releasing the delivered objects.
@@ -114,6 +116,7 @@ impl PullWork {
                 let finalizers: Vec<_> = texts(payload, "/metadata/finalizers").collect();
                 (position, finalizers_hash(&finalizers).into())
             }),
+            read_only_config: items(work, "/spec/manifestConfigs").iter().position(is_read_only),
             payload: payload
                 .and_then(|payload| annotation(payload, names::PAYLOAD))
                 .map(Into::into),
@@ -198,6 +201,12 @@ fn claim<'v>(work: &'v Value<'_>) -> Option<(&'v str, &'v str)> {
 fn is_application(object: &Value<'_>) -> bool {
     let api_version = text_at(object, "/apiVersion").unwrap_or_default();
     group(api_version) == names::GROUP && text_at(object, "/kind") == Some(names::KIND)
+}
+
+/// Returns true if it is the configuration of an Application that the agent only observes.
+fn is_read_only(config: &Value<'_>) -> bool {
+    text_at(config, "/resourceIdentifier/resource") == Some(names::PLURAL)
+        && text_at(config, "/updateStrategy/type") == Some(READ_ONLY)
 }
 
 /// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and

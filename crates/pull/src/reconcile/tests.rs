@@ -602,6 +602,24 @@ fn deletion_without_cascade_first_removes_the_finalizers_on_the_cluster() {
     assert_eq!(hub.settle(&shop()), [DELETED]);
 }
 
+/// Such as one of Red Hat ACM's disabled pull model, during a migration.
+#[test]
+fn deletion_without_cascade_ends_the_observation_of_a_read_only_work() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    let mut work = hub.work(WORK).clone();
+    work["spec"]["manifestConfigs"][0]["updateStrategy"] = json!({"type": "ReadOnly"});
+    hub.put("manifestworks", &at(WORK), Some(work));
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [PATCHED]);
+    let strategy = &hub.work(WORK)["spec"]["manifestConfigs"][0]["updateStrategy"];
+    assert_eq!(
+        strategy["type"], "ServerSideApply",
+        "otherwise the cluster keeps the finalizer"
+    );
+    hub.report(WORK, &WELL);
+    assert_eq!(hub.settle(&shop()), [DELETED]);
+}
+
 #[test]
 fn deletion_with_cascade_first_adds_the_finalizer_on_the_cluster() {
     let mut hub = with_applied(&[]);
