@@ -41,8 +41,8 @@ pub use policy::{
 };
 pub use principal::{
     CMD_PARAMS, PARAMS, PRINCIPALS, Principal, REDIS_PROXY, WrongSetting, drops_redis_proxy, find_redis_proxy,
-    is_our_principal, maps_by_destination, other_redis, replaces_only_redis, serves_redis, unknown_redis,
-    wrong_settings,
+    is_our_principal, maps_by_destination, needs_redis_proxy, other_redis, replaces_only_redis, serves_redis,
+    unknown_redis, wrong_settings,
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,

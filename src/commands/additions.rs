@@ -3,10 +3,11 @@
 use super::install::{ApplyFailure, ApplyOptions, InstallHub, argocd_fields_error, changes_of, qualified_name};
 use crate::install::{
     CMD_PARAMS, PARAMS, REDIS_PROXY, ShippedObject, addition_to, drops_redis_proxy, has_additions, other_redis,
-    our_managers,
+    our_managers, required_config_maps,
 };
 use manifest::problem::Problems;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Returns Argo CD's own objects that exist, and workloads of others to which an earlier release has added.
 ///
@@ -35,16 +36,27 @@ pub(super) async fn find_additions(
     Problems::or(problems, additions)
 }
 
-/// Removes our fields from one of Argo CD's objects, and restores its Redis. Returns the result as text, and the changes of a dry run.
+/// The result of removing our fields from one of Argo CD's objects.
+pub(super) struct Release {
+    /// The lines about it.
+    pub(super) lines: String,
+    /// The changes of a dry run.
+    pub(super) changes: String,
+    /// The ConfigMaps that the object's Pods still need to start, because others have added them too.
+    pub(super) mounted: BTreeSet<String>,
+}
+
+/// Removes our fields from one of Argo CD's objects, and restores its Redis.
 pub(super) async fn release_fields(
     hub: &InstallHub,
     object: &ShippedObject,
     mut live: Value,
     dry_run: bool,
-) -> Result<(String, String), Problems> {
+) -> Result<Release, Problems> {
     let managers: Vec<_> = our_managers(&live).collect();
     let (note, restart) = restore_redis(hub, object, Some(&live), &object.bare(), dry_run).await?;
     let mut changes = String::new();
+    let mut mounted: BTreeSet<String> = required_config_maps(&live).map(str::to_owned).collect();
     for manager in &managers {
         let how = ApplyOptions {
             manager,
@@ -53,13 +65,14 @@ pub(super) async fn release_fields(
         };
         let applied = hub.apply(&object.bare(), how).await;
         let applied = applied.map_err(|refused| refusal(object, refused))?;
+        mounted.retain(|name| required_config_maps(&applied).any(|left| left == name));
         if dry_run {
             changes.push_str(&changes_of(object, &live, &applied));
         } else {
             live = applied;
         }
     }
-    let result = if has_additions(object, &live) && !dry_run {
+    let lines = if has_additions(object, &live) && !dry_run {
         format!(
             "{object} keeps fields of ours that other field managers own too: see kubectl get --show-managed-fields\n"
         )
@@ -68,7 +81,11 @@ pub(super) async fn release_fields(
     } else {
         format!("{object} restored{note}{}\n{restart}", dry_run_note(dry_run))
     };
-    Ok((result, changes))
+    Ok(Release {
+        lines,
+        changes,
+        mounted,
+    })
 }
 
 /// Restores the Redis that Argo CD used before our principal, if the object will no longer name the principal, and the default is wrong.

@@ -135,9 +135,9 @@ async fn apply(
     summary.push_str(&lines);
     // Before the objects below are applied, which restarts argocd-server: it reads its settings only at its start.
     for (object, live) in superfluous {
-        let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
-        summary.push_str(&line);
-        rehearsal.changes.push_str(&change);
+        let release = release_fields(hub, &object, live, args.dry_run).await?;
+        summary.push_str(&release.lines);
+        rehearsal.changes.push_str(&release.changes);
     }
     if args.dry_run {
         summary.push_str(&rehearsal.changes);

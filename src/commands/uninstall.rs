@@ -6,8 +6,9 @@ use super::hold::read_holds;
 use super::install::{InstallHub, finish, with_hub};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
-    ArgoCd, InstallOptions, LABELS, PROJECT, ShippedObject, belongs_to_added_controller, belongs_to_another_argocd,
-    helm_release, is_ours, is_own_policy, names_project, objects, other_namespace, stuck_deletions,
+    ArgoCd, CMD_PARAMS, InstallOptions, LABELS, PROJECT, REDIS_PROXY, ShippedObject, belongs_to_added_controller,
+    belongs_to_another_argocd, helm_release, is_ours, is_own_policy, names_project, needs_redis_proxy, objects,
+    other_namespace, stuck_deletions,
 };
 use crate::workload::{items, name};
 use controller::LEASE;
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use manifest::problem::Problems;
 use manifest::text::count;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
 const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons";
@@ -36,20 +38,9 @@ pub(super) fn run(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 
 /// One of our objects on the hub.
 struct InstalledObject {
-    /// The path of its kind and namespace.
-    path: String,
-    /// An embedded object of the same kind.
+    /// An embedded object of the same kind, with its name.
     shipped: ShippedObject,
     live: Value,
-}
-
-impl InstalledObject {
-    /// Formats the object as kubectl does.
-    fn shown(&self) -> String {
-        let kind = self.shipped.to_string();
-        let (kind, _) = kind.split_once('/').unwrap_or((&kind, ""));
-        format!("{kind}/{}", name(&self.live))
-    }
 }
 
 /// Removes all objects, and adds a line about each as soon as it is removed.
@@ -76,15 +67,16 @@ async fn remove_all(hub: &InstallHub, args: &HubUninstallArgs, lines: &mut Strin
         check(hub, &installed, args).await?;
         installed
     };
-    let mut changes = String::new();
+    let (mut changes, mut mounted) = (String::new(), BTreeSet::new());
     for (object, live) in find_additions(hub, &ours, &workloads).await? {
-        let (line, change) = release_fields(hub, &object, live, args.dry_run).await?;
-        lines.push_str(&line);
-        changes.push_str(&change);
+        let release = release_fields(hub, &object, live, args.dry_run).await?;
+        lines.push_str(&release.lines);
+        changes.push_str(&release.changes);
+        mounted.extend(release.mounted);
     }
     // Workloads first, and last the objects that they need.
     for installed_object in installed.iter().rev() {
-        let line = remove(hub, installed_object, args).await?;
+        let line = remove(hub, installed_object, &mounted, args).await?;
         lines.push_str(&line);
     }
     if !args.additions_only {
@@ -103,18 +95,16 @@ async fn find(hub: &InstallHub, ours: &[ShippedObject]) -> Result<Vec<InstalledO
         let live = if shipped.label("app.kubernetes.io/name").is_none() || shipped.kind() == "Secret" {
             let live = hub.get(&path, shipped.name()).await?;
             live.filter(|live| is_ours(shipped, live)).into_iter().collect()
-        } else if installed.iter().any(|object| object.path == path) {
+        } else if installed.iter().any(|object| object.shipped.path() == path) {
             continue;
         } else {
             hub.list(&path, LABELS).await?.unwrap_or_default()
         };
         installed.extend(live.into_iter().map(|mut live| {
             live["kind"] = shipped.kind().into();
-            InstalledObject {
-                path: path.clone(),
-                shipped: shipped.clone(),
-                live,
-            }
+            let mut shipped = shipped.clone();
+            shipped.value["metadata"]["name"] = name(&live).into();
+            InstalledObject { shipped, live }
         }));
     }
     Ok(installed)
@@ -136,9 +126,18 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
             "it is installed in namespace {other}: pass --namespace {other}"
         ));
     }
+    let namespace = &args.argo_cd.namespace;
+    let has_proxy = objects.iter().any(|object| name(&object.live) == REDIS_PROXY);
+    let settings = hub.config_map(namespace, CMD_PARAMS).await?;
+    if has_proxy && settings.as_ref().is_some_and(needs_redis_proxy) {
+        problems.push(format!(
+            "ConfigMap {namespace}/{CMD_PARAMS}: redis.server names our principal, and another field manager has set it too: set \
+             the address of Argo CD's Redis first"
+        ));
+    }
     let all = async |path| Ok::<_, Problems>(hub.list(path, "").await?.unwrap_or_default());
     let enforces_holds = |object: &InstalledObject| name(&object.live).starts_with("argocd-ocm-cmp-holds.");
-    if !args.additions_only && objects.iter().any(enforces_holds) {
+    if objects.iter().any(enforces_holds) {
         let holds = read_holds(hub).await?.into_iter();
         problems.extend(holds.filter(|hold| !hold.is_over(Timestamp::now())).map(|hold| {
             format!(
@@ -156,9 +155,14 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
     Problems::or(problems, ())
 }
 
-/// Deletes one of our objects, unless others need it, and returns a line about it.
-async fn remove(hub: &InstallHub, object: &InstalledObject, args: &HubUninstallArgs) -> Result<String, String> {
-    let shown = object.shown();
+/// Deletes one of our objects, unless others need it, and returns a line about it. `mounted` are the ConfigMaps that Argo CD's Pods need.
+async fn remove(
+    hub: &InstallHub,
+    object: &InstalledObject,
+    mounted: &BTreeSet<String>,
+    args: &HubUninstallArgs,
+) -> Result<String, String> {
+    let shown = &object.shipped;
     match object.shipped.kind() {
         "CustomResourceDefinition" => match objects_of(hub, &object.live).await? {
             Some(0) => {}
@@ -190,6 +194,11 @@ async fn remove(hub: &InstallHub, object: &InstalledObject, args: &HubUninstallA
                 ));
             }
         }
+        "ConfigMap" if mounted.contains(name(&object.live)) => {
+            return Ok(format!(
+                "{shown} kept: Argo CD's Pods need it to start: remove the volume there, then uninstall again\n"
+            ));
+        }
         "ConfigMap" if is_own_policy(&object.live) => {
             let (namespace, name) = (&args.argo_cd.namespace, name(&object.live));
             return Ok(format!(
@@ -199,7 +208,7 @@ async fn remove(hub: &InstallHub, object: &InstalledObject, args: &HubUninstallA
         _ => {}
     }
     if !args.dry_run {
-        hub.delete(&object.path, &object.live).await?;
+        hub.delete(&object.shipped.path(), &object.live).await?;
     }
     Ok(format!("{shown} deleted{}\n", dry_run_note(args.dry_run)))
 }

@@ -169,9 +169,13 @@ pub fn replaces_only_redis(object: &ShippedObject, live: &Value) -> bool {
 /// Returns true if Argo CD would no longer reach its Redis through our principal. `live` and `desired` are the ConfigMap [`CMD_PARAMS`] on
 /// the hub, and as it will be applied. A field that another manager owns too stays.
 pub fn drops_redis_proxy(live: &Value, desired: &Value) -> bool {
-    find_redis_proxy(live).is_some()
-        && desired["data"]["redis.server"].is_null()
-        && is_ours_alone(live, "/f:data/f:redis.server")
+    desired["data"]["redis.server"].is_null() && find_redis_proxy(live).is_some() && !needs_redis_proxy(live)
+}
+
+/// Returns true if Argo CD needs the proxy of our principal also without our fields, because another manager has set it. `live` is the
+/// ConfigMap [`CMD_PARAMS`].
+pub fn needs_redis_proxy(live: &Value) -> bool {
+    find_redis_proxy(live).is_some() && !is_ours_alone(live, "/f:data/f:redis.server")
 }
 
 /// Returns Argo CD's Redis as the principal knows it, unless it is the default. `params` is the ConfigMap [`PARAMS`].
@@ -332,6 +336,7 @@ mod tests {
         assert!(!drops_redis_proxy(&owned(argocd(json!("other")), &[MANAGER]), &none));
         let shared = owned(proxy, &[MANAGER, "kubectl"]);
         assert!(!drops_redis_proxy(&shared, &none), "it stays");
+        assert!(needs_redis_proxy(&shared) && !needs_redis_proxy(&ours));
     }
 
     #[test]
