@@ -118,11 +118,12 @@ Arguments: root, the context of the chart; component, the value of that label; o
 
 {{/*
 Adds annotations to an object that must stay when the release, or an Application of Argo CD, no longer has it: Argo CD's Pods mount it, or
-others use it. Arguments: metadata, that of the object; helm, false if the object is none of the release.
+others use it. Arguments: metadata, that of the object; helm, false if the object is Argo CD's own, which would lose its own fields if it
+were applied in another way than server-side.
 */}}
 {{- define "argocd-ocm-cmp.keep" -}}
-{{- $keep := dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false" -}}
-{{- if .helm }}{{ $_ := set $keep "helm.sh/resource-policy" "keep" }}{{ end -}}
+{{- $keep := dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false,ServerSideApply=true" -}}
+{{- if .helm }}{{ $keep = dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false" "helm.sh/resource-policy" "keep" }}{{ end -}}
 {{- $_ := set .metadata "annotations" (merge $keep (.metadata.annotations | default dict)) -}}
 {{- end -}}
 

@@ -5,8 +5,11 @@ use crate::workload::items;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The annotation with which Argo CD neither prunes an object nor deletes it with its Application.
-const SYNC_OPTIONS: (&str, &str) = ("argocd.argoproj.io/sync-options", "Prune=false,Delete=false");
+/// The annotation with which Argo CD neither prunes an object nor deletes it with its Application. Applied in another way than server-side,
+/// an addition would remove Argo CD's own fields.
+const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+const OF_KEPT: &str = "Prune=false,Delete=false";
+const OF_ADDITION: &str = "Prune=false,Delete=false,ServerSideApply=true";
 
 /// The lists of volumes in Deployments, and in the ArgoCD resource of an operator.
 const VOLUMES: [&str; 3] = [
@@ -33,18 +36,20 @@ pub fn mounted_config_maps(objects: &[ShippedObject]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Adds an annotation for Argo CD to its own objects, and to those that others use: a CRD with the objects of users, the add-on with Argo
-/// CD on managed clusters, and ConfigMaps that Argo CD's Pods mount.
+/// Adds an annotation for Argo CD to its own objects, and to those that others use: a CRD with the objects of users, the AppProject of
+/// Applications, the add-on with Argo CD on managed clusters, and ConfigMaps that Argo CD's Pods mount.
 pub fn keep_in_argo_cd(objects: &mut [ShippedObject]) {
     let mounted = mounted_config_maps(objects);
     for object in objects {
         let is_mounted = object.kind() == "ConfigMap" && (object.name() == POLICY || mounted.contains(object.name()));
-        let is_used = object.kind() == "CustomResourceDefinition"
+        let is_used = ["CustomResourceDefinition", "AppProject"].contains(&object.kind())
             || object.api_version().starts_with("addon.open-cluster-management.io/");
-        if object.is_addition() || is_mounted || is_used {
-            let (name, options) = SYNC_OPTIONS;
-            object.value["metadata"]["annotations"][name] = options.into();
-        }
+        let options = match object.is_addition() {
+            true => OF_ADDITION,
+            false if is_mounted || is_used => OF_KEPT,
+            false => continue,
+        };
+        object.value["metadata"]["annotations"][SYNC_OPTIONS] = options.into();
     }
 }
 
@@ -57,28 +62,30 @@ mod tests {
     fn argo_cd_keeps_its_own_objects_and_those_that_others_use() {
         let mut all = objects(&InstallOptions::everything("argocd"));
         keep_in_argo_cd(&mut all);
-        let is_kept = |object: &&ShippedObject| {
-            object.value["metadata"]["annotations"][SYNC_OPTIONS.0] == "Prune=false,Delete=false"
-        };
-        let kept: Vec<String> = all.iter().filter(is_kept).map(ShippedObject::to_string).collect();
+        let options = |object: &ShippedObject| object.value["metadata"]["annotations"][SYNC_OPTIONS].clone();
+        let kept = all.iter().filter(|object| !options(object).is_null());
+        let kept: Vec<String> = kept
+            .map(|object| format!("{object} {}", options(object).as_str().unwrap_or_default()))
+            .collect();
         let template = all
             .iter()
             .find(|object| object.kind() == "AddOnTemplate")
             .expect("a template")
             .name();
         insta::assert_snapshot!(kept.join("\n").replace(template, "argocd-addon-HASH"), @r"
-        customresourcedefinition.apiextensions.k8s.io/multiclusterapplicationsetreports.apps.open-cluster-management.io
-        customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io
-        configmap/argocd-ocm-cmp
-        configmap/argocd-cm
-        configmap/argocd-ocm-cmp-policy
-        configmap/argocd-cmd-params-cm
-        configmap/argocd-ocm-cmp-ui
-        addondeploymentconfig.addon.open-cluster-management.io/argocd-addon
-        addontemplate.addon.open-cluster-management.io/argocd-addon-HASH
-        clustermanagementaddon.addon.open-cluster-management.io/argocd
-        deployment.apps/argocd-repo-server
-        deployment.apps/argocd-server
+        customresourcedefinition.apiextensions.k8s.io/multiclusterapplicationsetreports.apps.open-cluster-management.io Prune=false,Delete=false
+        customresourcedefinition.apiextensions.k8s.io/gitopsclusters.apps.open-cluster-management.io Prune=false,Delete=false
+        appproject.argoproj.io/managed-clusters Prune=false,Delete=false
+        configmap/argocd-ocm-cmp Prune=false,Delete=false
+        configmap/argocd-cm Prune=false,Delete=false,ServerSideApply=true
+        configmap/argocd-ocm-cmp-policy Prune=false,Delete=false
+        configmap/argocd-cmd-params-cm Prune=false,Delete=false,ServerSideApply=true
+        configmap/argocd-ocm-cmp-ui Prune=false,Delete=false
+        addondeploymentconfig.addon.open-cluster-management.io/argocd-addon Prune=false,Delete=false
+        addontemplate.addon.open-cluster-management.io/argocd-addon-HASH Prune=false,Delete=false
+        clustermanagementaddon.addon.open-cluster-management.io/argocd Prune=false,Delete=false
+        deployment.apps/argocd-repo-server Prune=false,Delete=false,ServerSideApply=true
+        deployment.apps/argocd-server Prune=false,Delete=false,ServerSideApply=true
         ");
     }
 }

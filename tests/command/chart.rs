@@ -42,24 +42,21 @@ fn rendered(chart: &str, namespace: &str, values: &[&str]) -> Vec<Value> {
     for object in &mut objects {
         remove_labels(object);
         if outlives_the_release(object) {
-            let metadata = object["metadata"].as_object_mut().expect("metadata");
-            let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+            let annotations = object["metadata"]["annotations"].as_object_mut();
             let annotations = annotations.expect("an annotation, or Helm deletes it");
             assert_eq!(annotations.remove("helm.sh/resource-policy"), Some(json!("keep")));
-            if annotations.is_empty() {
-                metadata.remove("annotations");
-            }
         }
     }
     objects
 }
 
-/// Returns true if Helm must not delete the object: others have objects of a CRD, a user may have changed the policy, Pods of Argo CD
-/// mount a ConfigMap, and clusters would lose their add-on.
+/// Returns true if Helm must not delete the object: others have objects of a CRD, or Applications of the AppProject, a user may have
+/// changed the policy, Pods of Argo CD mount a ConfigMap, and clusters would lose their add-on.
 fn outlives_the_release(object: &Value) -> bool {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let mounted = ["argocd-ocm-cmp", "argocd-ocm-cmp-policy", "argocd-ocm-cmp-ui"];
     object["kind"] == "CustomResourceDefinition"
+        || object["kind"] == "AppProject"
         || object["kind"] == "ConfigMap" && mounted.iter().any(|name| object["metadata"]["name"] == *name)
         || api_version.starts_with("addon.open-cluster-management.io/")
 }
@@ -114,6 +111,11 @@ fn chart_renders_the_same_as_install_print() {
         ("--features ui,policy,project", "features={ui,policy,project}"),
         ("--features pull -n gitops", "features={pull}"),
         ("--features live", "features={live}"),
+        // As with --reuse-values from a chart without this value.
+        (
+            "--features argocd-agent",
+            "features={argocd-agent} principal.limits=null",
+        ),
         ("--features argocd-addon", "features={argocd-addon}"),
         ("--features cluster-secrets", "features={cluster-secrets}"),
         ("--features gitopscluster,report", "features={gitopscluster,report}"),

@@ -1,6 +1,6 @@
 //! Tests of a release of the chart on the hub, the additions beside it, and its removal.
 
-use super::{Installation, installation, shipped};
+use super::{Installation, installation, printed, shipped};
 use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::cli::Cli;
 use clap::Parser as _;
@@ -43,7 +43,7 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     );
     let (hub, chart) = (&installation.hub, shipped("chart"));
     let chart = chart.to_str().context("a plain path")?;
-    let values = "--set additionsJob.enabled=true,features={plugin,ui}";
+    let values = "--set additionsJob.enabled=true,features={plugin,project,ui}";
     // There is nothing that runs Jobs: the test runs their commands.
     let install = format!("install ours {chart} --no-hooks {values}");
     helm(&installation, "argocd", &install)?;
@@ -72,11 +72,13 @@ async fn jobs_of_the_chart_add_and_remove_fields_with_their_own_permissions() ->
     };
     assert_eq!(run("install").await?, CONFIGURED);
     assert_eq!(run("install").await?, CONFIGURED.replace("configured", "unchanged"));
-    // The release no longer has the feature `ui`.
+    // The release no longer has the features `project` and `ui`.
     let upgraded = ["upgrade", "ours", chart, "--no-hooks", "--set", "features={plugin}"];
     helm(&installation, "argocd", &upgraded)?;
     let script = ObjectRef::config_map("argocd", "argocd-ocm-cmp-ui");
     hub.read(&script).await.context("argocd-server still mounts it")?;
+    let project = ObjectRef::namespaced("argoproj.io/v1alpha1", "AppProject", "argocd", "managed-clusters");
+    hub.read(&project).await.context("Applications still need it")?;
     helm(&installation, "argocd", &["rollback", "ours", "1", "--no-hooks"])?;
     helm(&installation, "argocd", &upgraded)?;
     hub.delete(&script).await?;
@@ -154,8 +156,36 @@ async fn chart_release_installs_and_uninstalls() -> Result<()> {
     );
     installation.run_ok(&["uninstall", "--additions-only"])?;
     helm(&installation, "argocd", &["uninstall", "ours", "--wait"])?;
-    // Helm has kept its CRD, its policy and the ConfigMaps that Argo CD mounts.
+    // Helm has kept its CRD, its policy, the AppProject and the ConfigMaps that Argo CD mounts.
     let lines = installation.run_ok(&["uninstall"])?;
-    assert_eq!(lines.matches(" deleted\n").count(), 4, "{lines}");
+    assert_eq!(lines.matches(" deleted\n").count(), 5, "{lines}");
+    installation.until_restored().await
+}
+
+/// The chart argo-cd can have the sidecar in its values, and an Application of Argo CD our fields.
+#[tokio::test]
+async fn uninstall_keeps_config_maps_that_argo_cd_still_mounts() -> Result<()> {
+    let installation = installation().await?;
+    let hub = &installation.hub;
+    installation.run_ok("install --no-policy --features=plugin")?;
+    let objects = printed("json", "--features=plugin")?;
+    let repo_server = objects.lines().find(|line| line.contains(r#""kind":"Deployment""#));
+    let folder = tempfile::tempdir()?;
+    let apply_theirs = |text: &str| {
+        let file = folder.path().join("theirs.yaml");
+        fs::write(&file, text)?;
+        hub.apply_file(&file, &["--server-side", "--field-manager=theirs", "--force-conflicts"])
+    };
+    apply_theirs(repo_server.context("a Deployment")?)?;
+    let kept = "configmap/argocd-ocm-cmp kept: Argo CD's Pods need it to start: remove the volume there, then uninstall again\n";
+    for words in ["uninstall --dry-run", "uninstall"] {
+        let lines = installation.run_ok(words)?;
+        assert!(lines.contains(kept), "{lines}");
+        hub.read(&ObjectRef::config_map("argocd", "argocd-ocm-cmp")).await?;
+    }
+    let bare = ObjectRef::deployment("argocd", "argocd-repo-server").with(json!({}));
+    apply_theirs(&bare.to_string())?;
+    let lines = installation.run_ok("uninstall")?;
+    assert!(lines.contains("configmap/argocd-ocm-cmp deleted\n"), "{lines}");
     installation.until_restored().await
 }
