@@ -46,7 +46,7 @@ pub use principal::{
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,
-    is_ours, names_project, our_managers, stuck_deletions,
+    is_ours, our_managers, stuck_deletions,
 };
 pub use settings::CONTROLLER;
 pub use tuning::keep_tuned;

@@ -455,16 +455,11 @@ async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), 
             sleep(POLL_INTERVAL).await;
         }
     };
-    let late = || {
-        format!(
-            "{} is not served after {} s: see its conditions",
-            qualified_name(crd),
-            ESTABLISH_TIMEOUT.as_secs()
-        )
-    };
-    timeout(ESTABLISH_TIMEOUT, established)
-        .await
-        .unwrap_or_else(|_| Err(late()))
+    let done = timeout(ESTABLISH_TIMEOUT, established).await;
+    done.unwrap_or_else(|_| {
+        let (crd, seconds) = (qualified_name(crd), ESTABLISH_TIMEOUT.as_secs());
+        Err(format!("{crd} is not served after {seconds} s: see its conditions"))
+    })
 }
 
 /// Returns a line about fields of Argo CD that our field manager owns and that applying would remove, with the remediation.

@@ -7,8 +7,8 @@ use super::install::{InstallHub, finish, with_hub};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
     ArgoCd, CMD_PARAMS, InstallOptions, LABELS, PROJECT, REDIS_PROXY, ShippedObject, belongs_to_added_controller,
-    belongs_to_another_argocd, helm_release, is_ours, is_own_policy, names_project, needs_redis_proxy, objects,
-    other_namespace, stuck_deletions,
+    belongs_to_another_argocd, helm_release, is_ours, is_own_policy, needs_redis_proxy, objects, other_namespace,
+    stuck_deletions,
 };
 use crate::workload::{items, name};
 use controller::LEASE;
@@ -175,10 +175,8 @@ async fn remove(
         },
         "AppProject" => {
             let all = hub.list(APPLICATIONS, "").await?.unwrap_or_default();
-            let left = all
-                .iter()
-                .filter(|application| names_project(application, PROJECT))
-                .count();
+            let belongs_to_it = |application: &&Value| application["spec"]["project"] == PROJECT;
+            let left = all.iter().filter(belongs_to_it).count();
             if left > 0 {
                 return Ok(format!("{shown} kept: it has {}\n", count(left, "Application")));
             }

@@ -142,11 +142,6 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
     clusters.chain(applications).collect()
 }
 
-/// Returns true if an Application belongs to this AppProject.
-pub fn names_project(application: &Value, project: &str) -> bool {
-    application["spec"]["project"] == project
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

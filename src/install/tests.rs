@@ -417,25 +417,6 @@ fn applies_objects_after_their_dependencies() {
 }
 
 #[test]
-fn additions_only_prints_additions_to_argo_cds_objects() {
-    let mut expected = InstallOptions::everything("argocd");
-    expected.additions_only = true;
-    let shown: Vec<_> = objects(&expected).iter().map(ShippedObject::to_string).collect();
-    assert_eq!(
-        shown,
-        [
-            "configmap/argocd-cm",
-            "configmap/argocd-cmd-params-cm",
-            "deployment.apps/argocd-repo-server",
-            "deployment.apps/argocd-server"
-        ]
-    );
-    for object in objects(&expected) {
-        assert_eq!(object.label("app.kubernetes.io/name"), None, "{object} is not ours");
-    }
-}
-
-#[test]
 fn every_object_has_a_path() {
     let all = objects(&InstallOptions::everything("gitops"));
     for (at, object) in all.iter().enumerate() {
