@@ -62,10 +62,28 @@ pub(crate) struct RolloutCluster {
     pub(crate) state: RolloutState,
     /// The reason for the state; empty if there is none.
     pub(crate) message: String,
+    /// True if the agent has applied the current content. OCM waits for a cluster with other content, and never counts it as a failure.
+    is_applied: bool,
     /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure.
     is_late: bool,
     /// The content of its work.
     spec: Option<Value>,
+}
+
+impl RolloutCluster {
+    /// Describes a cluster for which OCM waits, whatever it tolerates.
+    fn blocks_its_group(&self) -> String {
+        let name = &self.name;
+        if self.state == RolloutState::OnHold {
+            return format!(
+                "managed cluster {name} is on hold, and OCM waits for every cluster of a group: run argocd-ocm-cmp release {name}"
+            );
+        }
+        format!(
+            "managed cluster {name} has not applied the content, and OCM waits for every cluster of a group: repair it, or run \
+             argocd-ocm-cmp rollout undo"
+        )
+    }
 }
 
 /// A ManifestWorkReplicaSet, and how far its rollout is on each cluster.
@@ -136,10 +154,11 @@ impl Rollout {
         now: Timestamp,
     ) -> RolloutCluster {
         let spec = work.map(|(work, _)| work["spec"].clone());
-        let mut is_late = false;
+        let (mut is_applied, mut is_late) = (false, false);
         let (state, message) = match work {
             Some((work, status)) if is_same(&work["spec"], &self.set["spec"][TEMPLATE]) => {
                 let progressing = Self::progressing(work);
+                is_applied = progressing.is_some();
                 is_late = progressing.is_some_and(|(_, since)| self.is_late(since, now));
                 if progressing.is_some_and(|(is_progressing, _)| !is_progressing) {
                     (RolloutState::Updated, String::new())
@@ -159,6 +178,7 @@ impl Rollout {
             group,
             state,
             message,
+            is_applied,
             is_late,
             spec,
         }
@@ -241,9 +261,13 @@ impl Rollout {
 
     /// Returns true if OCM changes no further cluster, because too many failed.
     fn is_stopped(&self) -> bool {
-        let tolerated = &self.strategy()["maxFailures"];
+        let tolerated = if self.has_mandatory() {
+            &Value::Null
+        } else {
+            &self.strategy()["maxFailures"]
+        };
         let groups = self.failures(|cluster| cluster.is_late && cluster.state == RolloutState::Failed);
-        self.kind() != "All" && are_too_many(&groups, tolerated)
+        self.kind() != "All" && !self.changes_mandatory() && are_too_many(&groups, tolerated)
     }
 
     /// Describes the state in one line.
@@ -278,14 +302,19 @@ impl Rollout {
         }
         let failed: Vec<_> = self.with_state(RolloutState::Failed).collect();
         let held = self.with_state(RolloutState::OnHold).count();
-        if let Some(cluster) = failed.iter().find(|cluster| self.is_mandatory(cluster)) {
+        let mandatory = |state| self.with_state(state).find(|cluster| self.is_mandatory(cluster));
+        if let Some(cluster) = mandatory(RolloutState::Failed) {
             return Err(format!(
                 "managed cluster {} is in one of rollout-groups, which must all succeed: repair it, or run argocd-ocm-cmp rollout undo",
                 cluster.name
             ));
         }
+        if let Some(cluster) = mandatory(RolloutState::OnHold) {
+            return Err(cluster.blocks_its_group());
+        }
         let fields = match (&*failed, held) {
             ([], 0) => Vec::new(),
+            _ if self.changes_mandatory() => Vec::new(),
             _ => self.tolerant_fields(&failed, held)?,
         };
         if fields.is_empty() {
@@ -308,6 +337,12 @@ impl Rollout {
         })
     }
 
+    /// Returns true if clusters are in groups that must succeed before all others. OCM then searches all groups for failures, and tolerates
+    /// none.
+    fn has_mandatory(&self) -> bool {
+        self.clusters.iter().any(|cluster| self.is_mandatory(cluster))
+    }
+
     /// Returns true if the rollout stops for good when this cluster fails.
     fn is_mandatory(&self, cluster: &RolloutCluster) -> bool {
         let mandatory = self.strategy()["mandatoryDecisionGroups"].as_array();
@@ -316,6 +351,13 @@ impl Rollout {
             _ => group["groupIndex"].as_u64().unwrap_or_default() == u64::from(cluster.group.0),
         };
         mandatory.into_iter().flatten().any(has_cluster)
+    }
+
+    /// Returns true if OCM still changes clusters of the mandatory groups.
+    fn changes_mandatory(&self) -> bool {
+        let states = [RolloutState::Updating, RolloutState::Waiting];
+        let mut changing = self.clusters.iter().filter(|cluster| states.contains(&cluster.state));
+        changing.any(|cluster| self.is_mandatory(cluster))
     }
 
     /// Returns the fields of the strategy that must change to go on without the `failed` clusters, each with its setting and its value;
@@ -332,6 +374,10 @@ impl Rollout {
         // A cluster without a deadline, or before it, keeps its place among those that change at a time.
         let blocking = failed.len() - late + held;
         let mut fields = Vec::new();
+        // They have succeeded. As long as there are any, OCM waits for each cluster that it has changed, whatever it tolerates.
+        if self.has_mandatory() && failed.iter().any(|cluster| cluster.is_applied) {
+            fields.push(("mandatoryDecisionGroups", "rollout-groups", json!([])));
+        }
         let tolerated = &self.strategy()["maxFailures"];
         let all = self.clusters.len();
         match self.kind() {
@@ -347,6 +393,16 @@ impl Rollout {
                 }
             }
             "ProgressivePerGroup" if has_deadline => {
+                let blocker = self.clusters.iter().find(|cluster| match cluster.state {
+                    RolloutState::OnHold => true,
+                    RolloutState::Failed => !cluster.is_applied,
+                    _ => false,
+                });
+                let next = self.with_state(RolloutState::Waiting).next();
+                let is_before = |cluster: &&RolloutCluster| next.is_some_and(|next| cluster.group.0 <= next.group.0);
+                if let Some(cluster) = blocker.filter(is_before) {
+                    return Err(cluster.blocks_its_group());
+                }
                 let groups = self.failures(|cluster| cluster.state == RolloutState::Failed);
                 // A number above that of the clusters of a small group would count as 0 there. OCM rounds up, so this is the lowest
                 // percentage that tolerates as many failures.
@@ -356,10 +412,6 @@ impl Rollout {
                 });
                 if let Some(percent) = percent.max().filter(|_| are_too_many(&groups, tolerated)) {
                     fields.push(("maxFailures", "rollout-max-failures", json!(format!("{percent}%"))));
-                } else if let Some(RolloutCluster { name, .. }) = self.with_state(RolloutState::OnHold).next() {
-                    return Err(format!(
-                        "managed cluster {name} is on hold, and OCM waits for every cluster of a group: run argocd-ocm-cmp release {name}"
-                    ));
                 }
             }
             "ProgressivePerGroup" => {
@@ -604,12 +656,17 @@ mod tests {
         })
     }
 
-    /// Returns a rollout over three clusters, each with its version and the state of the condition `Progressing`, since 11:00.
+    /// Returns a rollout over three clusters, each with its version and the state of the condition `Progressing`, since 11:00. Without
+    /// that state, the agent has not applied the version.
     fn rollout(strategy: &Value, clusters: [(&str, &str); 3], holds: &[Hold]) -> Rollout {
         let names = ["eu1", "eu2", "eu3"];
         let works = names.into_iter().zip(clusters).map(|(cluster, (version, progressing))| {
             let condition = |kind: &str, status: &str| {
                 json!({"type": kind, "status": status, "observedGeneration": 1, "lastTransitionTime": "2026-06-01T11:00:00Z"})
+            };
+            let (applied, refused) = match progressing {
+                "" => ("False", json!([{"conditions": [condition("Applied", "False")]}])),
+                _ => ("True", json!([])),
             };
             let work = json!({
                 "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
@@ -617,7 +674,10 @@ mod tests {
                     "namespace": cluster, "name": "shop-x1", "generation": 1, "labels": {OF_REPLICA_SET: "argocd.shop-x1"},
                 },
                 "spec": as_ocm_writes(content(version)),
-                "status": {"conditions": [condition("Applied", "True"), condition("Progressing", progressing)]},
+                "status": {
+                    "conditions": [condition("Applied", applied), condition("Progressing", progressing)],
+                    "resourceStatus": {"manifests": refused},
+                },
             });
             let status = evaluate(&work.to_string(), &Clock::at(now())).expect("a work");
             (work, status)
@@ -626,6 +686,14 @@ mod tests {
         let decided: Vec<_> = names.map(|name| json!({"clusterName": name})).into();
         let decision = json!({"metadata": {"labels": {GROUP_INDEX: "0"}}, "status": {"decisions": decided}});
         Rollout::new(set(strategy), &works, &[decision], holds, now())
+    }
+
+    fn hold(cluster: &str) -> Hold {
+        Hold {
+            cluster: cluster.to_owned(),
+            until: None,
+            reason: Some("audit".to_owned()),
+        }
     }
 
     fn states(rollout: &Rollout) -> Vec<String> {
@@ -653,13 +721,12 @@ mod tests {
         );
         assert_eq!(change.patch["metadata"], json!({"resourceVersion": "7"}));
 
-        let hold = Hold {
-            cluster: "eu2".to_owned(),
-            until: None,
-            reason: Some("audit".to_owned()),
-        };
         let strategy = json!({"maxConcurrency": "34%", "maxFailures": 0, "progressDeadline": "None"});
-        let waiting = rollout(&strategy, [("2", "False"), ("1", "False"), ("1", "False")], &[hold]);
+        let waiting = rollout(
+            &strategy,
+            [("2", "False"), ("1", "False"), ("1", "False")],
+            &[hold("eu2")],
+        );
         assert_eq!(states(&waiting), ["Updated", "OnHold", "Waiting"]);
         assert_eq!(waiting.headline(), "waits for eu2, 1 of 3 clusters updated");
         assert_eq!(
@@ -682,17 +749,79 @@ mod tests {
             Ok("rollout-max-failures=1%".to_owned())
         );
         assert!(of_groups(2, CANARY_FAILS, &[]).is_err_and(|line| line.contains("is not stopped")));
-        let eu2_held = [Hold {
-            cluster: "eu2".to_owned(),
-            until: None,
-            reason: None,
-        }];
+        let eu2_held = [hold("eu2")];
         let waiting = [("2", "False"), ("1", "False"), ("1", "False")];
         assert!(of_groups(2, waiting, &eu2_held).is_err_and(|line| line.ends_with("argocd-ocm-cmp release eu2")));
         // OCM reads a number above that of the clusters as all.
         let strategy = json!({"maxConcurrency": 10, "maxFailures": 0, "progressDeadline": "None"});
         let resumed = rollout(&strategy, waiting, &eu2_held).resume();
         assert!(resumed.is_err_and(|line| line.contains("is not stopped")));
+    }
+
+    /// OCM's own code agrees for thousands of simulated rollouts.
+    #[test]
+    fn resume_knows_for_which_clusters_ocm_waits() {
+        // With mandatory groups, OCM tolerates a late cluster in no group; without, it waits for each cluster of a group.
+        for (mandatory, clusters, headline, resumed) in [
+            (true, "updated late waiting", "stopped at eu2", "rollout-groups=[]"),
+            (
+                true,
+                "updated refused waiting",
+                "waits for eu2",
+                "rollout-max-concurrency=2",
+            ),
+            (
+                true,
+                "held waiting waiting",
+                "waits for eu1",
+                "argocd-ocm-cmp release eu1",
+            ),
+            (true, "waiting late waiting", "waits for eu2", "is not stopped"),
+            (
+                false,
+                "refused waiting waiting",
+                "waits for eu1",
+                "eu1 has not applied the content",
+            ),
+            (
+                false,
+                "updated held waiting",
+                "waits for eu2",
+                "argocd-ocm-cmp release eu2",
+            ),
+        ] {
+            let words: Vec<_> = clusters.split(' ').collect();
+            let state = |at: usize| match words[at] {
+                "updated" => ("2", "False"),
+                "late" => ("2", "True"),
+                "refused" => ("2", ""),
+                _ => ("1", "False"),
+            };
+            let held = ["eu1", "eu2", "eu3"]
+                .into_iter()
+                .zip(&words)
+                .filter(|(_, word)| **word == "held");
+            let holds: Vec<_> = held.map(|(name, _)| hold(name)).collect();
+            let mut strategy = json!({"maxConcurrency": 1, "maxFailures": "100%", "progressDeadline": "30m"});
+            if mandatory {
+                strategy["mandatoryDecisionGroups"] = json!([{"groupIndex": 0}]);
+            }
+            let mut rollout = rollout(&strategy, [state(0), state(1), state(2)], &holds);
+            if !mandatory {
+                rollout.set["spec"]["placementRefs"][0]["rolloutStrategy"] =
+                    json!({"type": "ProgressivePerGroup", "progressivePerGroup": strategy});
+            }
+            for (index, cluster) in (0..).zip(&mut rollout.clusters) {
+                cluster.group.0 = index;
+            }
+            assert!(
+                rollout.headline().starts_with(headline),
+                "{clusters}: {}",
+                rollout.headline()
+            );
+            let line = rollout.resume().map_or_else(|line| line, |change| change.summary);
+            assert!(line.contains(resumed), "{clusters}: {line}");
+        }
     }
 
     #[test]
