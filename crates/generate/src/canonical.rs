@@ -117,8 +117,10 @@ pub(super) fn fold_string_data(fields: &mut Map<'_>) {
 /// Removes the fields of an object's `metadata` that the API server does not keep.
 pub(super) fn metadata(metadata: &mut Map<'_>) -> Result<(), ObjectFault> {
     let mut fault = None;
+    // Exported Pods have a name and the `generateName` from which the API server made it.
+    let has_name = metadata.get("name").is_some_and(|name| name.as_str() != Some(""));
     metadata.retain(|key, value| {
-        if SERVER_SET.contains(&key) {
+        if SERVER_SET.contains(&key) || has_name && key == "generateName" {
             return false;
         }
         if let Err(problem) = check(key, value) {

@@ -544,7 +544,7 @@ pub(crate) mod tests {
     #[test]
     fn drops_metadata_that_the_api_server_sets() {
         let object = object(
-            "apiVersion: v1\nkind: ConfigMap\nstatus: {a: 1}\ndata: {b: '', a: null, c: [null, {d: null}]}\nmetadata:\n  name: web\n  namespace: shop\n  \
+            "apiVersion: v1\nkind: ConfigMap\nstatus: {a: 1}\ndata: {b: '', a: null, c: [null, {d: null}]}\nmetadata:\n  name: web\n  generateName: we\n  namespace: shop\n  \
              creationTimestamp: null\n  uid: 1234\n  generation: 3\n  labels: {}\n  annotations: {b: x, a: null, deployment.kubernetes.io/revision: '3'}\n  \
              finalizers: []\n  managedFields: [{manager: kubectl}]\n",
         );
