@@ -22,6 +22,8 @@ fn expressions_match_like_argo_cd() {
             let names: Vec<String> = (0..5).map(|_| random.random_text(&NAMES, 4)).collect();
             json!({"pattern": random.random_text(&pieces, 6), "texts": names})
         })
+        // `//` is a glob.
+        .filter(|question| question["pattern"] != "")
         .collect();
     let inputs: Vec<String> = questions.iter().map(Value::to_string).collect();
     let (mut matched, mut refused) = (0, 0);

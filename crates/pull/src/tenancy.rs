@@ -143,6 +143,7 @@ mod tests {
             ("/^team-[0-9]+$/", "team-42", true),
             ("/^team-[0-9]+$/", "team-x", false),
             ("/(/", "(", false),
+            ("//", "evil", false),
         ] {
             assert_eq!(has(list, namespace), desired, "{list} {namespace}");
         }

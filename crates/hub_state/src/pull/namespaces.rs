@@ -55,7 +55,8 @@ impl NamespacePattern {
     /// Argo CD, and for an unsupported expression.
     pub fn new(pattern: &str) -> Option<Self> {
         let expression = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
-        match expression {
+        // Argo CD reads `//` as a glob since 3.6: an empty expression would match every namespace.
+        match expression.filter(|expression| !expression.is_empty()) {
             Some(expression) => regex::compile(expression).map(Self::Expression),
             None => Glob::new(pattern).ok().map(Self::Glob),
         }
