@@ -6,7 +6,7 @@ use crate::workload::items;
 use manifest::text::without_middle;
 use ocm::application_works::ApplicationName;
 use ocm::boolean::is_true;
-use ocm::glob::Glob;
+use ocm::glob;
 use ocm::ownership::{ListedResource, own_names};
 use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
 use ocm::source_plugin;
@@ -288,8 +288,7 @@ fn is_other(of_spec: &Value, of_status: &Value) -> bool {
 
 /// Returns true if an entry of `ignoreDifferences` matches the manifests in works.
 fn ignores_works(entry: &Value) -> bool {
-    let pattern = |field: &str| Glob::new(entry[field].as_str().unwrap_or_default());
-    let matches = |field: &str, text: &str| pattern(field).is_ok_and(|glob| glob.matches(text));
+    let matches = |field: &str, text: &str| glob::matches(entry[field].as_str().unwrap_or_default(), text);
     let paths = items(&entry["jsonPointers"])
         .iter()
         .chain(items(&entry["jqPathExpressions"]));

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/dlclark/regexp2 v1.12.0
-	github.com/gobwas/glob v0.2.3
+	github.com/gobwas/glob v1.0.0
 	github.com/itchyny/gojq v0.12.19
 	golang.org/x/text v0.33.0
 	k8s.io/apimachinery v0.36.3

@@ -179,9 +179,6 @@ type matches struct {
 	Matches []bool  `json:"matches"`
 }
 
-// panicked is the prefix of the error for a pattern that makes the library panic.
-const panicked = "panicked"
-
 // compileGlob compiles a pattern as Argo CD does for the include and exclude patterns of a directory source.
 func compileGlob(pattern string) (func(string) bool, error) {
 	compiled, err := glob.Compile(pattern)
@@ -204,17 +201,11 @@ func compileExpression(pattern string) (func(string) bool, error) {
 }
 
 // matchTexts matches texts with a compiled pattern.
-func matchTexts(input []byte, compile func(string) (func(string) bool, error)) (result matches) {
+func matchTexts(input []byte, compile func(string) (func(string) bool, error)) matches {
 	fail := func(err error) matches {
 		message := err.Error()
 		return matches{Error: &message, Matches: []bool{}}
 	}
-	// Some patterns make gobwas/glob panic.
-	defer func() {
-		if cause := recover(); cause != nil {
-			result = fail(fmt.Errorf("%s: %v", panicked, cause))
-		}
-	}()
 	var request request
 	if err := json.Unmarshal(input, &request); err != nil {
 		return fail(err)
@@ -223,7 +214,7 @@ func matchTexts(input []byte, compile func(string) (func(string) bool, error)) (
 	if err != nil {
 		return fail(err)
 	}
-	result = matches{Matches: []bool{}}
+	result := matches{Matches: []bool{}}
 	for _, text := range request.Texts {
 		result.Matches = append(result.Matches, isMatch(text))
 	}

@@ -24,6 +24,9 @@ pub enum GlobError {
     /// A `{` without its `}`.
     #[error("a '{{' is not closed by '}}'")]
     OpenAlternatives,
+    /// A `\` at the end.
+    #[error("a '\\' at the end escapes nothing")]
+    OpenEscape,
     /// More than [`DEPTH_MAX`] levels of `{`.
     #[error("'{{' is nested more than {DEPTH_MAX} levels deep")]
     TooDeep,
@@ -47,6 +50,11 @@ enum GlobStep {
 enum Class {
     List(Vec<char>),
     Range(char, char),
+}
+
+/// Returns true if a text matches a pattern; as in Argo CD, a malformed pattern matches nothing.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
 }
 
 impl Glob {
@@ -160,10 +168,8 @@ impl Compiler<'_> {
                 '[' => self.class()?,
                 '{' => self.alternatives()?,
                 '\\' => {
-                    // A single backslash at the end matches nothing, as in gobwas.
-                    if let Some(escaped) = self.rest.next() {
-                        self.program.push(GlobStep::Char(escaped));
-                    }
+                    let escaped = self.rest.next().ok_or(GlobError::OpenEscape)?;
+                    self.program.push(GlobStep::Char(escaped));
                 }
                 plain => self.program.push(GlobStep::Char(plain)),
             }
@@ -264,7 +270,6 @@ mod tests {
             ("[xy\\]]", &["y", "]"], &["z", "\\"]),
             ("[!x]", &["y"], &["x"]),
             (r"\*\{", &["*{"], &["a{", r"\*\{"]),
-            (r"a\", &["a"], &[r"a\"]),
             ("a}]-!,", &["a}]-!,"], &["a"]),
         ] {
             assert!(matching.iter().all(|text| matches(glob, text)), "{glob}");
@@ -278,6 +283,7 @@ mod tests {
         assert_eq!(Glob::new("[a").unwrap_err(), GlobError::OpenClass);
         assert_eq!(Glob::new("[z-a]").unwrap_err(), GlobError::BackwardRange);
         assert_eq!(Glob::new("{a,b").unwrap_err(), GlobError::OpenAlternatives);
+        assert_eq!(Glob::new(r"a\").unwrap_err(), GlobError::OpenEscape);
         let nested = |depth| format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
         assert_eq!(Glob::new(&nested(1_000_000)).unwrap_err(), GlobError::TooDeep);
         assert!(matches(&nested(DEPTH_MAX).repeat(2), "aa"));

@@ -1,6 +1,6 @@
 //! The patterns for managed clusters in the rules of AppProjects, as Argo CD matches them.
 
-use ocm::glob::Glob;
+use ocm::glob;
 
 /// Returns the servers that a cluster Secret of the pull model may have.
 pub(super) fn servers(cluster: &str) -> [String; 2] {
@@ -14,19 +14,14 @@ pub(super) fn permits_cluster([name, server]: [&str; 2], cluster: &str) -> bool 
 
 /// Returns true if a pattern of other rules, which know no denials, matches the name or the server of this managed cluster.
 pub(super) fn names_cluster(pattern: &str, cluster: &str) -> bool {
-    has_glob(pattern, cluster) || servers(cluster).iter().any(|server| has_glob(pattern, server))
+    glob::matches(pattern, cluster) || servers(cluster).iter().any(|server| glob::matches(pattern, server))
 }
 
 /// Returns true if a destination's pattern matches one of these equivalent texts; for a pattern after `!`, if it matches none.
 pub(super) fn permits_text(pattern: &str, texts: &[&str]) -> bool {
-    let has_any = |pattern: &str| texts.iter().any(|text| has_glob(pattern, text));
+    let has_any = |pattern: &str| texts.iter().any(|text| glob::matches(pattern, text));
     match pattern.strip_prefix('!') {
         Some(denied) => !has_any(denied),
         None => has_any(pattern),
     }
-}
-
-/// Returns true if a pattern matches a text.
-pub(super) fn has_glob(pattern: &str, text: &str) -> bool {
-    pattern == "*" || Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
 }

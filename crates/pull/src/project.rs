@@ -3,7 +3,8 @@
 //! On the hub, its rules name managed clusters. The Argo CD of a cluster knows that cluster as the in-cluster server, to which the
 //! delivered Applications deploy, and may know others, which the rules can name, too.
 
-use super::patterns::{has_glob, names_cluster, permits_cluster};
+use super::patterns::{names_cluster, permits_cluster};
+use ocm::glob;
 use ocm::pull_model::IN_CLUSTER;
 use serde_json::{Value, json};
 
@@ -78,7 +79,7 @@ fn translate(pattern: &mut Value, cluster: &str) {
 
 /// Returns true if a pattern matches the name or the server by which Argo CD knows its own cluster.
 fn names_hub(pattern: &str) -> bool {
-    has_glob(pattern, "in-cluster") || has_glob(pattern, IN_CLUSTER)
+    glob::matches(pattern, "in-cluster") || glob::matches(pattern, IN_CLUSTER)
 }
 
 fn field_text<'v>(object: &'v Value, key: &str) -> &'v str {

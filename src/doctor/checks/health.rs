@@ -6,7 +6,7 @@ use crate::embedded::{objects, shipped};
 use crate::workload::items;
 use generate::health_rules::{self, custom};
 use jiff::Timestamp;
-use ocm::glob::Glob;
+use ocm::glob;
 use ocm::work::{GROUP, KIND, SET_KIND};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -114,21 +114,16 @@ fn kinds_without_rule(hub_state: &HubState, config: &Value) -> BTreeSet<String> 
         .collect()
 }
 
-/// Mirrors `Match` of Argo CD's `FilteredResource`: a missing field of a rule matches everything. Rules for single clusters apply
-/// to the hub if they name its address.
+/// Mirrors `Match` of Argo CD's `FilteredResource`: a missing field of a rule matches everything, and kinds are no globs. Rules for
+/// single clusters apply to the hub if they name its address.
 fn rule_matches(rule: &Value, kind: &str) -> bool {
-    let field = |name: &str, text: &str| {
+    let field = |name: &str, matches: &dyn Fn(&str) -> bool| {
         let patterns = items(&rule[name]);
-        patterns.is_empty()
-            || patterns
-                .iter()
-                .filter_map(Value::as_str)
-                .any(|pattern| matches_pattern(pattern, text))
+        patterns.is_empty() || patterns.iter().filter_map(Value::as_str).any(matches)
     };
-    field("apiGroups", GROUP) && field("kinds", kind) && field("clusters", "https://kubernetes.default.svc")
-}
-
-/// Returns true if a text matches a pattern of Argo CD; a malformed pattern matches nothing.
-pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
-    Glob::new(pattern).is_ok_and(|glob| glob.matches(text))
+    field("apiGroups", &|pattern| glob::matches(pattern, GROUP))
+        && field("kinds", &|pattern| pattern == "*" || pattern == kind)
+        && field("clusters", &|pattern| {
+            glob::matches(pattern, "https://kubernetes.default.svc")
+        })
 }

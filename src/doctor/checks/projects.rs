@@ -1,9 +1,9 @@
 //! Checks that the AppProjects of Applications with the plugin permit works.
 
-use super::health::matches_pattern;
 use crate::doctor::hub_state::{HubState, Project};
 use crate::doctor::message::{APPLICATIONS, Finding, check, list_names};
 use jiff::Timestamp;
+use ocm::glob;
 use ocm::work::{GROUP, KIND};
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 fn permits_works(project: &Project) -> bool {
     let has = |list: &[(String, String)]| {
         list.iter()
-            .any(|(group, kind)| matches_pattern(group, GROUP) && matches_pattern(kind, KIND))
+            .any(|(group, kind)| glob::matches(group, GROUP) && glob::matches(kind, KIND))
     };
     project.allowed.as_deref().is_none_or(has) && !has(&project.refused)
 }

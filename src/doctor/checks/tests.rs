@@ -720,6 +720,8 @@ fn finds_problems_of_argocd_cm() {
         ("exclusions", "no list", ""),
         ("inclusions", "- apiGroups: [apps]", "argocd-cm-hides"),
         ("inclusions", "- apiGroups: ['work.*']", ""),
+        ("inclusions", "- kinds: ['*']", ""),
+        ("inclusions", "- kinds: ['Manifest*']", "argocd-cm-hides"),
     ] {
         let ids = problems_after(|hub| argocd_cm(hub)[format!("resource.{key}")] = json!(filter));
         assert_eq!(ids.join(" "), expected, "{key}: {filter}");
