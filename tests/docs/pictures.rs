@@ -97,6 +97,11 @@ async fn status(shell: &Shell, hub: &Hub) -> Result<Picture> {
         );
         hub.kubectl(&["annotate", "manifestwork", "guestbook", "--namespace", cluster, &id])?;
     }
+    let application = ObjectRef::namespaced("argoproj.io/v1alpha1", "Application", "argocd", "guestbook").with(json!({
+        "spec": {"project": "default", "destination": {}, "source": {"repoURL": "https://git.example.com/shop.git", "path": "guestbook"}},
+        "status": {"sync": {"status": "Synced"}},
+    }));
+    hub.create(&application).await?;
     let command = "argocd-ocm-cmp status guestbook";
     let mut outputs = vec![on_terminal(shell, command)?];
     let complete = [
@@ -112,6 +117,7 @@ async fn status(shell: &Shell, hub: &Hub) -> Result<Picture> {
         answer(hub, "us1", us1).await?;
         outputs.push(on_terminal(shell, command)?);
     }
+    hub.delete(&ObjectRef::of(&application)).await?;
     Ok(Picture {
         file: "terminal-status.svg",
         command: format!("{command} --watch"),
