@@ -17,6 +17,7 @@ use hub_state::model::{Application, Kind};
 use hub_state::pull;
 use hub_state::pull::forwarded::Forwarded;
 use hub_state::pull::mirrored_status::{self, Condition, MirroredStatus};
+use hub_state::pull::text::bounded_line;
 use hub_state::pull::work_name;
 use hub_state::reconcile::{Context, Controller, Watch};
 use jiff::Timestamp;
@@ -371,7 +372,8 @@ impl<'i> PulledApplication<'i> {
         let condition = |(kind, message): (&str, Option<String>)| {
             Some(Condition {
                 kind: kind.into(),
-                message: message?.into(),
+                // As it is read back: users write parts of it, and a difference would be written for ever.
+                message: bounded_line(&message?),
                 since: None,
             })
         };

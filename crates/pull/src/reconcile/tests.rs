@@ -497,6 +497,28 @@ fn missing_target_cluster_keeps_the_work_on_the_old_one() {
 }
 
 #[test]
+fn text_of_a_user_in_a_condition_is_written_once() {
+    for text in ["eu1\t".to_owned(), "\u{1b}[2J".to_owned(), "x".repeat(100_000)] {
+        let mut hub = Hub::with_shop();
+        hub.change_metadata(&json!({"annotations": {names::CLUSTER: text}}));
+        assert_eq!(hub.settle(&shop()), ["patch application argocd/shop"]);
+        let conditions = hub.conditions(&shop());
+        let [(ERROR, message)] = conditions[..] else {
+            panic!("{conditions:?}")
+        };
+        assert!(
+            message.starts_with("ManagedCluster ") && message.ends_with(" does not exist"),
+            "{message}"
+        );
+        assert!(
+            !message.contains(char::is_control) && message.len() <= 4096,
+            "{message}"
+        );
+        assert!(hub.events[0].message.len() < 5000);
+    }
+}
+
+#[test]
 fn namespace_may_use_clusters_selected_by_its_placements() {
     let mut hub = Hub::with_shop();
     hub.settings.pull.placement = true;
