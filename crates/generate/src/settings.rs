@@ -509,6 +509,7 @@ fn source(
         env: Tools::environment(env),
         timeout: sources.read_or_default(&table::EXEC_TIMEOUT, ocm::duration::parse),
         max_size: selection.max_size,
+        project: env.get("ARGOCD_APP_PROJECT_NAME").cloned(),
     };
     Source {
         folder,

@@ -36,6 +36,8 @@ pub struct Tools {
     pub timeout: Duration,
     /// The maximum number of bytes of output; `None` for no limit.
     pub max_size: Option<u64>,
+    /// The AppProject, which may run fewer tools at a time than all together; `None` if unknown.
+    pub project: Option<String>,
 }
 
 /// Returns true if a rendering tool inherits the environment variable. kustomize writes variables into ConfigMaps if a folder asks
@@ -372,7 +374,7 @@ impl Tools {
             |what: &str, error: &io::Error| Problems::one(format!("{name} cannot be {what}: {}", plain(error)));
         let no_folder = |error| no_temporary_folder(name, &error);
         let parent = env::temp_dir();
-        let _slot = Slot::acquire(&parent).map_err(no_folder)?;
+        let _slot = Slot::acquire(&parent, self.project.as_deref()).map_err(no_folder)?;
         let scratch = Scratch::new(&parent).map_err(no_folder)?;
         let temporary = scratch.folder("tmp").map_err(|error| failed("started", &error))?;
         let (mut command, confinement) = match &self.launcher {
@@ -703,6 +705,7 @@ mod tests {
             env: Tools::environment(env),
             timeout,
             max_size,
+            project: None,
         }
     }
 
