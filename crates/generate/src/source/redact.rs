@@ -15,6 +15,7 @@ use memchr::memmem;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -29,8 +30,11 @@ const TOO_LARGE: &str = "its message is hidden, because the source is too large 
 /// The maximum number of bytes of all files and values.
 const MAX_SIZE: usize = 64 << 20;
 
-/// The maximum number of bytes of a message.
-const MAX_MESSAGE: usize = 64 << 10;
+/// The maximum number of bytes of a message: more than are shown.
+const MAX_MESSAGE: usize = 16 << 10;
+
+/// The maximum product of the bytes of a message and the number of values that may be in it: each is searched in the whole message.
+const MAX_COMPARISONS: usize = 200 << 20;
 
 /// The minimum length of a value, in letters and digits.
 const MIN_LENGTH: usize = 3;
@@ -89,7 +93,8 @@ pub(super) fn without_secrets(message: &str, inputs: &Inputs) -> String {
         return message.to_owned();
     }
     let message = &*shortened(message, MAX_MESSAGE);
-    let mut texts = Texts::default();
+    let searched = without_nodes(message);
+    let mut texts = Texts::of_message(&searched);
     texts.read_inputs(inputs);
     if texts.is_too_large() {
         return TOO_LARGE.to_owned();
@@ -97,7 +102,10 @@ pub(super) fn without_secrets(message: &str, inputs: &Inputs) -> String {
     if !texts.has_secrets {
         return message.to_owned();
     }
-    let message = without_nodes(message);
+    if texts.has_too_many_values() {
+        return TOO_LARGE.to_owned();
+    }
+    let message = searched;
     let ranges = texts.found_in(&message);
     let mut safe = String::with_capacity(message.len());
     let mut at = 0;
@@ -122,7 +130,13 @@ fn without_nodes(message: &str) -> String {
 /// The texts that may be values of Secrets.
 #[derive(Default)]
 struct Texts {
-    values: HashSet<String>,
+    /// Those that may be in the message, each once.
+    values: Vec<String>,
+    /// The hashes of all of them, to search each once: very many texts of a large source are in no message.
+    known: HashSet<u64>,
+    hasher: RandomState,
+    /// The message that they are searched in.
+    message: MessageIndex,
     /// Names and keys, in lower case, by their letters and digits.
     public: HashSet<String>,
     has_secrets: bool,
@@ -132,6 +146,14 @@ struct Texts {
 }
 
 impl Texts {
+    /// Creates the texts to search in this message.
+    fn of_message(message: &str) -> Self {
+        Self {
+            message: MessageIndex::new(message),
+            ..Self::default()
+        }
+    }
+
     fn read_inputs(&mut self, inputs: &Inputs) {
         self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
         let mut files = HashSet::new();
@@ -252,6 +274,10 @@ impl Texts {
         self.size > MAX_SIZE || self.archives > MAX_ARCHIVES
     }
 
+    fn has_too_many_values(&self) -> bool {
+        self.values.len().saturating_mul(self.message.length) > MAX_COMPARISONS
+    }
+
     /// Adds the values in the text of a file.
     fn add_file_text(&mut self, path: &str, text: &str) {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -311,7 +337,7 @@ impl Texts {
     }
 
     fn add_public(&mut self, name: &str) {
-        self.public.insert(Skeleton::from_text(name, false).text);
+        self.public.insert(letters(name));
     }
 
     /// Adds the values of each line. The text need not be YAML, and may be a template.
@@ -401,11 +427,13 @@ impl Texts {
     /// Adds a value, and the text that it encodes.
     fn add(&mut self, value: &str) {
         let value = value.trim().trim_matches(['"', '\'']);
-        if value.len() < MIN_LENGTH || self.is_too_large() || self.values.contains(value) {
+        if value.len() < MIN_LENGTH || self.is_too_large() || !self.known.insert(self.hasher.hash_one(value)) {
             return;
         }
         self.size += value.len();
-        self.values.insert(value.to_owned());
+        if !self.has_too_many_values() && self.message.may_have(value) {
+            self.values.push(value.to_owned());
+        }
         let decoded = BASE64
             .decode(value)
             .ok()
@@ -424,10 +452,7 @@ impl Texts {
         let mut wanted = HashSet::new();
         let mut ranges = Vec::new();
         for value in &self.values {
-            let forms = [
-                Skeleton::from_text(value, false).text,
-                Skeleton::from_text(value, true).text,
-            ];
+            let forms = [letters(value), Skeleton::from_text(value, true).text];
             if forms[0].is_empty() {
                 ranges.extend(
                     message
@@ -475,30 +500,110 @@ impl Texts {
     /// is shown, as in a list of missing charts.
     fn is_public(&self, message: &str, range: &Range<usize>) -> bool {
         let words = message[words_around(message, range)].split(|char| !is_of_word(char));
-        let mut skeletons = words
-            .map(|word| Skeleton::from_text(word, false).text)
-            .filter(|text| !text.is_empty());
+        let mut skeletons = words.map(letters).filter(|text| !text.is_empty());
         skeletons.all(|text| self.public.contains(&text))
     }
 
     /// Returns the ranges of words that are parts of a value: shortened ones, and lines of base64.
     fn parts_in(&self, message: &str, wanted: &HashSet<String>) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
-        for word in message.split_whitespace() {
-            let at = word.as_ptr() as usize - message.as_ptr() as usize;
+        for (at, word) in words_of_values(message) {
             let Skeleton { text, ranges: letters } = Skeleton::from_text(word, false);
-            let is_shortened = text.len() >= MIN_LENGTH && (word.contains("...") || word.contains('…'));
             let is_part = || {
                 wanted
                     .iter()
                     .any(|form| form.len() > text.len() && form.contains(&text))
             };
-            if (is_shortened || is_random(word)) && !self.public.contains(&text) && is_part() {
+            if !self.public.contains(&text) && is_part() {
                 ranges.push(at + letters[0].start..at + letters[letters.len() - 1].end);
             }
         }
         ranges
     }
+}
+
+/// Returns the words of a message that may be parts of values, with their positions: shortened ones, and those that look like passwords.
+fn words_of_values(message: &str) -> impl Iterator<Item = (usize, &str)> {
+    let words = message.split_whitespace();
+    let words = words.map(|word| (word.as_ptr() as usize - message.as_ptr() as usize, word));
+    words.filter(|(_, word)| {
+        let is_shortened = word.contains("...") || word.contains('…');
+        is_random(word) || is_shortened && letters(word).len() >= MIN_LENGTH
+    })
+}
+
+/// The sequences of bytes in a message, by which most texts of a source are known not to be in it.
+#[derive(Default)]
+struct MessageIndex {
+    /// The number of bytes of the message.
+    length: usize,
+    /// The sequences of [`MIN_LENGTH`] to [`MIN_START`] bytes of the message, and of its letters and digits.
+    sequences: HashSet<u64>,
+    /// The short words of it that may be parts of values.
+    words: HashSet<u64>,
+}
+
+impl MessageIndex {
+    fn new(message: &str) -> Self {
+        let mut index = Self {
+            length: message.len(),
+            ..Self::default()
+        };
+        for text in [message, &letters(message), &Skeleton::from_text(message, true).text] {
+            for length in MIN_LENGTH..=MIN_START {
+                index.sequences.extend(text.as_bytes().windows(length).map(number));
+            }
+        }
+        let words = words_of_values(message).map(|(_, word)| letters(word));
+        let words = words.filter(|word| word.len() < MIN_START);
+        index.words = words.map(|word| number(word.as_bytes())).collect();
+        index
+    }
+
+    /// Returns false if the message certainly has neither the value nor a part of it, in no form.
+    fn may_have(&self, value: &str) -> bool {
+        let plain = letters(value);
+        if plain.is_empty() {
+            return self.has_start(value.as_bytes());
+        }
+        let decoded = || {
+            value
+                .contains(['\\', '%'])
+                .then(|| Skeleton::from_text(value, true).text)
+        };
+        self.has_part(&plain)
+            || decoded().is_some_and(|form| self.has_part(&form))
+            || in_base64(value).iter().any(|form| self.has_part(form))
+    }
+
+    /// Returns true if the message has the start of a text, or a short text as a whole.
+    fn has_start(&self, text: &[u8]) -> bool {
+        self.sequences.contains(&number(&text[..text.len().min(MIN_START)]))
+    }
+
+    /// Returns true if the message has a part of a form of a value that [`Texts::found_in`] recognizes.
+    fn has_part(&self, form: &str) -> bool {
+        let form = form.as_bytes();
+        let has_sequence = form.len() < MIN_START && self.has_start(form)
+            || form
+                .windows(MIN_START)
+                .any(|part| self.sequences.contains(&number(part)));
+        let mut lengths = 1..MIN_START;
+        has_sequence
+            || !self.words.is_empty()
+                && lengths.any(|length| form.windows(length).any(|part| self.words.contains(&number(part))))
+    }
+}
+
+/// Returns at most eight bytes as a number.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// Returns the letters and digits of a text, in lower case.
+fn letters(text: &str) -> String {
+    let letters = text.chars().filter(|char| char.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
 }
 
 fn mentions_secrets(text: &str) -> bool {
@@ -560,8 +665,9 @@ impl Skeleton {
         for form in forms.iter().map(String::as_bytes) {
             let start = form.get(..MIN_START).filter(|_| form.len() > MIN_START);
             for part in start.into_iter().chain(form.windows(MIN_PART)) {
-                for at in parts.get(part).into_iter().flatten() {
-                    ranges.push(self.ranges[*at].start..self.ranges[at + part.len() - 1].end);
+                // Many values may have the same part.
+                for at in parts.remove(part).into_iter().flatten() {
+                    ranges.push(self.ranges[at].start..self.ranges[at + part.len() - 1].end);
                 }
             }
         }
@@ -602,9 +708,9 @@ fn in_base64(value: &str) -> Vec<String> {
         // The first and last characters depend on the adjacent bytes.
         let end = if before == 0 { text.len() } else { bytes.len() / 3 * 4 };
         let start = [0, 2, 3][before].min(end);
-        Skeleton::from_text(&text[start..end], false).text
+        letters(&text[start..end])
     };
-    let whole_groups = Skeleton::from_text(&BASE64.encode(&value.as_bytes()[..value.len() / 3 * 3]), false).text;
+    let whole_groups = letters(&BASE64.encode(&value.as_bytes()[..value.len() / 3 * 3]));
     [encoded(0), encoded(1), encoded(2), whole_groups]
         .into_iter()
         .filter(|form| form.len() >= 4)
@@ -670,14 +776,17 @@ mod tests {
     use flate2::write::GzEncoder;
     use std::io::Write as _;
 
-    fn texts(file: &str, text: &str) -> Texts {
-        let mut texts = Texts::default();
+    fn texts(files: &[(&str, &str)], message: &str) -> Texts {
+        let mut texts = Texts::of_message(message);
         texts.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
-        texts.add_file_text(file, text);
+        for (file, text) in files {
+            texts.add_file_text(file, text);
+        }
         texts
     }
 
-    fn hidden(texts: &Texts, message: &str) -> String {
+    fn hidden(files: &[(&str, &str)], message: &str) -> String {
+        let texts = texts(files, message);
         let mut safe = message.to_owned();
         for range in texts.found_in(message).into_iter().rev() {
             safe.replace_range(range, HIDDEN);
@@ -687,7 +796,7 @@ mod tests {
 
     #[test]
     fn hides_a_value_in_each_form() {
-        let texts = texts("values.yaml", "db: {password: 'pä<s$ w0rd!'}\npin: abc\n");
+        let files = [("values.yaml", "db: {password: 'pä<s$ w0rd!'}\npin: abc\n")];
         for (message, expected) in [
             ("bad: pä<s$ w0rd!", "bad: [hidden]"),
             ("bad: \"pä\\u003cs$ w0rd!\"", "bad: \"[hidden]\""),
@@ -697,30 +806,30 @@ mod tests {
             ("bad: abc, abcd", "bad: [hidden], abcd"),
             ("bad: \"x\\nabc\"", "bad: \"x\\n[hidden]\""),
         ] {
-            assert_eq!(hidden(&texts, message), expected);
+            assert_eq!(hidden(&files, message), expected);
         }
     }
 
     #[test]
     fn hides_parts_of_long_values() {
         let value = "x1".repeat(100);
-        let texts = texts("token.txt", &value);
+        let files = [("token.txt", &*value)];
         let lines: Vec<String> = BASE64
             .encode(&value)
             .as_bytes()
             .chunks(70)
             .map(|line| String::from_utf8_lossy(line).into())
             .collect();
-        assert!(!hidden(&texts, &lines.join("\n  ")).contains("eDF4"), "wrapped base64");
+        assert!(!hidden(&files, &lines.join("\n  ")).contains("eDF4"), "wrapped base64");
         assert_eq!(
-            hidden(&texts, "cannot unmarshal !!str `x1x1x1x...` into int"),
+            hidden(&files, "cannot unmarshal !!str `x1x1x1x...` into int"),
             "cannot unmarshal !!str `[hidden]...` into int"
         );
         let user = BASE64.encode(format!("user:{value}"));
         assert!(
-            !hidden(&texts, &user).contains("eDF4eDF4eDF4"),
+            !hidden(&files, &user).contains("eDF4eDF4eDF4"),
             "{}",
-            hidden(&texts, &user)
+            hidden(&files, &user)
         );
     }
 
@@ -740,7 +849,7 @@ mod tests {
     fn reads_no_more_than_can_be_searched() {
         let mut texts = Texts {
             size: MAX_SIZE - 6,
-            ..Texts::default()
+            ..Texts::of_message("password")
         };
         assert_eq!(texts.content(&mut &b"secret"[..]).as_deref(), Some("secret"));
         assert!(!texts.is_too_large());
@@ -750,35 +859,53 @@ mod tests {
         assert!(texts.values.is_empty());
     }
 
+    /// Very many values would take the time and the memory of all renderings.
+    #[test]
+    fn compares_only_values_that_may_be_in_the_message() {
+        let lines = |prefix: &str| {
+            (0..20_000)
+                .map(|at| format!("- {prefix}{at}\n"))
+                .collect::<Vec<_>>()
+                .concat()
+        };
+        let message = "abcdefgh ".repeat(1_000);
+        let others = lines("other-word-");
+        assert!(texts(&[("values.yaml", &others)], &message).values.is_empty());
+        let folder = tempfile::TempDir::new().expect("a scratch folder");
+        std::fs::write(folder.path().join("secret.yaml"), lines("abcdefgh")).expect("a file");
+        let inputs = Inputs {
+            folder: folder.path().to_owned(),
+            repository: folder.path().to_owned(),
+            arguments: Vec::new(),
+            input: Some("secret: abcdefgh".to_owned()),
+        };
+        assert_eq!(without_secrets(&message.repeat(3), &inputs), TOO_LARGE);
+        assert_eq!(without_secrets("bad: abcdefgh7", &inputs), "bad: [hidden]");
+    }
+
     #[test]
     fn keeps_names_keys_and_words_of_the_tools() {
-        let texts = texts(
-            "templates/secret.yaml",
-            "kind: Secret\nmetadata: {}\nname: shop\nstringData:\n  password: shop\n  a: string\n  b: {{ required \"set auth.password\" .Values.x }}\n",
-        );
+        let template = "kind: Secret\nmetadata: {}\nname: shop\nstringData:\n  password: shop\n  a: string\n  b: {{ required \"set auth.password\" .Values.x }}\n";
         let message = "execution error at (shop/templates/secret.yaml:7:8): set auth.password: got string";
-        assert_eq!(hidden(&texts, message), message);
+        assert_eq!(hidden(&[("templates/secret.yaml", template)], message), message);
     }
 
     #[test]
     fn keeps_a_name_that_begins_like_a_value() {
-        let mut texts = texts("values.yaml", "secret: shop-api-controller-x\nother: shop-api\n");
+        let values = "secret: shop-api-controller-x\nother: shop-api\n";
         let chart = "dependencies:\n- name: shop-api-server\n  version: 1.0.0\n";
-        texts.add_file_text("Chart.yaml", chart);
+        let files = [("values.yaml", values), ("Chart.yaml", chart)];
         assert_eq!(
-            hidden(&texts, "missing: shop-api-server, shop-api-contro, shop-api"),
+            hidden(&files, "missing: shop-api-server, shop-api-contro, shop-api"),
             "missing: shop-api-server, [hidden], [hidden]"
         );
     }
 
     #[test]
     fn hides_literals_of_templates() {
-        let texts = texts(
-            "templates/secret.yaml",
-            "kind: Secret\nstringData:\n  a: tiger-{{ \"lion\" | upper }}\n",
-        );
+        let template = "kind: Secret\nstringData:\n  a: tiger-{{ \"lion\" | upper }}\n";
         assert_eq!(
-            hidden(&texts, "at <\"lion\">: tiger-LION"),
+            hidden(&[("templates/secret.yaml", template)], "at <\"lion\">: tiger-LION"),
             "at <\"[hidden]\">: [hidden]"
         );
     }

@@ -284,10 +284,10 @@ impl ToolError {
 
     /// Returns the lines without the values of Secrets, and without the names of temporary folders.
     fn lines(&self) -> Vec<String> {
-        let text = without_dump(&self.text);
+        let text = in_order(without_dump(&self.text).lines().collect()).join("\n");
         let text = match &self.inputs {
-            Some(inputs) => redact::without_secrets(text, inputs),
-            None => text.to_owned(),
+            Some(inputs) => redact::without_secrets(&text, inputs),
+            None => text,
         };
         plain_lines(&text.replace(&*self.scratch.to_string_lossy(), "TMPDIR"), &self.folder)
     }
@@ -600,7 +600,6 @@ fn plain_lines(error_output: &str, folder: &Path) -> Vec<String> {
         error_output = with_path(&error_output, &ancestor.to_string_lossy(), &relative);
         relative.push("..");
     }
-    error_output = in_order(error_output.lines().collect()).join("\n");
     let error_output = shortened(&error_output, MAX_ERROR_LENGTH);
     let lines = error_output.lines().map(str::trim).filter(|line| !line.is_empty());
     // Users of Argo CD cannot pass this flag.
