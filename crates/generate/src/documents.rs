@@ -251,13 +251,11 @@ impl<'a> DocumentReader<'a> {
                 .flatten();
             self.located = Some((source.document, positions));
         }
-        let positions = self.located.as_ref().and_then(|(_, positions)| positions.as_ref());
-        let line = match source.item {
-            Some(item) => {
-                positions.and_then(|positions| positions.line_of(&format!("items[{}].{path}", item.get() - 1)))
-            }
-            None => positions.and_then(|positions| positions.line_of(path)),
-        };
+        let positions = self.located.as_mut().and_then(|(_, positions)| positions.as_mut());
+        let line = positions.and_then(|positions| match source.item {
+            Some(item) => positions.line_of(&format!("items[{}].{path}", item.get() - 1)),
+            None => positions.line_of(path),
+        });
         line.map_or(source, |line| source.at_line(line))
     }
 

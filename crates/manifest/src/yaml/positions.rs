@@ -8,7 +8,8 @@ use crate::text::LineCounter;
 /// The positions of the fields of a document.
 #[derive(Debug)]
 pub struct Positions<'a> {
-    text: &'a str,
+    /// The lines of the file: messages ask for the fields mostly in their order.
+    lines: LineCounter<'a>,
     /// The offset of the document in the text.
     offset: usize,
     graph: Graph<'a>,
@@ -23,20 +24,20 @@ impl<'a> Positions<'a> {
             chunks.next_chunk()?.ok()?;
         }
         let (graph, offset) = super::graph(&chunks.next_chunk()?.ok()?)?;
-        Some(Self { text, offset, graph })
+        let lines = LineCounter::new(text);
+        Some(Self { lines, offset, graph })
     }
 
     /// Returns the line of a field, from 1, or that of the innermost field on the path which is in the text. The path has the form
     /// `spec.ports[0].port`; a key in it may contain dots, and may be in brackets.
-    pub fn line_of(&self, path: &str) -> Option<usize> {
+    pub fn line_of(&mut self, path: &str) -> Option<usize> {
         let mut position = None;
         let (mut node, mut rest) = (0, path);
         while let Some((at, child, after)) = self.child(node, rest) {
             position = Some(at);
             (node, rest) = (child, after.strip_prefix('.').unwrap_or(after));
         }
-        let mut lines = LineCounter::new(self.text);
-        Some(lines.line_of(self.offset + position?))
+        Some(self.lines.line_of(self.offset + position?))
     }
 
     /// Returns the position of the child that the path begins with, its node, and the rest of the path.
@@ -100,7 +101,7 @@ copy: *data
 
     #[test]
     fn finds_the_lines_of_fields() {
-        let positions = Positions::locate_document(TEXT, 2).expect("the document");
+        let mut positions = Positions::locate_document(TEXT, 2).expect("the document");
         for (path, line) in [
             ("kind", 4),
             ("data", 5),
@@ -121,9 +122,19 @@ copy: *data
     #[test]
     fn finds_items_of_lists() {
         let text = "items:\n- a: 1\n- b:\n  - c: 1\n    d: 2\n";
-        let positions = Positions::locate_document(text, 1).expect("the document");
+        let mut positions = Positions::locate_document(text, 1).expect("the document");
         assert_eq!(positions.line_of("items[1].b[0].d"), Some(5));
         assert_eq!(positions.line_of("items[7].b"), Some(1));
+    }
+
+    /// It takes many seconds if each line is counted from the start of the file.
+    #[test]
+    fn finds_all_items_of_a_long_list() {
+        let count = 200_000;
+        let text = format!("items:\n{}", "- {a: 1}\n".repeat(count));
+        let mut positions = Positions::locate_document(&text, 1).expect("the document");
+        let lines = (0..count).map(|at| positions.line_of(&format!("items[{at}].a")));
+        assert!(lines.eq((0..count).map(|at| Some(at + 2))));
     }
 
     #[test]
