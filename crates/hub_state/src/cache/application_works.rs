@@ -1,6 +1,6 @@
 //! The works of Applications in the cache.
 
-use super::shared_objects::SharedObjects;
+use super::shared_objects::{SharedObjects, in_both};
 use super::store::{Indexed, Store, Update};
 use super::{Cache, Cached, ReconcileRequest, WorkBefore};
 use crate::model::{Kind, Work};
@@ -120,7 +120,7 @@ impl Cache {
         };
         let cluster = &object_ref.namespace;
         let objects = work.objects.iter().filter(|object| shared.is_shared(cluster, object));
-        let objects: Vec<_> = objects.collect();
+        let objects: Vec<Box<str>> = objects.cloned().collect();
         if objects.is_empty() {
             return by_application;
         }
@@ -128,10 +128,7 @@ impl Cache {
             if by_application.len() > 1 {
                 break;
             }
-            let common = objects
-                .iter()
-                .filter(|object| of_other.objects.binary_search(object).is_ok());
-            let mut common = common.map(|object| (*object).clone()).peekable();
+            let mut common = in_both(&objects, &of_other.objects).cloned().peekable();
             if other == object_ref || common.peek().is_none() {
                 continue;
             }

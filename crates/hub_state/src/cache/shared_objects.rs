@@ -29,7 +29,7 @@ impl SharedObjects {
         self.counts.get(&key(cluster, object)).is_some_and(|count| *count > 1)
     }
 
-    /// Counts the objects of a changed work, and returns those for which the other works with them show something else now. Works
+    /// Counts the objects of a changed work, and returns those for which the other works with them show something else now, sorted. Works
     /// show the first two others, so a further one changes nothing, however many there are.
     pub(super) fn update(&mut self, cluster: &str, before: &[Box<str>], after: &[Box<str>]) -> Vec<Box<str>> {
         let mut concerned = Vec::new();
@@ -52,8 +52,20 @@ impl SharedObjects {
                 concerned.push(object.clone());
             }
         }
+        concerned.sort_unstable();
         concerned
     }
+}
+
+/// Returns the objects that are in both sorted lists. It searches for those of the shorter one: a work may have very many, and most others
+/// on its cluster a few.
+pub(super) fn in_both<'o>(one: &'o [Box<str>], other: &'o [Box<str>]) -> impl Iterator<Item = &'o Box<str>> {
+    let (shorter, longer) = if one.len() < other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    shorter.iter().filter(|object| longer.binary_search(object).is_ok())
 }
 
 fn key(cluster: &str, object: &str) -> u64 {
