@@ -114,6 +114,58 @@ fn lua_health_checks_handle_every_status() -> Result<()> {
     Ok(())
 }
 
+/// The check of one work must not fail, because Argo CD would compare and sync nothing of its Application, for no cluster; nor may its
+/// message fill the Application.
+#[test]
+fn lua_handles_statuses_of_any_size() -> Result<()> {
+    let argo_cd = ArgoCd::new()?;
+    let condition = |kind: &str, status: &str, message: &str| {
+        json!({
+            "type": kind, "status": status, "message": message, "observedGeneration": 1,
+            "lastTransitionTime": "2026-06-01T11:00:00Z",
+        })
+    };
+    let manifests = |count: usize| -> Value {
+        let names = (0..count).map(|number| format!("a{number}"));
+        let manifest = |name| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        names.map(manifest).collect()
+    };
+    let long = "x".repeat(100_000);
+    let refused = json!([{
+        "resourceMeta": {"kind": "ConfigMap", "name": long, "ordinal": 0},
+        "conditions": [condition("Applied", "False", &long)],
+    }]);
+    for (at, (spec, reported, expected)) in [
+        (manifests(3000), json!([]), "; and 2997 more"),
+        (
+            manifests(1),
+            json!(vec![json!({}); 2000]),
+            "its status is malformed: it has 2000 manifests",
+        ),
+        (json!([]), refused, "manifests[0]: its message has 100000 bytes"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let work = json!({
+            "apiVersion": "work.open-cluster-management.io/v1",
+            "kind": "ManifestWork",
+            "metadata": {"namespace": "eu1", "name": "shop", "generation": 1},
+            "spec": {"workload": {"manifests": spec}},
+            "status": {"conditions": [condition("Applied", "True", "")], "resourceStatus": {"manifests": reported}},
+        });
+        let (status, message) = argo_cd.health(at, &work, "UTC")?;
+        let now = health::Clock::at(Timestamp::now());
+        let evaluated = health::evaluate(&work.to_string(), &now).map_err(anyhow::Error::msg)?;
+        assert_eq!(status, evaluated.health.in_argo_cd(), "{expected}");
+        assert!(
+            message.ends_with(expected) && message.len() < 1000,
+            "{expected}: {message:.2000}"
+        );
+    }
+    Ok(())
+}
+
 /// The program and the UI extension have the same cases.
 #[test]
 fn lua_evaluates_values_as_the_program_does() -> Result<()> {

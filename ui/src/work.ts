@@ -15,6 +15,12 @@ const GRACE_SECONDS = 60;
 /** OCM's message for a rule without one: the message of Progressing also says why the object is broken. */
 const NO_MESSAGE = 'Manifest is not Healthy';
 
+/**
+ * The maximum number of reported manifests besides those of the spec. An agent reports each once; those of a complete work may be of an
+ * earlier spec.
+ */
+const UNEXPECTED_MAX = 1000;
+
 /** The label of a work that the plugin has created. */
 const APPLICATION_LABEL = 'argocd-ocm-cmp.github.io/application';
 
@@ -31,6 +37,7 @@ export interface WorkStatus {
 /** The fields of the work that determine the health of its objects. */
 interface WorkContext {
     readonly spec: Fields;
+    readonly configs: Configs;
     readonly generation: number | undefined;
     readonly conditions: Conditions;
     /** The message of an object that waits to be applied. */
@@ -80,6 +87,7 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
     const isOutdated = isBehind(applied, generation);
     const context: WorkContext = {
         spec,
+        configs: configsOf(spec),
         generation,
         conditions,
         notApplied: `waiting for the agent of ${cluster} to apply it`,
@@ -97,6 +105,10 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
             ? ', which it does not do while the work is complete'
             : '';
         return withoutObjectStatus('Waiting', context.notApplied + why);
+    }
+
+    if (items.length > manifestsOf(spec).length + UNEXPECTED_MAX) {
+        return withoutObjectStatus('Unknown', malformed(`it has ${items.length} manifests`));
     }
 
     let withoutRules = 0;
@@ -246,7 +258,7 @@ function healthFromConditions(
     const broken: Evaluated | undefined = evaluatedTo(healthy, 'False')
         ? ['Degraded', (healthy?.message === NO_MESSAGE ? progressing : healthy)?.message ?? 'it is broken']
         : undefined;
-    const {isKnown, rules, verdicts, reportsHash} = configuredFor(item, context.spec);
+    const {isKnown, rules, verdicts, reportsHash} = configuredFor(item, context.configs);
     const values = valuesOf(item);
     // The agent does not update a complete object, which may have been deleted: its other conditions are outdated.
     if (is(get('Complete'), 'True')) {
@@ -338,35 +350,63 @@ interface Configured {
     readonly reportsHash: boolean;
 }
 
+/** An entry of the spec. */
+interface Config {
+    readonly position: number;
+    /** The condition types that its rules set. */
+    readonly types: ReadonlySet<string>;
+    /** The names of the values that the agent reports. */
+    readonly names: ReadonlySet<string>;
+}
+
+/** The entries of the spec by the identifiers of their objects, because an agent may report thousands of objects. */
+type Configs = ReadonlyMap<string, readonly Config[]>;
+
+function identifierOf(which: Fields, namespace: string, name: string): string {
+    return JSON.stringify([textOf(which, 'group'), textOf(which, 'resource'), namespace, name]);
+}
+
+function configsOf(spec: Fields): Configs {
+    const configs = new Map<string, Config[]>();
+    maps(spec, 'manifestConfigs').forEach((entry, position) => {
+        const types = maps(entry, 'conditionRules').flatMap(rule => text(rule, 'condition') ?? []);
+        const paths = maps(entry, 'feedbackRules').flatMap(rule => maps(rule, 'jsonPaths'));
+        const names = paths.flatMap(path => text(path, 'name') ?? []);
+        const config = {position, types: new Set(types), names: new Set(names)};
+        const which = map(entry, 'resourceIdentifier');
+        const identifier = identifierOf(which, textOf(which, 'namespace'), textOf(which, 'name'));
+        configs.set(identifier, [...(configs.get(identifier) ?? []), config]);
+    });
+    return configs;
+}
+
 /**
  * Returns the configuration of an object in the spec; the first entry with rules and the first with feedback count. Wildcards inside
  * a name are not supported here, but the conditions of such rules count once they exist.
  */
-function configuredFor(item: Fields, spec: Fields): Configured {
+function configuredFor(item: Fields, configs: Configs): Configured {
     const meta = map(item, 'resourceMeta');
-    const matching = maps(spec, 'manifestConfigs').filter(config => {
-        const which = map(config, 'resourceIdentifier');
-        const same = (key: string): boolean => textOf(which, key) === textOf(meta, key);
-        const any = (key: string): boolean => textOf(which, key) === '*' || same(key);
-        return same('resource') && same('group') && any('namespace') && any('name');
-    });
-    const typesOf = (config: Fields): string[] =>
-        maps(config, 'conditionRules').flatMap(rule => text(rule, 'condition') ?? []);
-    const namesOf = (config: Fields): string[] =>
-        maps(config, 'feedbackRules').flatMap(rule =>
-            maps(rule, 'jsonPaths').flatMap(path => text(path, 'name') ?? []),
-        );
-    const withRules = matching.find(config => typesOf(config).length > 0);
-    const withFeedback = matching.find(config => namesOf(config).length > 0);
+    const [namespace, name] = [textOf(meta, 'namespace'), textOf(meta, 'name')];
+    const identifiers = [
+        identifierOf(meta, namespace, name),
+        identifierOf(meta, namespace, '*'),
+        identifierOf(meta, '*', name),
+        identifierOf(meta, '*', '*'),
+    ];
+    const matching = identifiers
+        .flatMap(identifier => configs.get(identifier) ?? [])
+        .sort((one, other) => one.position - other.position);
+    const withRules = matching.find(config => config.types.size > 0);
+    const withFeedback = matching.find(config => config.names.size > 0);
     // Rules of the object's entry take precedence.
     const isOverridden = withRules !== undefined && withRules !== withFeedback;
-    const names = new Set(withFeedback === undefined ? [] : namesOf(withFeedback));
     const verdicts = verdictsOn(textOf(meta, 'group'), textOf(meta, 'kind'));
+    const reports = (value: string): boolean => withFeedback?.names.has(value) === true;
     return {
         isKnown: matching.length > 0,
-        rules: new Set(withRules === undefined ? [] : typesOf(withRules)),
-        verdicts: isOverridden || !verdicts?.needs.every(name => names.has(name)) ? undefined : verdicts,
-        reportsHash: names.has(CONTENT_HASH),
+        rules: withRules?.types ?? new Set(),
+        verdicts: isOverridden || !verdicts?.needs.every(reports) ? undefined : verdicts,
+        reportsHash: reports(CONTENT_HASH),
     };
 }
 

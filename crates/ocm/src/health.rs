@@ -547,6 +547,11 @@ mod tests {
             &with(r#""resourceStatus":{"manifests":[{"conditions":true}]}"#),
             "conditions is true or false",
         );
+        let many = vec!["{}"; 1001].join(",");
+        unknown(
+            &with(&format!(r#""resourceStatus":{{"manifests":[{many}]}}"#)),
+            "it has 1001 manifests",
+        );
         for nonsense in ["", "[]", "7", r#"{"kind":"Pod"}"#, r#"{"kind":["ManifestWork"]}"#] {
             evaluate(nonsense, &clock()).expect_err(nonsense);
         }

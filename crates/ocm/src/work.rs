@@ -180,6 +180,13 @@ pub fn key(object: &Value<'_>) -> ObjectKey {
     }
 }
 
+/// Returns the identifiers of the entries of `manifestConfigs` that apply to an object, given by its group, resource, namespace and name:
+/// the last two may be `*`.
+pub fn config_identifiers([group, resource, namespace, name]: [&str; 4]) -> [[&str; 4]; 4] {
+    [[namespace, name], [namespace, "*"], ["*", name], ["*", "*"]]
+        .map(|[namespace, name]| [group, resource, namespace, name])
+}
+
 fn kind(fields: &Map<'_>) -> GroupKind {
     let text = |key| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     GroupKind::from_api_version(text("apiVersion"), text("kind"))

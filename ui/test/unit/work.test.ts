@@ -56,6 +56,8 @@ test('a malformed status is never healthy', () => {
         status: {conditions: [condition('Applied', 'True')], resourceStatus: {manifests: [7, {conditions: ['x']}]}},
     };
     assert.equal(evaluateHealth(malformed, NOW).health, 'Unknown');
+    const endless = {...malformed, status: {...malformed.status, resourceStatus: {manifests: Array(10000).fill({})}}};
+    assert.equal(evaluateHealth(endless, NOW).message, 'its status is malformed: it has 10000 manifests');
     for (const value of [undefined, null, 3, [], 'x', {metadata: 3, spec: [], status: {conditions: {}}}]) {
         assert.equal(typeof evaluateHealth(fields(value), NOW).health, 'string');
     }

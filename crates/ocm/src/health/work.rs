@@ -11,10 +11,14 @@ use std::collections::{HashMap, HashSet};
 /// OCM's message for a rule without one. The message of Progressing then also says why the object is broken.
 const NO_MESSAGE: &str = "Manifest is not Healthy";
 
+/// The maximum number of reported manifests besides those of the spec. An agent reports each once; those of a complete work may be of
+/// an earlier spec.
+const UNEXPECTED_MAX: usize = 1000;
+
 /// The agent's status of a work.
 struct EvaluatedWork<'m, 'a> {
     spec: &'m Map<'a>,
-    configs: Vec<EvaluatedConfig<'m, 'a>>,
+    configs: EvaluatedConfigs<'m>,
     generation: Option<i64>,
     conditions: ReportedConditions<'m>,
     /// The message for an object that waits to be applied.
@@ -38,7 +42,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
     let manifests = map(status, "resourceStatus").map_or((&[][..], None), |of| list(of, "manifests"));
     let mut work = EvaluatedWork {
         spec,
-        configs: spec.maps("manifestConfigs").map(EvaluatedConfig::from_entry).collect(),
+        configs: EvaluatedConfigs::read(spec),
         generation: number(metadata, "generation"),
         conditions: ReportedConditions::read_conditions(status),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
@@ -79,6 +83,12 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         };
         return whole(HealthStatus::Waiting, format!("{}{why}", work.not_applied));
     };
+
+    let expected = manifests_of(spec).count().saturating_add(UNEXPECTED_MAX);
+    if manifests.len() > expected {
+        let fault = format!("it has {} manifests", manifests.len());
+        return whole(HealthStatus::Unknown, unreadable(&fault));
+    }
 
     let mut without_rules = 0;
     let mut objects: Vec<ObjectStatus> = manifests
@@ -454,7 +464,7 @@ impl EvaluatedWork<'_, '_> {
         let nothing = Map::default();
         let meta = map(manifest, "resourceMeta").unwrap_or(&nothing);
         let (mut rules, mut feedback, mut is_known) = (None, None, false);
-        for config in self.configs.iter().filter(|config| config.matches(meta)) {
+        for config in self.configs.find(meta) {
             is_known = true;
             rules = rules.or((!config.rules.is_empty()).then_some(config));
             feedback = feedback.or((!config.feedback.is_empty()).then_some(config));
@@ -506,19 +516,54 @@ struct Configured<'m> {
     reports_hash: bool,
 }
 
+/// The fields that name the objects of an entry of `manifestConfigs`, and an object in the agent's status.
+const IDENTIFIER: [&str; 4] = ["group", "resource", "namespace", "name"];
+
+/// The entries of `manifestConfigs`, and their positions by the identifiers of their objects: an agent may report thousands of objects.
+struct EvaluatedConfigs<'m> {
+    all: Vec<EvaluatedConfig<'m>>,
+    positions: HashMap<[&'m str; 4], Vec<usize>>,
+}
+
+impl<'m> EvaluatedConfigs<'m> {
+    fn read(spec: &'m Map<'_>) -> Self {
+        let entries = || spec.maps("manifestConfigs");
+        let mut positions: HashMap<_, Vec<usize>> = HashMap::new();
+        for (position, entry) in entries().enumerate() {
+            if let Some(identifier) = map(entry, "resourceIdentifier") {
+                let identifier = IDENTIFIER.map(|key| text_of(identifier, key));
+                positions.entry(identifier).or_default().push(position);
+            }
+        }
+        Self {
+            all: entries().map(EvaluatedConfig::from_entry).collect(),
+            positions,
+        }
+    }
+
+    /// Returns the entries that apply to an object, in their order.
+    fn find(&self, meta: &Map<'_>) -> impl Iterator<Item = &EvaluatedConfig<'m>> {
+        let identifiers = works::config_identifiers(IDENTIFIER.map(|key| text_of(meta, key)));
+        let found = identifiers
+            .iter()
+            .filter_map(|identifier| self.positions.get(identifier));
+        let mut found: Vec<usize> = found.flatten().copied().collect();
+        found.sort_unstable();
+        found.into_iter().filter_map(|position| self.all.get(position))
+    }
+}
+
 /// An entry of `manifestConfigs`.
-struct EvaluatedConfig<'m, 'a> {
-    identifier: Option<&'m Map<'a>>,
+struct EvaluatedConfig<'m> {
     /// The condition types that its rules set.
     rules: Vec<&'m str>,
     /// The names of the values that the agent reports.
     feedback: Vec<&'m str>,
 }
 
-impl<'m, 'a> EvaluatedConfig<'m, 'a> {
-    fn from_entry(config: &'m Map<'a>) -> Self {
+impl<'m> EvaluatedConfig<'m> {
+    fn from_entry(config: &'m Map<'_>) -> Self {
         Self {
-            identifier: map(config, "resourceIdentifier"),
             rules: config
                 .maps("conditionRules")
                 .filter_map(|rule| get_text(rule, "condition"))
@@ -529,15 +574,6 @@ impl<'m, 'a> EvaluatedConfig<'m, 'a> {
                 .filter_map(|path| get_text(path, "name"))
                 .collect(),
         }
-    }
-
-    fn matches(&self, meta: &Map<'_>) -> bool {
-        let Some(identifier) = self.identifier else {
-            return false;
-        };
-        let same = |key| text_of(identifier, key) == text_of(meta, key);
-        let any = |key| text_of(identifier, key) == "*" || same(key);
-        same("resource") && same("group") && any("namespace") && any("name")
     }
 }
 

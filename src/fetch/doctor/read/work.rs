@@ -15,7 +15,7 @@ use primitives::object_ref::ObjectRef;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A ManifestWork, or a ManifestWorkReplicaSet.
 #[derive(Deserialize)]
@@ -67,13 +67,29 @@ struct ResourceIdentifier {
 }
 
 impl ResourceIdentifier {
-    /// Returns true if a ManifestConfig with these patterns applies to `object`.
-    fn matches(&self, object: &Self) -> bool {
-        let is_match = |pattern: &str, text: &str| pattern == "*" || pattern == text;
-        self.group == object.group
-            && self.resource == object.resource
-            && is_match(&self.namespace, &object.namespace)
-            && is_match(&self.name, &object.name)
+    fn names(&self) -> [&str; 4] {
+        [&self.group, &self.resource, &self.namespace, &self.name]
+    }
+}
+
+/// The ManifestConfigs of a work, by the objects that they name. An agent may report thousands of objects.
+struct ManifestConfigs<'c>(HashMap<[&'c str; 4], (usize, &'c ManifestConfig)>);
+
+impl<'c> ManifestConfigs<'c> {
+    fn new(configs: &'c [ManifestConfig]) -> Self {
+        let entries = configs.iter().enumerate();
+        Self(
+            entries
+                .map(|entry| (entry.1.resource_identifier.names(), entry))
+                .collect(),
+        )
+    }
+
+    /// Returns the ManifestConfig that applies to an object: as for the agent, the last of several.
+    fn find(&self, object: &ResourceIdentifier) -> Option<&'c ManifestConfig> {
+        let entries = works::config_identifiers(object.names()).map(|names| self.0.get(&names));
+        let last = entries.into_iter().flatten().max_by_key(|(position, _)| *position);
+        last.map(|(_, config)| *config)
     }
 }
 
@@ -101,16 +117,11 @@ struct Manifest {
     resource_meta: Option<ResourceIdentifier>,
 }
 
-/// Returns the kinds and namespaces of the objects that the agent watches. As for the agent, the last matching ManifestConfig decides.
-fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<str>> {
+/// Returns the kinds and namespaces of the objects that the agent watches.
+fn watched(manifests: &[Manifest], configs: &ManifestConfigs<'_>) -> BTreeSet<Box<str>> {
     let is_watched = |object: &&ResourceIdentifier| {
-        let mut matching = configs
-            .iter()
-            .rev()
-            .filter(|config| config.resource_identifier.matches(object));
-        matching
-            .next()
-            .is_some_and(|config| config.feedback_scrape_type == "Watch")
+        let config = configs.find(object);
+        config.is_some_and(|config| config.feedback_scrape_type == "Watch")
     };
     let objects = manifests.iter().filter_map(|manifest| manifest.resource_meta.as_ref());
     let informer = |object: &ResourceIdentifier| {
@@ -126,14 +137,10 @@ fn watched(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<s
 }
 
 /// Returns the settings of the resource names of objects to which no ManifestConfig applies, as `Kind.group=resource`.
-fn other_resource_names(manifests: &[Manifest], configs: &[ManifestConfig]) -> BTreeSet<Box<str>> {
+fn other_resource_names(manifests: &[Manifest], configs: &ManifestConfigs<'_>) -> BTreeSet<Box<str>> {
     let objects = manifests.iter().filter_map(|manifest| manifest.resource_meta.as_ref());
-    let others = objects.filter(|object| {
-        let mut identifiers = configs.iter().map(|config| &config.resource_identifier);
-        !object.kind.is_empty()
-            && !object.resource.is_empty()
-            && !identifiers.any(|identifier| identifier.matches(object))
-    });
+    let others = objects
+        .filter(|object| !object.kind.is_empty() && !object.resource.is_empty() && configs.find(object).is_none());
     let setting = |object: &ResourceIdentifier| {
         let setting = resource_name_setting(&object.group, &object.kind, &object.resource);
         setting.map_or_else(|| "KIND.GROUP=RESOURCE".into(), Into::into)
@@ -230,10 +237,10 @@ impl ReadWork {
             .resource_status
             .and_then(|status| status.manifests)
             .unwrap_or_default();
-        let configs = self.spec.manifest_configs.as_deref().unwrap_or_default();
-        let watched = watched(&manifests, configs);
+        let configs = ManifestConfigs::new(self.spec.manifest_configs.as_deref().unwrap_or_default());
+        let watched = watched(&manifests, &configs);
         let other_resource_names = if of_plugin {
-            other_resource_names(&manifests, configs)
+            other_resource_names(&manifests, &configs)
         } else {
             BTreeSet::new()
         };
