@@ -8,6 +8,7 @@ use crate::diagnosis;
 use crate::fetch::{ApplicationState, WorkReader};
 use crate::list;
 use crate::rollout::{Rollout, Rollouts, SetChange, placement_of};
+use hub::HubObject;
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use ocm::application_works::ApplicationName;
@@ -158,7 +159,7 @@ fn with_rollouts<T>(
     for text in &state.works {
         let no_work = |error: &dyn Display| Problems::one(format!("the hub answers with {error}"));
         let status = evaluate(text, &clock).map_err(|error| no_work(&error))?;
-        let work: Value = serde_json::from_str(text).map_err(|error| no_work(&error))?;
+        let HubObject(work) = serde_json::from_str(text).map_err(|error| no_work(&error))?;
         match status.cluster() {
             Some(_) => works.push((work, status)),
             None => sets.push(work),

@@ -3,7 +3,7 @@
 use super::{Hub, WorkReader, describe_error, no_api};
 use crate::diagnosis::unreachable;
 use crate::status::gitopscluster::{AgentInputs, FleetState, has_agents};
-use hub::{explain, status};
+use hub::{HubObject, explain, status};
 use hub_state::annotations::OWNER;
 use hub_state::model::{Kind, Object, PlacementDecision};
 use kube::Error;
@@ -119,7 +119,7 @@ impl Hub {
         };
         self.each(&DECISIONS, object_ref, ours, keep).await?;
         let named = ListParams::default().fields(&format!("metadata.name={}", names::ADDON));
-        let keep = |addon: Value| {
+        let keep = |HubObject(addon)| {
             if let Some(cluster) = addon["metadata"]["namespace"].as_str() {
                 let status = json!({"status": {"conditions": addon["status"]["conditions"]}});
                 agents.addons.insert(cluster.to_owned(), status);

@@ -90,15 +90,21 @@ impl FetchedApplication {
     }
 }
 
-/// A work on a managed cluster. Its objects remain JSON: they may be nested more deeply than serde_json parses.
+/// A work on a managed cluster. Its fields remain JSON: they may be nested more deeply than serde_json parses.
 #[derive(Deserialize, Serialize)]
 struct WorkOnCluster {
     /// Objects of a list may have no kind.
     #[serde(skip_deserializing, default = "work_kind")]
     kind: &'static str,
-    metadata: Value,
+    metadata: Box<RawValue>,
     spec: Option<Box<RawValue>>,
     status: Option<Box<RawValue>>,
+}
+
+impl WorkOnCluster {
+    fn metadata(&self) -> Value {
+        hub::parse_metadata(self.metadata.get()).unwrap_or_default()
+    }
 }
 
 fn work_kind() -> &'static str {
@@ -191,8 +197,9 @@ impl<'n> Applications<'n> {
         let mut states = Vec::new();
         let mut names = HashSet::new();
         for work in works {
-            names.extend(work.metadata["name"].as_str());
-            let Some(position) = self.of_work(&work.metadata) else {
+            let metadata = work.metadata();
+            names.extend(metadata["name"].as_str().map(str::to_owned));
+            let Some(position) = self.of_work(&metadata) else {
                 continue;
             };
             let json = serde_json::to_string(work).expect("JSON is JSON");
@@ -208,7 +215,7 @@ impl<'n> Applications<'n> {
                 ));
             }
             let unsynced = delivered.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
-            for (_, name) in unsynced.filter(|(_, name)| !names.contains(&**name)) {
+            for (_, name) in unsynced.filter(|(_, name)| !names.contains(name)) {
                 states.push((delivered.application.clone(), missing_work(delivered, cluster, name)));
             }
         }
@@ -293,7 +300,8 @@ impl Hub {
         let on_clusters = in_order(reads).await?;
         let (mut names, mut sets) = (BTreeSet::new(), BTreeSet::new());
         for work in on_clusters.iter().flat_map(|(_, works)| works) {
-            match set_of(&work.metadata) {
+            let metadata = work.metadata();
+            match set_of(&metadata) {
                 Some((namespace, name)) => {
                     // They become a part of a path.
                     sets.extend(
@@ -301,7 +309,7 @@ impl Hub {
                             .map(|application| (application.namespace, application.name)),
                     );
                 }
-                None => names.extend(named_applications(&work.metadata, argocd)),
+                None => names.extend(named_applications(&metadata, argocd)),
             }
         }
         let mut refused = Vec::new();
@@ -309,7 +317,7 @@ impl Hub {
             match set {
                 Lookup::Found(set) => {
                     let set: Option<WorkOnCluster> = serde_json::from_str(&set).ok();
-                    names.extend(set.iter().flat_map(|set| named_applications(&set.metadata, argocd)));
+                    names.extend(set.iter().flat_map(|set| named_applications(&set.metadata(), argocd)));
                 }
                 Lookup::NotFound => {}
                 Lookup::Refused(why) => refused.push(why),
@@ -578,7 +586,7 @@ mod tests {
         assert_eq!(state(running, &[]), missing(HealthStatus::Waiting, ""));
         // A manifest may be nested more deeply than serde_json parses.
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        let metadata = json!({"namespace": "eu1", "name": "shop.part-wave2"});
+        let metadata = format!(r#"{{"namespace": "eu1", "name": "shop.part-wave2", "managedFields": [{deep}]}}"#);
         let work = format!(r#"{{"metadata": {metadata}, "spec": {{"workload": {{"manifests": [{deep}]}}}}}}"#);
         let states = state(json!(null), &[serde_json::from_str(&work).expect("a work")]);
         assert_eq!((states.len(), &*states[0].0), (1, "shop.part-wave2"));

@@ -4,7 +4,7 @@ use crate::refusal::HttpRefusal;
 use crate::request::LiveRequest;
 use crate::sent::{ListedWorks, SentObject, check_project, find};
 use futures::future::try_join_all;
-use hub::{WORK_PAGE, each, explain, in_order, status};
+use hub::{HubObject, WORK_PAGE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -109,7 +109,8 @@ impl Delivery {
         let of_set = ListParams::default().labels(&format!("{OF_REPLICA_SET}={namespace}.{name}"));
         let path = WORKS.path(&ObjectRef::new(cluster.unwrap_or_default(), ""));
         let mut works = Vec::new();
-        each(hub, &path, of_set.limit(WORK_PAGE), |work: Value| works.push(work)).await?;
+        let add = |HubObject(work)| works.push(work);
+        each(hub, &path, of_set.limit(WORK_PAGE), add).await?;
         Ok(works)
     }
 }
@@ -150,7 +151,7 @@ async fn get(hub: &Client, resource: &Resource, namespace: &str, name: String) -
     let request = Request::new(resource.path(&ObjectRef::new(namespace, "")));
     let request = request.get(&name, &GetParams::default()).map_err(Error::BuildRequest)?;
     match hub.request(request).await {
-        Ok(object) => Ok(Some(object)),
+        Ok(HubObject(object)) => Ok(Some(object)),
         Err(error) if status(&error) == Some(404) => Ok(None),
         Err(error) => Err(error),
     }

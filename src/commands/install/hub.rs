@@ -4,6 +4,7 @@ use crate::cli::HubArgs;
 use crate::commands::{Exit, progress, show};
 use crate::install::{ShippedObject, conflicting_manager};
 use crate::runtime::runtime;
+use hub::HubObject;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
@@ -80,7 +81,7 @@ impl InstallHub {
         let page = ListParams::default().limit(hub::PAGE).labels(labels);
         let list = async || {
             let mut objects = Vec::new();
-            hub::each(&self.client, path, page.clone(), |value: Value| objects.push(value)).await?;
+            hub::each(&self.client, path, page.clone(), |HubObject(value)| objects.push(value)).await?;
             Ok(objects)
         };
         match hub::ask_twice(list).await {

@@ -87,7 +87,8 @@ impl PullWork {
         let Some(name) = contained.or(claim.map(|(_, name)| name)) else {
             return Ok(None);
         };
-        check_depth(work)?;
+        // Of all that is copied, only the spec may be deep. The agent writes other fields, such as `managedFields`.
+        at(work, "/spec").map_or(Ok(()), check_depth)?;
         let name = Arc::from(name);
         let reported = payload.and_then(|payload| reported(work, payload));
         let generation = integer_at(work, "/metadata/generation");

@@ -3,8 +3,10 @@
 use super::*;
 use hub_state::annotations::REFRESH;
 use hub_state::cache::{Change, ReconcileRequest, Refusal};
+use hub_state::json::borrowed;
 use hub_state::model::{Availability, Kind};
 use hub_state::pull::namespaces::Namespaces;
+use hub_state::pull::pull_work::PullWork;
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::pull::reported;
 use hub_state::testing::{NOW, at, cluster, deleted, hold, listed, now, stored};
@@ -1331,6 +1333,24 @@ fn application_that_cannot_be_written_is_delivered_and_deleted() {
     assert_eq!(first(&mut hub), ("ManifestWork", "patch"));
     hub.change_metadata(&json!({"deletionTimestamp": NOW}));
     assert_eq!(first(&mut hub), ("ManifestWork", "delete"));
+}
+
+#[test]
+fn cluster_cannot_make_its_work_unreadable() {
+    let mut deep = json!(1);
+    for _ in 0..200 {
+        deep = json!({"f:a": deep});
+    }
+    let is_readable = |managed: &Value, spec: &Value| {
+        let application = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "shop"}, "spec": spec});
+        let work = json!({
+            "metadata": {"managedFields": [{"fieldsV1": managed}]},
+            "spec": {"workload": {"manifests": [application]}},
+        });
+        PullWork::from_json(&borrowed(&work)).is_ok()
+    };
+    assert!(is_readable(&deep, &json!({})));
+    assert!(!is_readable(&json!({}), &deep), "only the hub writes the spec");
 }
 
 #[test]
