@@ -17,6 +17,8 @@ pub(crate) use agent::{Agent, template_reference};
 pub(crate) use strategy::Limits;
 
 use jiff::{SignedDuration, Timestamp};
+use pki::CLOCK_SKEW;
+use primitives::time_math::after;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -229,18 +231,21 @@ enum ClusterHealth {
 impl Agent<'_> {
     /// Evaluates the health of the agent with a template that the cluster was assigned at `since`.
     fn evaluate(&self, template: &str, since: Option<Timestamp>, limits: Limits, now: Timestamp) -> ClusterHealth {
-        let start = since.max(self.changed);
+        // A clock that is far ahead, which the cluster's agent writes, would keep the cluster under way, and others waiting.
+        let known = |time: Option<Timestamp>| time.filter(|time| *time <= after(now, CLOCK_SKEW));
+        let [changed, reported] = [self.changed, self.since].map(known);
+        let start = since.max(changed);
         let end = |from: Option<Timestamp>, duration| Some(from?.saturating_add(duration).unwrap_or(Timestamp::MAX));
         let is_applied = self.applied == Some(template);
         let (until, result) = if self.is_healthy && is_applied {
-            let settled = end(start.max(self.since), MIN_HEALTHY_TIME.max(limits.min_success_time));
+            let settled = end(start.max(reported), MIN_HEALTHY_TIME.max(limits.min_success_time));
             (Some(settled.unwrap_or(now)), ClusterHealth::Healthy)
         } else if self.is_healthy {
             let deadline = limits.progress_deadline.and_then(|deadline| end(start, deadline));
             (deadline, ClusterHealth::Failed)
         } else {
             let patience = limits.progress_deadline.unwrap_or(DEFAULT_PROGRESS_DEADLINE);
-            (end(start.max(self.since), patience), ClusterHealth::Failed)
+            (end(start.max(reported), patience), ClusterHealth::Failed)
         };
         match until {
             Some(until) if until <= now => result,

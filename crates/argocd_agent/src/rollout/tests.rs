@@ -157,6 +157,21 @@ fn deadline_applies_to_versions_never_applied() {
 }
 
 #[test]
+fn clock_of_a_cluster_that_is_far_ahead_delays_no_other() {
+    let next_year = Some(at(-365 * 24 * 3600));
+    for agent in [well("new"), ill("new", 3600)] {
+        let ahead = Agent {
+            changed: next_year,
+            since: next_year,
+            ..agent
+        };
+        let mut fleet = of_five(&[("a", ahead), ("b", well("new"))]);
+        fleet.limits = Some(limits(2, 1));
+        assert_eq!(entries(&plan(&fleet)), "old new [a b c d]", "{agent:?}");
+    }
+}
+
+#[test]
 fn rolling_back_is_immediate() {
     let mut fleet = of_five(&[("a", ill("new", 120)), ("b", well("new"))]);
     fleet.desired = "old";
