@@ -581,6 +581,16 @@ mod tests {
     }
 
     #[test]
+    fn cluster_cannot_report_an_object_of_another_application() {
+        let mut hub = Hub::new();
+        hub.on("eu1", &WELL).write().expect("a change");
+        let other = ObjectRef::new("eu1", "other");
+        hub.0
+            .apply(testing::work_without_objects(&other, &tracked("other", &other), &WELL));
+        assert_eq!(hub.decide(now(), false), None);
+    }
+
+    #[test]
     fn shows_holds_of_its_clusters_until_they_end() {
         let mut hub = Hub::new();
         hub.on("eu1", &WELL).on("eu2", &WELL).write().expect("a change");

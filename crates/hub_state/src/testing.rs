@@ -99,7 +99,18 @@ pub fn work_with_application(application: &str, object: &str, report: &AgentRepo
     change(Kind::Works, Update::Set(object_ref, &text))
 }
 
-/// Reads that work.
+/// Returns the change for a work that contains no objects, and whose agent reports a Deployment nevertheless.
+pub fn work_without_objects(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Change {
+    let text = work_text(object_ref, marks, report);
+    let text = text.replacen(
+        r#""manifests":[{"apiVersion":"apps/v1","kind":"Deployment""#,
+        r#""others":[{"kind":"Deployment""#,
+        1,
+    );
+    change(Kind::Works, Update::Set(object_ref.clone(), &text))
+}
+
+/// Reads a work.
 pub fn read_work(object_ref: &ObjectRef, marks: &str, report: &AgentReport<'_>) -> Option<Work> {
     Work::from_json(&work_text(object_ref, marks, report), now()).expect("a work")
 }

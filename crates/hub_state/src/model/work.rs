@@ -5,6 +5,7 @@ use crate::json::{self, at, entry, items, labels};
 use crate::pull::PullWork;
 use crate::report::Resource;
 use jiff::Timestamp;
+use manifest::value::Value;
 use ocm::health;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use ocm::ownership::OF_REPLICA_SET;
@@ -91,9 +92,10 @@ impl Work {
         let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
         let carries_application = pull_work.as_deref().is_some_and(claims_application);
         let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
-        let objects = match timeline.first() {
-            Some((_, current)) if !is_deleting && !carries_application => objects(current),
-            _ => Arc::default(),
+        let objects = if is_deleting || carries_application {
+            Arc::default()
+        } else {
+            objects(&work)
         };
         Ok(Some(Self {
             set: entry(&work, "labels", OF_REPLICA_SET).map(Into::into),
@@ -141,12 +143,12 @@ fn claims_application(pull_work: &PullWork) -> bool {
     pull_work.claim.is_some()
 }
 
-/// Returns the names of the objects of a work, sorted.
-fn objects(status: &WorkStatus) -> Arc<[Box<str>]> {
-    let objects = status.objects.iter();
-    let identified = objects.filter(|object| !object.kind.is_empty() && !object.name.is_empty());
-    let identified = identified.filter(|object| (&*object.group, &*object.kind) != ("", "Namespace"));
-    let mut names: Vec<Box<str>> = identified.map(|object| object.full_name().into()).collect();
+/// Returns the names of the objects of a work, sorted. The agent's status counts for none: it could name objects of other Applications.
+fn objects(work: &Value<'_>) -> Arc<[Box<str>]> {
+    let objects = items(work, "/spec/workload/manifests").iter().map(works::key);
+    let identified = objects.filter(|key| !key.kind.kind.is_empty() && !key.name.is_empty());
+    let identified = identified.filter(|key| !key.kind.is("", "Namespace"));
+    let mut names: Vec<Box<str>> = identified.map(|key| key.to_string().into()).collect();
     names.sort_unstable();
     names.into()
 }
