@@ -98,11 +98,11 @@ pub struct InstallOptions {
     pub settings: Vec<(String, String)>,
     /// The dialect of the pull model; `None` is the default.
     pub pull_dialect: Option<Dialect>,
-    /// The source of the sidecar's policy, with the feature [`Feature::Policy`].
+    /// The source of the sidecar's policy, with the feature [`Feature::POLICY`].
     pub policy: PolicySource,
-    /// The principal of the hub, with the feature [`Feature::ArgocdAgent`].
+    /// The principal of the hub, with the feature [`Feature::ARGOCD_AGENT`].
     pub principal: Principal,
-    /// The parts of the view into the clusters that no file has, with the feature [`Feature::Live`].
+    /// The parts of the view into the clusters that no file has, with the feature [`Feature::LIVE`].
     pub live: LiveView,
     /// True if only the additions to Argo CD's own objects are installed.
     pub additions_only: bool,
@@ -144,7 +144,7 @@ impl InstallOptions {
             argo_cd: ArgoCd::default(),
             images: InstallImages::default(),
             image_pull_secrets: Vec::new(),
-            features: Feature::value_variants().iter().copied().collect(),
+            features: Feature::all().iter().copied().collect(),
             replicas: None,
             settings: Vec::new(),
             pull_dialect: None,
@@ -204,9 +204,9 @@ pub fn objects_of(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec
 pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
     let mut features = with_implied(options.features.iter().copied());
     match options.policy {
-        PolicySource::Text(_) | PolicySource::ConfigMap(_) => features.extend(with_implied([Feature::Policy])),
+        PolicySource::Text(_) | PolicySource::ConfigMap(_) => features.extend(with_implied([Feature::POLICY])),
         PolicySource::None => {
-            features.remove(&Feature::Policy);
+            features.remove(&Feature::POLICY);
         }
         PolicySource::Sample => {}
     }
@@ -227,7 +227,7 @@ pub fn objects(options: &InstallOptions) -> Vec<ShippedObject> {
             None => objects.push(object),
         }
     }
-    if features.contains(&Feature::Live) {
+    if features.contains(&Feature::LIVE) {
         objects.extend(options.live.authority(&options.namespace));
     }
     for object in &mut objects {

@@ -81,11 +81,11 @@ async fn apply(
     let workloads = &workloads;
     let settings = settings::read_config_map(hub, args).await?;
     let (mut installed, features) = options.adopt(workloads, settings.as_ref())?;
-    if features.contains(&Feature::ArgocdAddOn) && !args.additions_only {
+    if features.contains(&Feature::ARGOCD_ADDON) && !args.additions_only {
         installed.argocd_image = images::read_addon_image(hub).await?;
     }
     options.images = images::selected(args, &installed, &options.argo_cd);
-    let is_about_policy = requested.is_some() || features.contains(&Feature::Plugin);
+    let is_about_policy = requested.is_some() || features.contains(&Feature::PLUGIN);
     let (source, mut about_policy) = policy::decided(hub, &options, workloads, requested).await?;
     options.policy = source;
     if !is_about_policy {
@@ -106,7 +106,7 @@ async fn apply(
     let (live_objects, mut lines) = fetch_live(hub, args, &options, served).await?;
     lines.push_str(&note);
     // The chart's Job, which applies the additions, lacks the permission to list Nodes.
-    if features.contains(&Feature::Plugin) && !args.additions_only {
+    if features.contains(&Feature::PLUGIN) && !args.additions_only {
         lines.push_str(&about_nodes(hub).await);
     }
     lines.push_str(&about_principal);
@@ -295,7 +295,7 @@ async fn fetch_live(
         let other = live.as_ref().and_then(|live| other_namespace(live, namespace));
         match (&live, other) {
             // A core installation has no UI, whose only use of the principal this is.
-            (None, _) if object.name() == options.argo_cd.server && !args.features.contains(&Feature::Ui) => {
+            (None, _) if object.name() == options.argo_cd.server && !args.features.contains(&Feature::UI) => {
                 lines.push(format!("{object} left out: this Argo CD has no UI\n"));
                 continue;
             }

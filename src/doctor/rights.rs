@@ -5,7 +5,6 @@ use super::hub_state::HubState;
 use crate::embedded::shipped;
 use crate::install::Feature;
 use crate::workload::items;
-use clap::ValueEnum;
 use controller::controllers::AGENTS;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +69,7 @@ pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
         .filter(|_| hub_state.expects_plugin())
     {
         let account = controller["spec"]["template"]["spec"]["serviceAccountName"].as_str();
-        let of_argo_cd = permissions_of(Feature::ArgocdRbac, account.unwrap_or("default"), &hub_state.namespace);
+        let of_argo_cd = permissions_of(Feature::ARGOCD_RBAC, account.unwrap_or("default"), &hub_state.namespace);
         for permission in of_argo_cd {
             if permission.verb == "execute-as" {
                 permissions.extend(executors(hub_state).into_iter().map(|(name, cluster)| Permission {
@@ -93,12 +92,12 @@ pub(crate) fn required_permissions(hub_state: &HubState) -> Vec<Permission> {
 
 /// Returns the features whose permissions the enabled controllers need. The controller argocd-agent also reads GitOpsClusters.
 fn features(pod: &ControllerPod) -> BTreeSet<Feature> {
-    let is_enabled = |feature: &Feature| match (feature, feature.controller()) {
-        (Feature::Controller, _) => true,
-        (Feature::GitOpsCluster, Some(name)) => pod.is_enabled(name) || pod.is_enabled(AGENTS),
+    let is_enabled = |feature: &Feature| match (*feature, feature.controller()) {
+        (Feature::CONTROLLER, _) => true,
+        (Feature::GITOPS_CLUSTER, Some(name)) => pod.is_enabled(name) || pod.is_enabled(AGENTS),
         (_, name) => name.is_some_and(|name| pod.is_enabled(name)),
     };
-    Feature::value_variants().iter().copied().filter(is_enabled).collect()
+    Feature::all().iter().copied().filter(is_enabled).collect()
 }
 
 /// The user that OCM asks for if a work names no executor, with its feature gate NilExecutorValidating.
@@ -180,15 +179,15 @@ mod tests {
             let line = |permission: &Permission| format!("{}|{}|{permission}", permission.namespace, permission.group);
             permissions_of(feature, "who", "gitops").iter().map(line).collect()
         };
-        let controller = lines(Feature::Controller);
+        let controller = lines(Feature::CONTROLLER);
         for permission in ["|argoproj.io|patch applications", "gitops||watch configmaps argocd-cm"] {
             assert!(controller.iter().any(|line| line == permission), "{controller:#?}");
         }
-        for feature in Feature::value_variants() {
+        for feature in Feature::all() {
             let lines = lines(*feature);
             assert_eq!(lines.len() > 3, feature.permissions().is_some(), "{feature:?}");
             let lists_namespace = lines.iter().any(|permission| permission == "||list namespaces gitops");
-            assert_eq!(lists_namespace, *feature == Feature::GitOpsCluster, "{lines:#?}");
+            assert_eq!(lists_namespace, *feature == Feature::GITOPS_CLUSTER, "{lines:#?}");
         }
     }
 

@@ -258,7 +258,7 @@ impl ArgoCd {
         let is_missing = |(_, why): &(_, Unknown)| *why == Unknown::Missing;
         // The other messages about this namespace name what does not exist there.
         if self.unknown.len() == COMPONENTS && self.unknown.iter().all(is_missing) {
-            let needs_account = |feature: &Feature| matches!(feature, Feature::ApplicationSet | Feature::ArgocdRbac);
+            let needs_account = |feature: &Feature| matches!(*feature, Feature::APPLICATION_SET | Feature::ARGOCD_RBAC);
             let problem = format!(
                 "Namespace {namespace} has no Argo CD: install Argo CD first, or pass its namespace with --namespace"
             );
@@ -277,7 +277,7 @@ impl ArgoCd {
             let program = program(component);
             let problem = match why {
                 // It works without the pages of Argo CD.
-                Unknown::Missing if *feature == Feature::ArgocdAgent => continue,
+                Unknown::Missing if *feature == Feature::ARGOCD_AGENT => continue,
                 // The resource has one field for the mounts of its container.
                 Unknown::Container { .. } if self.resource.is_some() => continue,
                 Unknown::Missing => {
@@ -506,23 +506,23 @@ mod tests {
             "the repo-server is no server"
         );
         assert_eq!(
-            problems(&core, &[Feature::Plugin, Feature::ArgocdRbac, Feature::ArgocdAgent]),
+            problems(&core, &[Feature::PLUGIN, Feature::ARGOCD_RBAC, Feature::ARGOCD_AGENT]),
             [""; 0]
         );
         assert_eq!(
-            problems(&core, &[Feature::ApplicationSet, Feature::Ui]),
+            problems(&core, &[Feature::APPLICATION_SET, Feature::UI]),
             [
                 "Namespace cd: this Argo CD has no argocd-applicationset-controller: omit applicationset",
                 "Namespace cd: this Argo CD has no argocd-server: omit ui"
             ]
         );
         assert_eq!(
-            problems(&[], &[Feature::Plugin, Feature::Ui]),
+            problems(&[], &[Feature::PLUGIN, Feature::UI]),
             [""; 0],
             "their objects are reported"
         );
         assert_eq!(
-            problems(&[], &[Feature::ArgocdRbac]),
+            problems(&[], &[Feature::ARGOCD_RBAC]),
             ["Namespace cd has no Argo CD: install Argo CD first, or pass its namespace with --namespace"]
         );
     }
@@ -553,14 +553,14 @@ mod tests {
         ];
         let problem = "Namespace cd: blue-server and green-server could each be argocd-server: keep the labels \
                        app.kubernetes.io/component=server and app.kubernetes.io/part-of=argocd on only one of them";
-        for feature in [Feature::Ui, Feature::ArgocdAgent] {
+        for feature in [Feature::UI, Feature::ARGOCD_AGENT] {
             assert_eq!(problems(&two, &[feature]), [problem]);
         }
-        assert_eq!(problems(&two, &[Feature::Plugin]), [""; 0]);
+        assert_eq!(problems(&two, &[Feature::PLUGIN]), [""; 0]);
         let mut labelled = two;
         labelled[1]["metadata"]["labels"] = json!({COMPONENT: "server", PART_OF: "argocd"});
         assert_eq!(ArgoCd::among(&labelled).server, "green-server", "the remedy");
-        assert_eq!(problems(&labelled, &[Feature::Ui]), [""; 0]);
+        assert_eq!(problems(&labelled, &[Feature::UI]), [""; 0]);
     }
 
     #[test]
@@ -588,7 +588,7 @@ mod tests {
         }
         let unknown = server(json!([proxy(), {"name": "api"}]));
         assert_eq!(
-            problems(&unknown, &[Feature::Ui]),
+            problems(&unknown, &[Feature::UI]),
             [
                 "Deployment cd/cd-argocd-server: none of its containers istio-proxy, api is known to run argocd-server: name that \
                  container argocd-server"
@@ -660,7 +660,7 @@ mod tests {
             argo_cd.reconcile(&mut workloads, &resource.value);
             assert_eq!(
                 features(&workloads),
-                BTreeSet::from([Feature::Plugin, Feature::Ui, Feature::Live])
+                BTreeSet::from([Feature::PLUGIN, Feature::UI, Feature::LIVE])
             );
         }
         assert_eq!(

@@ -1,57 +1,24 @@
 //! The features that can be installed by name, and their files.
 
-use super::name_of;
 use crate::embedded;
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde::Deserialize;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// A feature that can be installed, in the order in which their files are applied. `chart/features.yaml` describes each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Feature {
-    /// The sidecar of argocd-repo-server that wraps manifests into works, its policies, and the health checks for works
-    Plugin,
-    /// The AppProject managed-clusters, whose Applications may write works and nothing else
-    Project,
-    /// The policy of the sidecar, which limits what AppProjects may deliver; also for an installation without one
-    Policy,
-    /// The settings and permissions that ApplicationSets need to generate from Placements
-    #[value(name = "applicationset")]
-    ApplicationSet,
-    /// Permissions for actions on works, and for an Argo CD without permissions for the whole cluster to write works
-    ArgocdRbac,
-    /// The controller, which reports the health of works as conditions and Events on Applications, and the policy for holds
-    #[value(alias = "application-status")]
-    Controller,
-    /// Limits on what the agents of managed clusters may change on the hub
-    AgentAdmission,
-    /// The controller's basic pull model: Applications that run in the Argo CD of the managed clusters
-    Pull,
-    /// The OCM add-on argocd, which installs Argo CD on managed clusters, for the basic pull model
-    #[value(name = "argocd-addon")]
-    ArgocdAddOn,
-    /// An Argo CD cluster Secret for each managed cluster
-    ClusterSecrets,
-    /// A report for each ApplicationSet
-    #[value(alias = "application-set-report")]
-    Report,
-    /// GitOpsClusters: the clusters of a Placement, registered in Argo CD
-    #[value(name = "gitopscluster")]
-    GitOpsCluster,
-    /// argocd-agent on the clusters of GitOpsClusters, and its principal on the hub
-    ArgocdAgent,
-    /// The extension of Argo CD's UI
-    Ui,
-    /// The view into the clusters: live objects, Pods, Events and logs in Argo CD's UI, through OCM's cluster-proxy
-    Live,
-}
+/// A feature that can be installed: the name of a row of the table `chart/features.yaml`, whose order is that of the features and in
+/// which their files are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature(&'static str);
 
 /// A row of the table of features, which the chart reads too.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     name: String,
+    about: String,
     #[serde(default)]
     requires: Vec<String>,
     controller: Option<String>,
@@ -66,16 +33,38 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     serde_json::from_value(rows).expect("the table of features has only the fields of a row")
 });
 
+static ALL: LazyLock<Vec<Feature>> = LazyLock::new(|| TABLE.iter().map(|row| Feature(&row.name)).collect());
+
+#[expect(missing_docs, reason = "the table describes them")]
 impl Feature {
-    fn row(self) -> &'static Row {
-        let name = name_of(&self);
-        let row = TABLE.iter().find(|row| row.name == name);
-        row.expect("every feature is in the table")
+    pub const PLUGIN: Self = Self("plugin");
+    pub const POLICY: Self = Self("policy");
+    pub const APPLICATION_SET: Self = Self("applicationset");
+    pub const ARGOCD_RBAC: Self = Self("argocd-rbac");
+    pub const CONTROLLER: Self = Self("controller");
+    pub const PULL: Self = Self("pull");
+    pub const ARGOCD_ADDON: Self = Self("argocd-addon");
+    pub const CLUSTER_SECRETS: Self = Self("cluster-secrets");
+    pub const REPORT: Self = Self("report");
+    pub const GITOPS_CLUSTER: Self = Self("gitopscluster");
+    pub const ARGOCD_AGENT: Self = Self("argocd-agent");
+    pub const UI: Self = Self("ui");
+    pub const LIVE: Self = Self("live");
+}
+
+impl Feature {
+    /// Returns all features.
+    pub fn all() -> &'static [Self] {
+        &ALL
     }
 
-    fn required(self) -> impl Iterator<Item = Self> {
-        let names = self.row().requires.iter();
-        names.map(|name| Self::from_str(name, false).expect("a feature requires features"))
+    fn index(self) -> usize {
+        let index = ALL.iter().position(|feature| *feature == self);
+        index.expect("every feature is in the table")
+    }
+
+    fn row(self) -> &'static Row {
+        &TABLE[self.index()]
     }
 
     /// Returns the component of Argo CD that the feature extends.
@@ -100,13 +89,38 @@ impl Feature {
     }
 }
 
+impl Ord for Feature {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.index().cmp(&other.index())
+    }
+}
+
+impl PartialOrd for Feature {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A feature can also be named by its controller.
+impl ValueEnum for Feature {
+    fn value_variants<'a>() -> &'a [Self] {
+        Self::all()
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let value = PossibleValue::new(self.0).help(self.row().about.as_str());
+        let controller = self.controller().filter(|controller| *controller != self.0);
+        Some(value.aliases(controller))
+    }
+}
+
 /// Returns the features with all features that they imply.
 pub fn with_implied(requested: impl IntoIterator<Item = Feature>) -> BTreeSet<Feature> {
     let mut all = BTreeSet::new();
     let mut open: Vec<_> = requested.into_iter().collect();
     while let Some(feature) = open.pop() {
         if all.insert(feature) {
-            open.extend(feature.required());
+            open.extend(feature.row().requires.iter().map(|name| Feature(name)));
         }
     }
     all

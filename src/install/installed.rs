@@ -52,9 +52,9 @@ impl Installed {
         let mut features = BTreeSet::new();
         let sidecar = container(repo_server, SIDECAR);
         if sidecar.is_some() {
-            features.insert(Feature::Plugin);
+            features.insert(Feature::PLUGIN);
         }
-        for (feature, volume) in [(Feature::Ui, EXTENSION), (Feature::Live, LIVE)] {
+        for (feature, volume) in [(Feature::UI, EXTENSION), (Feature::LIVE, LIVE)] {
             if server.is_some_and(|server| item(&server["spec"]["template"]["spec"]["volumes"], volume).is_some()) {
                 features.insert(feature);
             }
@@ -62,11 +62,11 @@ impl Installed {
         let program = container(controller, CONTAINER);
         let of_program = |flag: &str, variable: &str| setting(program?, settings, flag, variable);
         if controller.is_some() {
-            features.insert(Feature::Controller);
+            features.insert(Feature::CONTROLLER);
             let controllers = of_program("--controllers", CONTROLLERS).unwrap_or_default();
             let is_named = |name: &str| controllers.split(',').any(|one| [name, "*"].contains(&one.trim()));
             let is_enabled = |feature: &Feature| feature.controller().is_some_and(is_named);
-            features.extend(Feature::value_variants().iter().copied().filter(is_enabled));
+            features.extend(Feature::all().iter().copied().filter(is_enabled));
         }
         let principal = named(workloads, PRINCIPALS[0]).filter(|live| is_our_principal(live));
         let replicas = controller.and_then(|controller| controller["spec"]["replicas"].as_u64());
@@ -137,23 +137,23 @@ mod tests {
     #[test]
     fn finds_every_feature_that_shares_an_object() {
         let shares = [
-            Feature::Plugin,
-            Feature::Controller,
-            Feature::Pull,
-            Feature::ClusterSecrets,
-            Feature::Report,
-            Feature::GitOpsCluster,
-            Feature::ArgocdAgent,
-            Feature::Ui,
+            Feature::PLUGIN,
+            Feature::CONTROLLER,
+            Feature::PULL,
+            Feature::CLUSTER_SECRETS,
+            Feature::REPORT,
+            Feature::GITOPS_CLUSTER,
+            Feature::ARGOCD_AGENT,
+            Feature::UI,
         ];
         for feature in shares {
             let installed = Installed::among(&deployments(&[feature], Dialect::default()), None, &ArgoCd::default());
             let mut expected = with_implied([feature]);
-            expected.remove(&Feature::Policy);
+            expected.remove(&Feature::POLICY);
             assert_eq!(installed.features, expected, "{feature:?}");
             assert_eq!(installed.pull_dialect, None);
         }
-        let of_acm = deployments(&[Feature::Pull], Dialect::Acm);
+        let of_acm = deployments(&[Feature::PULL], Dialect::Acm);
         let installed = Installed::among(&of_acm, None, &ArgoCd::default());
         assert_eq!(installed.pull_dialect, Some(Dialect::Acm));
     }
@@ -161,10 +161,10 @@ mod tests {
     /// kubectl installs the list of controllers as a ConfigMap; the environment is only in Deployments of `install`.
     #[test]
     fn finds_controllers_that_kubectl_installed() {
-        let deployments = deployments(&[Feature::Controller], Dialect::default());
+        let deployments = deployments(&[Feature::CONTROLLER], Dialect::default());
         let settings = serde_json::json!({"data": {CONTROLLERS: "application-status, pull,report", DIALECT: "acm"}});
         let installed = Installed::among(&deployments, Some(&settings), &ArgoCd::default());
-        assert_eq!(installed.features, BTreeSet::from([Feature::Controller, Feature::Pull]));
+        assert_eq!(installed.features, BTreeSet::from([Feature::CONTROLLER, Feature::PULL]));
         assert_eq!(installed.pull_dialect, Some(Dialect::Acm));
         let mut meshed = deployments.clone();
         let containers = &mut meshed[0]["spec"]["template"]["spec"]["containers"];
@@ -175,13 +175,11 @@ mod tests {
         let env = serde_json::json!([{"name": CONTROLLERS, "value": "application-status,gitopscluster"}]);
         containers[1]["env"] = env;
         let installed = Installed::among(&meshed, Some(&settings), &ArgoCd::default());
-        let expected = BTreeSet::from([Feature::Controller, Feature::GitOpsCluster]);
+        let expected = BTreeSet::from([Feature::CONTROLLER, Feature::GITOPS_CLUSTER]);
         assert_eq!(installed.features, expected, "the environment overrides the ConfigMap");
         let all = serde_json::json!({"data": {CONTROLLERS: "*"}});
         let installed = Installed::among(&deployments, Some(&all), &ArgoCd::default());
-        let mut controllers = Feature::value_variants()
-            .iter()
-            .filter(|feature| feature.controller().is_some());
+        let mut controllers = Feature::all().iter().filter(|feature| feature.controller().is_some());
         assert!(
             controllers.all(|feature| installed.features.contains(feature)),
             "{installed:?}"
@@ -190,7 +188,7 @@ mod tests {
 
     #[test]
     fn finds_images_and_the_own_pull_secrets() {
-        let mut deployments = deployments(&[Feature::Plugin, Feature::Controller], Dialect::default());
+        let mut deployments = deployments(&[Feature::PLUGIN, Feature::CONTROLLER], Dialect::default());
         let installed = Installed::among(&deployments, None, &ArgoCd::default());
         assert_eq!(installed.controller_image.as_deref(), Some(crate::install::IMAGE));
         assert_eq!(installed.sidecar_image, installed.controller_image);
@@ -243,7 +241,7 @@ mod tests {
     /// A stopped controller is started again, which is a conflict with whoever has stopped it.
     #[test]
     fn replicas_of_a_stopped_controller_are_not_kept() {
-        let mut deployments = deployments(&[Feature::Controller], Dialect::default());
+        let mut deployments = deployments(&[Feature::CONTROLLER], Dialect::default());
         for (number, expected) in [(3, Some(3)), (0, None), (1 << 20, None)] {
             deployments[0]["spec"]["replicas"] = number.into();
             let installed = Installed::among(&deployments, None, &ArgoCd::default());

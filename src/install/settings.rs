@@ -65,7 +65,7 @@ pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features
             if let PolicySource::ConfigMap(name) = &options.policy {
                 mount_policy(value, name);
             }
-            if name == options.argo_cd.server && features.contains(&Feature::Live) {
+            if name == options.argo_cd.server && features.contains(&Feature::LIVE) {
                 options.live.restart(object);
             }
         }
@@ -90,20 +90,20 @@ pub(super) fn set(object: &mut ShippedObject, options: &InstallOptions, features
 fn env(options: &InstallOptions, features: &BTreeSet<Feature>) -> Vec<(&'static str, String)> {
     let mut env = Vec::new();
     let controllers = controllers(features);
-    if Feature::Controller.controller() != Some(controllers.as_str()) {
+    if Feature::CONTROLLER.controller() != Some(controllers.as_str()) {
         env.push((CONTROLLERS, controllers));
     }
     if options.namespace != SHIPPED_NAMESPACE {
         env.push(("ARGOCD_OCM_CMP_ARGOCD_NAMESPACE", options.namespace.clone()));
     }
-    if features.contains(&Feature::ArgocdAgent) {
+    if features.contains(&Feature::ARGOCD_AGENT) {
         env.push((
             "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE",
             options.images.controller.clone(),
         ));
     }
     let dialect = options.pull_dialect.unwrap_or_default();
-    if features.contains(&Feature::Pull) && dialect != Dialect::default() {
+    if features.contains(&Feature::PULL) && dialect != Dialect::default() {
         env.push((DIALECT, name_of(&dialect)));
     }
     env

@@ -1,4 +1,4 @@
-use super::features::Feature::{self, *};
+use super::features::Feature;
 use super::*;
 use clap::ValueEnum as _;
 use serde_json::json;
@@ -51,23 +51,16 @@ fn features_have_the_names_of_their_controllers_too() {
 
 #[test]
 fn feature_implies_its_dependencies() {
-    let all = |requested: &[Feature]| with_implied(requested.iter().copied()).into_iter().collect::<Vec<_>>();
-    assert_eq!(all(&[ArgocdAgent]), [Controller, GitOpsCluster, ArgocdAgent]);
-    assert_eq!(all(&[Pull]), [Controller, Pull, Report], "no access to Secrets");
-    assert_eq!(all(&[ArgocdAddOn]), [Controller, Pull, ArgocdAddOn, Report]);
-    assert_eq!(all(&[Policy]), [Plugin, Policy]);
-    assert_eq!(all(&[Plugin]), [Plugin, Policy], "closed by default");
-}
-
-#[test]
-fn every_feature_is_in_the_table_and_in_the_schema_of_the_chart() {
-    let features: Vec<_> = Feature::value_variants().iter().map(name_of).collect();
-    let table = crate::embedded::shipped("chart/features.yaml").remove(0);
-    let rows = table.as_array().expect("a list").iter();
-    let names: Vec<_> = rows.map(|row| row["name"].as_str().expect("a name")).collect();
-    assert_eq!(names, features);
-    let schema: Json = serde_json::from_str(include_str!("../../chart/values.schema.json")).expect("a schema");
-    assert_eq!(schema["properties"]["features"]["items"]["enum"], json!(features));
+    let all = |name: &str| {
+        let feature = Feature::from_str(name, false).expect(name);
+        let all = with_implied([feature]);
+        all.iter().map(name_of).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(all("argocd-agent"), "controller gitopscluster argocd-agent");
+    assert_eq!(all("pull"), "controller pull report", "no access to Secrets");
+    assert_eq!(all("argocd-addon"), "controller pull argocd-addon report");
+    assert_eq!(all("policy"), "plugin policy");
+    assert_eq!(all("plugin"), "plugin policy", "closed by default");
 }
 
 #[test]
@@ -77,9 +70,7 @@ fn every_controller_is_a_feature() {
         .map(|controller| controller.name)
         .collect();
     names.dedup();
-    let features = Feature::value_variants()
-        .iter()
-        .filter_map(|feature| feature.controller());
+    let features = Feature::all().iter().filter_map(|feature| feature.controller());
     let mut of_features: Vec<_> = features.collect();
     names.sort_unstable();
     of_features.sort_unstable();
@@ -89,13 +80,13 @@ fn every_controller_is_a_feature() {
 #[test]
 fn controller_runs_every_requested_feature() {
     let enabled = |features: &[Feature]| setting(&expected(features), "ARGOCD_OCM_CMP_CONTROLLERS");
-    assert_eq!(enabled(&[Controller]), None, "the default needs no setting");
+    assert_eq!(enabled(&[Feature::CONTROLLER]), None, "the default needs no setting");
     assert_eq!(
-        enabled(&[GitOpsCluster]).as_deref(),
+        enabled(&[Feature::GITOPS_CLUSTER]).as_deref(),
         Some("application-status,gitopscluster")
     );
     let all = "application-status,pull,cluster-secrets,application-set-report,gitopscluster,argocd-agent";
-    let requested = [Pull, ClusterSecrets, ArgocdAgent];
+    let requested = [Feature::PULL, Feature::CLUSTER_SECRETS, Feature::ARGOCD_AGENT];
     assert_eq!(enabled(&requested).as_deref(), Some(all));
     let objects = objects(&expected(&requested));
     let config = find(&objects, "ConfigMap", "argocd-ocm-cmp-controller");
@@ -104,14 +95,21 @@ fn controller_runs_every_requested_feature() {
 
 #[test]
 fn flags_that_are_not_set_keep_the_installation() {
-    let mut earlier = expected(&[Plugin, Pull, Ui, ArgocdAgent]);
+    let mut earlier = expected(&[Feature::PLUGIN, Feature::PULL, Feature::UI, Feature::ARGOCD_AGENT]);
     earlier.pull_dialect = Some(Dialect::Acm);
     earlier.replicas = Some(3);
     let installed = objects(&earlier);
     let deployments = installed.iter().filter(|object| object.kind() == "Deployment");
     let workloads: Vec<Json> = deployments.map(|object| object.value.clone()).collect();
     let text = format_objects(&installed, OutputFormat::Yaml);
-    for feature in [Ui, Plugin, Controller, Pull, Report, ArgocdAgent] {
+    for feature in [
+        Feature::UI,
+        Feature::PLUGIN,
+        Feature::CONTROLLER,
+        Feature::PULL,
+        Feature::REPORT,
+        Feature::ARGOCD_AGENT,
+    ] {
         let mut options = expected(&[feature]);
         options.adopt(&workloads, None).expect("every target is known");
         let now = format_objects(&objects(&options), OutputFormat::Yaml);
@@ -121,7 +119,7 @@ fn flags_that_are_not_set_keep_the_installation() {
 
 #[test]
 fn agents_run_the_configured_images() {
-    let mut expected = expected(&[ArgocdAgent]);
+    let mut expected = expected(&[Feature::ARGOCD_AGENT]);
     for image in [&mut expected.images.controller, &mut expected.images.sidecar] {
         "registry.example.com/ours:2".clone_into(image);
     }
@@ -130,7 +128,7 @@ fn agents_run_the_configured_images() {
         setting(&expected, "ARGOCD_OCM_CMP_AGENT_SUPERVISOR_IMAGE").as_deref(),
         Some(expected.images.controller.as_str())
     );
-    expected.features.insert(Plugin);
+    expected.features.insert(Feature::PLUGIN);
     let text = format_objects(&objects(&expected), OutputFormat::Yaml);
     assert!(!text.contains(IMAGE) && !text.contains(ARGOCD_IMAGE));
     assert_eq!(text.matches("image: registry.example.com/ours:2\n").count(), 2);
@@ -139,7 +137,7 @@ fn agents_run_the_configured_images() {
 
 #[test]
 fn flags_set_replicas_dialect_and_policy() {
-    let mut expected = expected(&[Pull]);
+    let mut expected = expected(&[Feature::PULL]);
     expected.replicas = Some(4);
     let objects_of = objects(&expected);
     let deployment = find(&objects_of, "Deployment", "argocd-ocm-cmp-controller");
@@ -172,7 +170,7 @@ fn sidecar_mounts_the_configured_policy() {
             .any(|object| (object.kind(), object.name()) == ("ConfigMap", POLICY));
         (name.map(str::to_owned), is_written)
     };
-    let mut expected = expected(&[Plugin]);
+    let mut expected = expected(&[Feature::PLUGIN]);
     assert_eq!(mounted(&expected), (Some(POLICY.to_owned()), true));
     expected.policy = PolicySource::ConfigMap("theirs".to_owned());
     assert_eq!(
@@ -359,18 +357,21 @@ fn admission_policies_use_the_names_in_the_code() {
 
 #[test]
 fn only_features_that_write_secrets_may_read_them() {
-    for feature in Feature::value_variants() {
+    for feature in Feature::all() {
         let roles = objects(&expected(&[*feature]));
         let mut roles = roles.iter().filter(|object| object.kind().ends_with("Role"));
         let reads = roles.any(|object| object.json().contains(r#""resources":["secrets"]"#));
-        let writes = matches!(feature, ClusterSecrets | GitOpsCluster | ArgocdAgent);
+        let writes = matches!(
+            *feature,
+            Feature::CLUSTER_SECRETS | Feature::GITOPS_CLUSTER | Feature::ARGOCD_AGENT
+        );
         assert_eq!(reads, writes, "{feature:?}");
     }
 }
 
 #[test]
 fn view_has_its_identity_before_argocd_server_starts() {
-    let mut expected = expected(&[Live]);
+    let mut expected = expected(&[Feature::LIVE]);
     let printed = format_objects(&objects(&expected), OutputFormat::Yaml);
     assert!(!printed.contains("live-certificate") && printed.contains("https://argocd-ocm-cmp-live:8443"));
     expected.live = LiveView {
@@ -446,7 +447,7 @@ fn template_of_the_add_on_has_a_name_for_each_content() {
         assert_eq!(default, template.name(), "clusters get it");
         template
     };
-    let expected = expected(&[ArgocdAddOn]);
+    let expected = expected(&[Feature::ARGOCD_ADDON]);
     let shipped = named(&expected);
     assert_eq!(named(&expected), shipped);
     let image = "registry.example.com/argocd:v1";

@@ -1,7 +1,10 @@
 //! Checks that the values of the Helm chart are documented, and that docs/helm.md has the sidecar as values of the chart argo-cd.
 
+use crate::expected;
 use crate::install::{objects, printed};
-use crate::shipped_files::read_file;
+use crate::shipped_files::{read_file, root};
+use argocd_ocm_cmp::install::Feature;
+use clap::ValueEnum as _;
 use serde_json::{Value, json};
 
 /// Asserts that each property of a schema has a description, and a default if the values are given.
@@ -29,6 +32,22 @@ fn every_value_has_a_description_and_a_default() {
     for (name, definition) in schema["definitions"].as_object().expect("definitions") {
         assert_documented(definition, None, name);
     }
+}
+
+/// `REWRITE=1 cargo test --test command schema_lists` writes the list.
+#[test]
+fn schema_lists_every_feature() {
+    let file = root().join("chart/values.schema.json");
+    let text = read_file("chart/values.schema.json");
+    let (start, end) = ("\"enum\": [\n", "\n        ]");
+    let (before, rest) = text.split_once(start).expect("the list of features");
+    let (_, after) = rest.split_once(end).expect("its end");
+    let values = Feature::all().iter().filter_map(Feature::to_possible_value);
+    let names: Vec<_> = values
+        .map(|value| format!("          {:?}", value.get_name()))
+        .collect();
+    let expected = [before, start, &names.join(",\n"), end, after].concat();
+    expected::compare(&file, &expected).expect("the features of the table");
 }
 
 #[test]

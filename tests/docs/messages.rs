@@ -3,7 +3,7 @@
 mod source;
 
 use crate::generated::compare_page;
-use crate::page::pages;
+use crate::page::{pages, root};
 use source::{Text, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ struct MessageSource {
     sources: &'static str,
 }
 
-/// The sections. A message belongs to the first section with a matching source, or else to the last.
+/// The sections. A message belongs to the section with the longest matching path, so those of a new crate to the log.
 const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "On a work and the objects in it",
@@ -54,7 +54,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "In the log of the controller",
         about: "`kubectl -n argocd logs deployment/argocd-ocm-cmp-controller`.",
-        sources: "crates/controller crates/hub_state crates/runtime",
+        sources: "crates",
     },
     MessageSource {
         title: "In the view into the clusters",
@@ -69,7 +69,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "On a terminal",
         about: "Errors and notes of the commands.",
-        sources: "src crates",
+        sources: "src crates/hub/ crates/ocm",
     },
 ];
 
@@ -113,14 +113,11 @@ fn page_text(sources: &[(String, Text)]) -> String {
     let mut page = HEAD.to_owned();
     let mut of_places: BTreeMap<usize, Vec<&(String, Text)>> = BTreeMap::new();
     for source in sources {
-        let fits = |source_group: &MessageSource| {
-            let mut prefixes = source_group.sources.split(' ');
-            prefixes.any(|prefix| source.0.starts_with(prefix))
-        };
-        let source_group = MESSAGE_SOURCES
-            .iter()
-            .position(fits)
-            .expect("the last section matches every source");
+        let sections = MESSAGE_SOURCES.iter().enumerate();
+        let prefixes =
+            sections.flat_map(|(number, section)| section.sources.split(' ').map(move |prefix| (prefix, number)));
+        let fitting = prefixes.filter(|(prefix, _)| source.0.starts_with(prefix));
+        let (_, source_group) = fitting.max_by_key(|(prefix, _)| prefix.len()).expect("a section");
         of_places.entry(source_group).or_default().push(source);
     }
     for (source_group, sources) in of_places {
@@ -146,15 +143,22 @@ fn code(text: &str) -> String {
     }
 }
 
-/// The sources that decide conditions and Events: those of every controller.
-const DECIDE_CONDITIONS: [&str; 6] = [
-    "crates/application_set_report/src/reconcile",
-    "crates/application_status",
-    "crates/argocd_agent/src/reconcile",
-    "crates/cluster_secrets/src/reconcile",
-    "crates/gitopscluster",
-    "crates/pull/src/reconcile",
-];
+/// Returns the path prefixes of the sources that decide conditions and Events: those of every controller, in its module `reconcile` if
+/// it has one.
+fn deciding_sources() -> BTreeSet<String> {
+    let table = include_str!("../../crates/controller/src/controllers.rs").lines();
+    let names = table.filter_map(|line| Some(line.strip_prefix("    ")?.split_once("::")?.0));
+    let prefix = |name: &str| {
+        let reconcile = format!("crates/{name}/src/reconcile");
+        let has_module = root().join(format!("{reconcile}.rs")).exists();
+        if has_module {
+            reconcile
+        } else {
+            format!("crates/{name}/")
+        }
+    };
+    names.map(prefix).collect()
+}
 
 /// Types of conditions and reasons of Events are names, not sentences: users look them up in the other pages.
 #[test]
@@ -165,9 +169,10 @@ fn every_condition_and_reason_is_documented() {
         .filter(|page| page.path != "docs/messages.md")
         .flat_map(|page| page.lines.iter().map(|line| format!("{line}\n")))
         .collect();
+    let prefixes = deciding_sources();
     let names: BTreeSet<String> = sources(&[])
         .into_iter()
-        .filter(|(path, _)| DECIDE_CONDITIONS.iter().any(|prefix| path.starts_with(prefix)))
+        .filter(|(path, _)| prefixes.iter().any(|prefix| path.starts_with(prefix)))
         .flat_map(|(_, text)| text.names)
         .collect();
     assert!(names.len() > 20, "{names:?}");

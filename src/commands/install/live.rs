@@ -20,11 +20,11 @@ pub(super) async fn completed(
     options: &InstallOptions,
     requested: &BTreeSet<Feature>,
 ) -> Result<(LiveView, String), Problems> {
-    if !options.has_feature(Feature::Live) {
+    if !options.has_feature(Feature::LIVE) {
         return Ok(Default::default());
     }
     let namespace = options.namespace.as_str();
-    let is_requested = requested.contains(&Feature::Live);
+    let is_requested = requested.contains(&Feature::LIVE);
     if is_requested && !args.additions_only {
         let (authority, identity) = tokio::join!(authority(hub, namespace), identity(hub, namespace));
         let (authority, is_authority_foreign) = authority?;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Returns the policy from the flags, if any. Checks the file as `policy check` does.
 pub(super) fn requested(args: &HubInstallArgs) -> Result<Option<PolicySource>, Problems> {
-    let is_named = args.features.contains(&Feature::Policy);
+    let is_named = args.features.contains(&Feature::POLICY);
     if args.no_policy && is_named {
         return Err(Problems::one(
             "--no-policy and the feature policy contradict each other: leave one of the two out",
@@ -35,7 +35,7 @@ pub(super) async fn decided(
     workloads: &[Value],
     requested: Option<PolicySource>,
 ) -> Result<(PolicySource, Option<String>), Problems> {
-    if !options.has_feature(Feature::Plugin) && requested.is_none() {
+    if !options.has_feature(Feature::PLUGIN) && requested.is_none() {
         return Ok((PolicySource::Sample, None));
     }
     let (namespace, name) = (&options.namespace, &options.argo_cd.repo_server);

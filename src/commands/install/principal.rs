@@ -19,11 +19,11 @@ pub(super) async fn decided(
     workloads: &[Value],
 ) -> Result<(Principal, String), Problems> {
     let mut lines = Vec::new();
-    if !options.has_feature(Feature::ArgocdAgent) {
+    if !options.has_feature(Feature::ARGOCD_AGENT) {
         return Ok((Principal::Ours { serves_redis: false }, String::new()));
     }
     let namespace = &options.namespace;
-    let is_requested = features.contains(&Feature::ArgocdAgent);
+    let is_requested = features.contains(&Feature::ARGOCD_AGENT);
     let params = hub.config_map(namespace, PARAMS).await?;
     let present = PRINCIPALS
         .into_iter()

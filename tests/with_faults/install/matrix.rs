@@ -79,8 +79,8 @@ impl StartingPoint {
                 applied.extend(objects.map(|object| (is_server_side, object)));
             }
         }
-        let mut features = with_implied([Feature::Plugin, Feature::Pull]);
-        features.remove(&Feature::Policy);
+        let mut features = with_implied([Feature::PLUGIN, Feature::PULL]);
+        features.remove(&Feature::POLICY);
         Ok((applied, features))
     }
 
@@ -177,7 +177,7 @@ async fn check(start: StartingPoint) -> Result<()> {
     create(&installation, start).await?;
     let before = installation.all()?;
     let base = live(&installation, start)?;
-    let order: Vec<Feature> = Feature::value_variants().to_vec();
+    let order: Vec<Feature> = Feature::all().to_vec();
     for order in [order.clone(), order.into_iter().rev().collect()] {
         let (applied, mut on) = start.installed()?;
         for (is_server_side, object) in &applied {
@@ -307,13 +307,13 @@ fn check_features(start: StartingPoint, on: &BTreeSet<Feature>, live: &[Value]) 
             }
         }
     }
-    let has_sidecar = on.contains(&Feature::Plugin) || start == StartingPoint::HandWrittenSidecar;
+    let has_sidecar = on.contains(&Feature::PLUGIN) || start == StartingPoint::HandWrittenSidecar;
     ensure!(with_sidecar.len() == usize::from(has_sidecar), "{with_sidecar:?}");
     ensure!(
         with_sidecar.iter().all(|name| name.ends_with("repo-server")),
         "{with_sidecar:?}"
     );
-    ensure!(with_ui.len() == usize::from(on.contains(&Feature::Ui)), "{with_ui:?}");
+    ensure!(with_ui.len() == usize::from(on.contains(&Feature::UI)), "{with_ui:?}");
     ensure!(
         with_ui
             .iter()
@@ -321,11 +321,11 @@ fn check_features(start: StartingPoint, on: &BTreeSet<Feature>, live: &[Value]) 
         "{with_ui:?}"
     );
     for (feature, controller) in [
-        (Feature::Pull, "pull"),
-        (Feature::Report, "application-set-report"),
-        (Feature::ClusterSecrets, "cluster-secrets"),
-        (Feature::GitOpsCluster, "gitopscluster"),
-        (Feature::ArgocdAgent, "argocd-agent"),
+        (Feature::PULL, "pull"),
+        (Feature::REPORT, "application-set-report"),
+        (Feature::CLUSTER_SECRETS, "cluster-secrets"),
+        (Feature::GITOPS_CLUSTER, "gitopscluster"),
+        (Feature::ARGOCD_AGENT, "argocd-agent"),
     ] {
         // The settings of kubectl are in the ConfigMap until a feature of the controller is installed.
         let is_by_kubectl = controllers.is_empty() && start == StartingPoint::InstalledByKubectl;
