@@ -14,7 +14,6 @@ pub mod panics;
 pub mod plan;
 pub mod queue;
 pub mod readiness;
-mod refreshes;
 pub mod signals;
 pub mod slots;
 pub mod telemetry;

@@ -5,7 +5,6 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use super::fair_queue::{FairQueue, FlowKey};
-use super::refreshes::Refreshes;
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::later;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The time to wait for more changes of the same object: some writers change an object in several steps.
 pub const DEBOUNCE: Duration = Duration::from_millis(200);
+/// The minimum interval between two refreshes of any object.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 /// The minimum interval between two refreshes of the same object.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The delays of the first and the last retry.
@@ -27,8 +28,6 @@ const RELEASE_DELAY: Duration = Duration::from_secs(30);
 const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of failures in a row after which an object counts as failing: an occasional conflict is normal.
 const FAILING_AFTER: u32 = 3;
-/// The number of due objects that get in line at a time.
-const BATCH_SIZE: usize = 1000;
 
 /// The workqueue of a controller.
 #[derive(Debug)]
@@ -40,7 +39,8 @@ pub struct Queue {
     subqueues: [Subqueue; 2],
     /// The times at which objects can be forgotten if nothing happens before.
     expiring: BTreeSet<(Instant, ObjectRef)>,
-    refreshes: Refreshes,
+    /// The earliest time for a refresh that no object has reserved; none before the first refresh.
+    next_refresh: Option<Instant>,
     failing: usize,
     /// The failing objects by cause.
     by_cause: BTreeMap<Cause, BTreeSet<ObjectRef>>,
@@ -77,8 +77,8 @@ struct Entry {
     is_requeued: bool,
     /// True if a refresh is needed.
     stale: bool,
-    /// True if it is in the backlog of refreshes.
-    in_backlog: bool,
+    /// The time that is reserved for its refresh.
+    refresh_at: Option<Instant>,
     failures: u32,
     cause: Option<Cause>,
     written: Option<Instant>,
@@ -146,7 +146,7 @@ impl Queue {
             entries: HashMap::new(),
             subqueues: Default::default(),
             expiring: BTreeSet::new(),
-            refreshes: Refreshes::default(),
+            next_refresh: None,
             failing: 0,
             by_cause: BTreeMap::new(),
         }
@@ -163,7 +163,7 @@ impl Queue {
         }
         match refresh {
             Refresh::Unchanged => {}
-            Refresh::Done => entry.stale = false,
+            Refresh::Done => (entry.stale, entry.refresh_at) = (false, None),
             Refresh::Needed => entry.stale = true,
         }
         if entry.busy {
@@ -202,11 +202,13 @@ impl Queue {
     }
 
     /// Returns the number of objects that the queue knows.
+    #[cfg(any(test, feature = "testing"))]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns true if the queue knows no object.
+    #[cfg(any(test, feature = "testing"))]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -233,31 +235,25 @@ impl Queue {
         may_cluster: impl Fn(&FlowKey) -> bool,
     ) -> Option<Due> {
         self.settle(now);
-        self.give_refresh_turn(now);
+        let subqueue = &mut self.subqueues[usize::from(slow)];
+        subqueue.take_due(&self.entries, now);
         let (flow, object_ref) = loop {
-            let subqueue = &mut self.subqueues[usize::from(slow)];
-            let is_all = subqueue.take_due(&self.entries, now);
-            match subqueue.fair_queue.pop(&may_tenant, &may_cluster) {
-                // The object may have been forgotten since, or have another due time.
-                Some((flow, due)) if subqueue.due.remove(&due) => break (flow, due.1),
-                None if is_all => return None,
-                _ => {}
+            let (flow, due) = subqueue.fair_queue.pop(&may_tenant, &may_cluster)?;
+            // The object may have been forgotten since, or have another due time.
+            if subqueue.due.remove(&due) {
+                break (flow, due.1);
             }
         };
-        let is_long_ago = |at: Option<Instant>, ago| at.is_none_or(|at| later(at, ago) <= now);
-        let may_refresh = self.refreshes.may_begin(now);
         let entry = self.entries.get_mut(&object_ref)?;
         (entry.due, entry.busy, entry.is_requeued) = (None, true, false);
-        let stale = entry.stale && may_refresh && is_long_ago(entry.refreshed, MIN_REFRESH_INTERVAL);
+        let may_refresh_at = entry.may_refresh_at().max(entry.refresh_at.or(self.next_refresh));
+        let stale = entry.stale && may_refresh_at.is_none_or(|at| at <= now);
         let attempt = entry.failures.saturating_add(1);
         if stale {
             // A change during the write needs another refresh.
             entry.stale = false;
-            // Until the outcome is reported: the next object must not ask for a refresh as well.
-            self.refreshes.begin(now);
+            reserve(&mut entry.refresh_at, &mut self.next_refresh, now);
         }
-        self.refreshes.end_turn(&object_ref);
-        self.give_refresh_turn(now);
         Some(Due {
             object_ref,
             flow,
@@ -302,6 +298,8 @@ impl Queue {
         let was_failing = entry.failures >= FAILING_AFTER;
         let mut cause = entry.cause.take();
         let mut is_cause_gone = false;
+        let is_failed = matches!(outcome, Outcome::Failed { .. });
+        entry.refresh_at.take_if(|_| due.stale && !is_failed);
         let mut next = match outcome {
             Outcome::Unchanged => {
                 entry.failures = 0;
@@ -341,13 +339,10 @@ impl Queue {
             .saturating_add(is_failing)
             .saturating_sub(usize::from(was_failing));
         if entry.stale && next.is_none() {
-            let may_refresh_at = entry.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL));
-            next = may_refresh_at
-                .filter(|at| *at > now)
-                .map(|at| at.max(later(now, DEBOUNCE)));
-            if next.is_none() && !std::mem::replace(&mut entry.in_backlog, true) {
-                self.refreshes.push(due.object_ref.clone());
-            }
+            next = Some(match entry.may_refresh_at().filter(|at| *at > now) {
+                Some(at) => at.max(later(now, DEBOUNCE)),
+                None => reserve(&mut entry.refresh_at, &mut self.next_refresh, now),
+            });
         }
         match next {
             Some(next) => self.at(&due.object_ref, next),
@@ -357,7 +352,6 @@ impl Queue {
             Some(cause) if is_cause_gone => self.release(cause, now),
             cause => self.forget_cause(&due.object_ref, cause),
         }
-        self.give_refresh_turn(now);
     }
 
     /// Forgets an object that is not queued, now or when it has no effect any more.
@@ -365,31 +359,12 @@ impl Queue {
         let Some(entry) = self.entries.get(object_ref) else {
             return;
         };
-        if entry.due.is_some() || entry.busy || entry.in_backlog {
+        if entry.due.is_some() || entry.busy {
             return;
         }
         match entry.forgotten(self.min_write_interval) {
             Some(at) if at > now => drop(self.expiring.insert((at, object_ref.clone()))),
             _ => drop(self.entries.remove(object_ref)),
-        }
-    }
-
-    /// Queues the next object of the backlog of refreshes, unless another one has its turn. So each object of a backlog is
-    /// reconciled once more, and not again and again until its turn comes.
-    fn give_refresh_turn(&mut self, now: Instant) {
-        while let Some((object_ref, at)) = self.refreshes.next_turn(now) {
-            let Some(entry) = self.entries.get_mut(&object_ref) else {
-                continue;
-            };
-            entry.in_backlog = false;
-            if !entry.stale || entry.busy {
-                self.forget_idle(&object_ref, now);
-                continue;
-            }
-            if entry.due.is_none_or(|due| at < due) {
-                self.at(&object_ref, at);
-            }
-            self.refreshes.give_turn(object_ref, at);
         }
     }
 
@@ -455,22 +430,19 @@ impl Subqueue {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Moves some of the objects that have become due into `fair_queue`. Returns true if all of them are there.
-    fn take_due(&mut self, entries: &HashMap<ObjectRef, Entry>, now: Instant) -> bool {
+    /// Adds the objects that have become due to `fair_queue`.
+    fn take_due(&mut self, entries: &HashMap<ObjectRef, Entry>, now: Instant) {
         let from = self.taken_until.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let due = self
             .due
             .range((from, Bound::Unbounded))
             .take_while(|(at, _)| *at <= now);
-        let mut left = BATCH_SIZE;
-        for due in due.take(BATCH_SIZE) {
+        for due in due {
             if let Some(entry) = entries.get(&due.1) {
                 self.fair_queue.push(&entry.flow, due.clone());
             }
             self.taken_until = Some(due.clone());
-            left = left.saturating_sub(1);
         }
-        left > 0
     }
 }
 
@@ -483,7 +455,7 @@ impl Entry {
             busy: false,
             is_requeued: false,
             stale: false,
-            in_backlog: false,
+            refresh_at: None,
             failures: 0,
             cause: None,
             written: None,
@@ -494,8 +466,23 @@ impl Entry {
     /// Returns the time from which the entry has no effect and can be forgotten.
     fn forgotten(&self, min_write_interval: Duration) -> Option<Instant> {
         let written = self.written.map(|at| later(at, min_write_interval));
-        written.max(self.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL)))
+        written.max(self.may_refresh_at())
     }
+
+    /// Returns the time from which the last refresh permits another one.
+    fn may_refresh_at(&self) -> Option<Instant> {
+        self.refreshed.map(|at| later(at, MIN_REFRESH_INTERVAL))
+    }
+}
+
+/// Reserves the next free time for a refresh, unless the object has one. So each object that waits is reconciled once more, and not
+/// again and again until its turn comes.
+fn reserve(refresh_at: &mut Option<Instant>, next_refresh: &mut Option<Instant>, now: Instant) -> Instant {
+    *refresh_at.get_or_insert_with(|| {
+        let at = next_refresh.map_or(now, |at| at.max(now));
+        *next_refresh = Some(later(at, REFRESH_INTERVAL));
+        at
+    })
 }
 
 fn backoff(failures: u32) -> Duration {
@@ -836,7 +823,6 @@ mod tests {
         let now = start + DEBOUNCE;
         assert_eq!(looked_at(&mut queue, 1, now).len(), 1);
         affected(&mut queue, "small", 0..1, start);
-        // Each call lets a thousand objects get in line.
         let order = looked_at(&mut queue, 4, now);
         assert!(order.iter().any(|namespace| &**namespace == "small"), "{order:?}");
         assert_eq!(looked_at(&mut queue, usize::MAX, now).len(), 3000 - 4);
