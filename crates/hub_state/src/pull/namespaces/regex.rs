@@ -5,6 +5,7 @@
 //! backtracking; beyond the limit nothing matches.
 
 use fancy_regex::{Regex, RegexBuilder};
+use std::sync::LazyLock;
 
 /// The maximum length of an expression, in bytes.
 const LENGTH_MAX: usize = 1000;
@@ -20,111 +21,55 @@ const SIZE_MAX: usize = 1 << 20;
 
 /// Compiles an expression; returns `None` for a malformed or unsupported one.
 pub(super) fn compile(expression: &str) -> Option<Regex> {
-    if expression.len() > LENGTH_MAX {
+    if expression.len() > LENGTH_MAX || !is_common(expression) {
         return None;
     }
-    Syntax::new(expression).is_common()?;
     let mut builder = RegexBuilder::new(expression);
     builder.backtrack_limit(STEPS_MAX).delegate_size_limit(SIZE_MAX);
     builder.build().ok()
 }
 
-/// Reads an expression as far as .NET and `fancy_regex` may differ.
-struct Syntax<'e> {
-    rest: &'e str,
-    repetitions: usize,
-}
+/// A part of an expression that both read in the same way.
+static PART: LazyLock<Regex> = LazyLock::new(|| {
+    // `fancy_regex` reads `\<` and `\>` as word boundaries.
+    let part = r"(?x) ^ (?:
+        \( (?: \?[!=:] )?                                                       # the start of a group
+        | \|
+        | (?: \\ (?: [dswDSW] | [[:punct:]&&[^<>]] )                            # an escape
+            | \[ \^?+ (?<class> (?: \] | ITEM ) ITEM* ) \]
+            | [^\\\[(|*+?{] )                                                   # another character, or the end of a group
+          (?: (?: [*+?] | \{ (?<min> [0-9]+ ) (?: , (?<max> [0-9]* ) )? \} ) \?? )?
+    )";
+    let item = r"(?: \\ (?: [dsw] | [[:punct:]&&[^<>]] ) | [^\\\[\]] )";
+    Regex::new(&part.replace("ITEM", item)).expect("a valid expression")
+});
 
-impl<'e> Syntax<'e> {
-    fn new(expression: &'e str) -> Self {
-        Self {
-            rest: expression,
-            repetitions: 1,
-        }
-    }
-
-    fn next_char(&mut self) -> Option<char> {
-        let mut chars = self.rest.chars();
-        let next = chars.next();
-        self.rest = chars.as_str();
-        next
-    }
-
-    fn skip(&mut self, prefix: &str) -> bool {
-        let rest = self.rest.strip_prefix(prefix);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
-    }
-
-    /// Returns none for an expression that the two read differently, or that is too expensive.
-    fn is_common(&mut self) -> Option<()> {
-        let mut may_repeat = false;
-        while let Some(char) = self.next_char() {
-            let is_repetition = matches!(char, '*' | '+' | '?' | '{');
-            if is_repetition && !may_repeat {
-                return None;
-            }
-            may_repeat = !is_repetition && !matches!(char, '(' | '|');
-            match char {
-                '\\' => self.escaped("dswDSW")?,
-                '[' => self.class()?,
-                '(' if self.skip("?") && !["!", "=", ":"].iter().any(|kind| self.skip(kind)) => return None,
-                '{' => self.count()?,
-                _ => {}
-            }
-            if is_repetition {
-                self.skip("?");
-            }
-        }
-        Some(())
-    }
-
-    /// Reads the rest of an escape: one of these classes, or a character for itself.
-    fn escaped(&mut self, classes: &str) -> Option<()> {
-        let char = self.next_char()?;
-        // `fancy_regex` reads `\<` and `\>` as word boundaries.
-        let is_itself = char.is_ascii_punctuation() && !matches!(char, '<' | '>');
-        (is_itself || classes.contains(char)).then_some(())
-    }
-
-    /// Reads the rest of a class, without a class inside and without operations on sets.
-    fn class(&mut self) -> Option<()> {
-        self.skip("^");
-        let mut is_empty = true;
-        loop {
-            if ["&&", "--", "~~"]
-                .iter()
-                .any(|operator| self.rest.starts_with(operator))
-            {
-                return None;
-            }
-            match self.next_char()? {
-                ']' if !is_empty => return Some(()),
-                '[' => return None,
-                '\\' => self.escaped("dsw")?,
-                _ => {}
-            }
-            is_empty = false;
-        }
-    }
-
-    /// Reads the rest of a count, such as `2,3}`.
-    fn count(&mut self) -> Option<()> {
-        let (counts, rest) = self.rest.split_once('}')?;
-        self.rest = rest;
-        let number = |digits: &str| -> Option<usize> {
-            let has_only_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
-            has_only_digits.then(|| digits.parse().ok()).flatten()
+/// Returns true for an expression that the two read in the same way, and that is not too expensive.
+fn is_common(expression: &str) -> bool {
+    let (mut rest, mut repetitions) = (expression, 1_usize);
+    while !rest.is_empty() {
+        let Ok(Some(part)) = PART.captures(rest) else {
+            return false;
         };
-        let (min, max) = counts.split_once(',').unwrap_or((counts, counts));
-        let min = number(min)?;
-        let count = if max.is_empty() { min } else { number(max)? };
-        if count < min {
-            return None;
+        let text = |name| part.name(name).map(|text| text.as_str());
+        // Operations on sets.
+        let is_operation = |class: &str| ["&&", "--", "~~"].iter().any(|operator| class.contains(operator));
+        if text("class").is_some_and(is_operation) {
+            return false;
         }
-        self.repetitions = self.repetitions.saturating_mul(count.max(1));
-        (self.repetitions <= REPETITIONS_MAX).then_some(())
+        if let Some(min) = text("min") {
+            let max = text("max").filter(|max| !max.is_empty()).unwrap_or(min);
+            let (Ok(min), Ok(max)) = (min.parse::<usize>(), max.parse::<usize>()) else {
+                return false;
+            };
+            repetitions = repetitions.saturating_mul(max.max(1));
+            if max < min || repetitions > REPETITIONS_MAX {
+                return false;
+            }
+        }
+        rest = &rest[part.get(0).map_or(0, |part| part.end())..];
     }
+    true
 }
 
 #[cfg(test)]
@@ -167,6 +112,7 @@ mod tests {
             "a**",
             "[",
             "[]",
+            "[^]",
             "[b-a]",
             "a{2",
             "a{3,2}",
