@@ -17,7 +17,7 @@ mod options;
 mod reconciler;
 #[cfg(test)]
 mod simulation;
-pub mod watches;
+mod watches;
 
 pub use options::{Clocks, Options, named, names};
 
@@ -66,9 +66,8 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
         let (client, identity) = (client.clone(), options.identity.clone());
         Election::start(client, namespace, LEASE, identity, sender, fastrand::u64(..))
     });
-    let restores = election.as_ref().map(|election| election.restores.clone());
-    let reconciler = Reconciler::new(options, &client, leads, ready, (metrics, hub_metrics), clocks);
-    let mut reconciler = reconciler.with_restores(restores);
+    let mut reconciler = Reconciler::new(options, &client, leads, ready, (metrics, hub_metrics), clocks);
+    reconciler.restores = election.as_ref().map(|election| election.restores.clone());
     let has_election_ended = select! {
         () = reconciler.run() => false,
         _ = signals.received() => false,

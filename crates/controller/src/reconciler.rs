@@ -10,12 +10,14 @@ mod gauges;
 mod tests;
 
 use super::metrics::HubMetrics;
-use super::watches::{WatchEvent, WatchUpdate, Watches};
+use super::watches::{Received, Watches, request_error};
 use crate::controllers::MANAGER;
 use crate::options::{Clocks, Options};
-use hub_state::cache::{Cache, Change, ReconcileRequest, Refusal};
+use futures::StreamExt;
+use hub_state::cache::{Cache, Change, ReconcileRequest, Refusal, Update};
 use hub_state::model::Kind;
 use hub_state::reconcile::{Context, Controller, Settings, mappers};
+use kube::runtime::watcher::{self, Event as WatchEvent};
 use kube::{Client, Error};
 use ocm::resources::{APPLICATIONS, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
@@ -30,7 +32,7 @@ use runtime::queue::{DEBOUNCE, Due, Outcome, Queue, Refresh};
 use runtime::readiness::Readiness;
 use runtime::slots::Slots;
 use runtime::writer::{WriteRefusal, WriteResult, Writer};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::future;
 use std::mem;
 use std::sync::Arc;
@@ -61,9 +63,6 @@ const MIN_REQUEUE_DELAY: Duration = Duration::from_secs(10);
 /// The computing time after which the loop yields to the Leases and the probes. A Lease is renewed every two seconds and lost
 /// after ten.
 const YIELD_AFTER: Duration = Duration::from_millis(10);
-
-/// The number of objects that are reconciled between two readings of the clock.
-const CLOCK_CHECK_INTERVAL: u32 = 16;
 
 /// The delays before a kind is listed again after a change of it panicked: the first and the last.
 const RELIST_BACKOFF: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(600)];
@@ -115,6 +114,8 @@ struct Workqueue {
 pub(super) struct Reconciler {
     watches: Watches,
     cache: Cache,
+    /// The objects of the lists that are not complete yet.
+    listed: BTreeMap<Kind, HashSet<ObjectRef>>,
     /// Consecutive panics in the cache, by kind.
     panics: BTreeMap<Kind, u32>,
     /// The kinds that the hub does not serve; each is logged once.
@@ -139,8 +140,9 @@ pub(super) struct Reconciler {
     /// The earliest next update of what changes by time alone.
     ticks_paused_until: Option<Instant>,
     leads: watch::Receiver<bool>,
-    /// Changes when the API server has an older state than before; none without an election, which notices it.
-    restores: Option<watch::Receiver<u64>>,
+    /// Changes when the API server has an older state than before; none without an election, which notices it. All kinds are then
+    /// listed again.
+    pub(super) restores: Option<watch::Receiver<u64>>,
     /// The time since which this replica leads and has read everything; none while it may not write.
     writes_since: Option<Instant>,
     /// The writes of a dry run.
@@ -190,8 +192,9 @@ impl Reconciler {
             cache = cache.with_shared_objects();
         }
         Self {
-            watches: Watches::new(client, &options.settings.argocd, &options.needs(), clocks.time),
+            watches: Watches::new(client, &options.settings.argocd, &options.needs()),
             cache,
+            listed: BTreeMap::new(),
             panics: BTreeMap::new(),
             missing: BTreeSet::new(),
             workqueues: workqueues.collect(),
@@ -226,12 +229,6 @@ impl Reconciler {
             settings: options.settings.clone(),
             clocks,
         }
-    }
-
-    /// Lists all kinds again whenever this value changes.
-    pub(super) fn with_restores(mut self, restores: Option<watch::Receiver<u64>>) -> Self {
-        self.restores = restores;
-        self
     }
 
     /// Runs the loop until it is dropped. Writes in progress survive that, so that shutdown can await them.
@@ -288,15 +285,15 @@ impl Reconciler {
             if !has_more_work && is_done(self) {
                 return;
             }
-            if has_more_work || (self.clocks.elapsed)().saturating_duration_since(last_yield) >= YIELD_AFTER {
+            if has_more_work || self.has_computed_since(last_yield) {
                 task::yield_now().await;
                 last_yield = (self.clocks.elapsed)();
             }
             let next = self.next_wake_at(leads, since);
             let deadline = self.next_deadline();
             tokio::select! {
-                event = self.watches.next_event() => match event {
-                    Some(event) => self.handle(event),
+                event = self.watches.events.next() => match event {
+                    Some((kind, event)) => self.handle(kind, event),
                     None => return,
                 },
                 Some(done) = self.writes.join_next_with_id(), if !self.writes.is_empty() => self.finish_write(done),
@@ -307,6 +304,11 @@ impl Reconciler {
                 () = next_restore(&mut self.restores) => self.list_again(),
             }
         }
+    }
+
+    /// Returns true if the loop has computed for so long that it has to yield.
+    fn has_computed_since(&self, begun: Instant) -> bool {
+        (self.clocks.elapsed)().saturating_duration_since(begun) >= YIELD_AFTER
     }
 
     /// Lists all kinds again. The watches would report nothing until the API server has as many changes as before, and decisions
@@ -348,7 +350,6 @@ impl Reconciler {
     /// Enqueues the dependents of the objects that are not visited yet. Returns true if its budget is used up.
     fn enqueue_unvisited(&mut self) -> bool {
         let begun = (self.clocks.elapsed)();
-        let mut enqueued = 0_u32;
         while let Some((kind, object_ref)) = self.unvisited.pop() {
             if let Ok(affected) = guard(|| kind.affected_by(&self.cache, object_ref.clone())) {
                 self.enqueue(affected);
@@ -357,10 +358,7 @@ impl Reconciler {
                 let kind = kind.resource().kind;
                 error!(kind, object = %object_ref, "panic while looking for the objects that depend on an object");
             }
-            enqueued = enqueued.wrapping_add(1);
-            if enqueued.is_multiple_of(CLOCK_CHECK_INTERVAL)
-                && (self.clocks.elapsed)().saturating_duration_since(begun) >= YIELD_AFTER
-            {
+            if self.has_computed_since(begun) {
                 return true;
             }
         }
@@ -529,47 +527,70 @@ impl Reconciler {
             object_ref: object_ref.clone(),
             refresh: Refresh::Unchanged,
         };
-        let affected = self
-            .cache
-            .apply(Change::write_outcome(controller.name, workqueue, affected, noted));
+        let affected = self.cache.record_write(controller.name, workqueue, affected, noted);
         self.enqueue(affected);
     }
 
-    fn handle(&mut self, event: WatchEvent) {
-        let kind = event.kind;
+    fn handle(&mut self, kind: Kind, event: Result<WatchEvent<Received>, watcher::Error>) {
         let plural = kind.resource().plural;
-        let object = event.object_ref.as_ref().map(ToString::to_string).unwrap_or_default();
-        self.metrics.received(plural, event.bytes);
-        match event.update {
-            WatchUpdate::Changed(change, age) => {
-                if let Some(age) = age {
-                    self.metrics.lagged(plural, age);
-                }
-                self.apply(kind, &object, change);
-                self.record_object_metrics(kind);
+        if let Ok(WatchEvent::InitApply(object) | WatchEvent::Apply(object) | WatchEvent::Delete(object)) = &event {
+            self.metrics.received(plural, object.text.get().len());
+        }
+        match event {
+            Ok(WatchEvent::Init) => {
+                self.listed.remove(&kind);
             }
-            WatchUpdate::Synced(change) => {
-                if self.apply(kind, &object, change) && self.panics.remove(&kind).is_some() {
+            Ok(WatchEvent::InitApply(object)) => {
+                self.listed.entry(kind).or_default().insert(object.object_ref());
+                self.update(kind, Update::Set(object.object_ref(), object.text.get()));
+            }
+            Ok(WatchEvent::InitDone) => {
+                let all = self.listed.remove(&kind).unwrap_or_default();
+                if self.update(kind, Update::Listed(all)) && self.panics.remove(&kind).is_some() {
                     // The list changes nothing in the cache if the panic came after an object was stored.
                     self.visit(kind);
                 }
-                self.record_object_metrics(kind);
                 debug!(kind = plural, "initial list complete");
                 self.mark_synced(kind);
             }
-            WatchUpdate::Unreadable(why) => {
+            Ok(WatchEvent::Apply(object)) => {
+                if let Some(age) = object.age((self.clocks.time)()) {
+                    self.metrics.lagged(plural, age);
+                }
+                self.update(kind, Update::Set(object.object_ref(), object.text.get()));
+            }
+            Ok(WatchEvent::Delete(object)) => {
+                self.update(kind, Update::Deleted(object.object_ref()));
+            }
+            Err(error) => self.handle_failure(kind, request_error(error).as_ref()),
+        }
+        self.record_object_metrics(kind);
+    }
+
+    /// Reads an update, whose value is the JSON of an object, and applies it. Returns false if the cache keeps its last known state.
+    fn update(&mut self, kind: Kind, update: Update<ObjectRef, &str>) -> bool {
+        let plural = kind.resource().plural;
+        let object_ref = match &update {
+            Update::Set(object_ref, _) | Update::Deleted(object_ref) => Some(object_ref.clone()),
+            Update::Listed(_) => None,
+        };
+        let object = object_ref.as_ref().map(ToString::to_string).unwrap_or_default();
+        let now = (self.clocks.time)();
+        match guard(|| kind.change(update, now)) {
+            Ok(Ok(change)) => return self.apply(kind, &object, change),
+            Ok(Err(why)) => {
                 self.metrics.watch_failed(plural, Reason::Unreadable);
                 warn!(kind = plural, %object, %why, "parse error; keeping the last known state");
-                if let Some(work) = event.object_ref.filter(|_| kind == Kind::Works) {
+                if let Some(work) = object_ref.filter(|_| kind == Kind::Works) {
                     self.apply(kind, &object, Change::unreadable_work(work, why.to_string().into()));
                 }
             }
-            WatchUpdate::Panicked => {
+            Err(Panicked) => {
                 self.metrics.panicked("index");
                 error!(kind = plural, %object, "panic while reading an object; keeping the last known state");
             }
-            WatchUpdate::Failed(error) => self.handle_failure(kind, error.as_ref()),
         }
+        false
     }
 
     /// Records that a watch failed. The loop does not wait for a kind that the hub need not serve, or need not let it read.
@@ -653,30 +674,20 @@ impl Reconciler {
     fn start_writes(&mut self) -> bool {
         let begun = (self.clocks.elapsed)();
         self.slots.age(begun);
-        let mut reconciled = 0_u32;
-        loop {
-            let mut has_reconciled = false;
-            for _ in 0..self.workqueues.len() {
-                let at = self.next_workqueue;
-                self.next_workqueue = at
-                    .saturating_add(1)
-                    .checked_rem(self.workqueues.len())
-                    .unwrap_or_default();
-                if !self.reconcile_next(at, begun) {
-                    continue;
-                }
-                has_reconciled = true;
-                reconciled = reconciled.wrapping_add(1);
-                if reconciled.is_multiple_of(CLOCK_CHECK_INTERVAL)
-                    && (self.clocks.elapsed)().saturating_duration_since(begun) >= YIELD_AFTER
-                {
-                    return true;
-                }
+        let (workqueues, mut idle) = (self.workqueues.len(), 0_usize);
+        while idle < workqueues {
+            let at = self.next_workqueue;
+            self.next_workqueue = at.saturating_add(1).checked_rem(workqueues).unwrap_or_default();
+            if !self.reconcile_next(at, begun) {
+                idle = idle.saturating_add(1);
+                continue;
             }
-            if !has_reconciled {
-                return false;
+            idle = 0;
+            if self.has_computed_since(begun) {
+                return true;
             }
         }
+        false
     }
 
     /// Reconciles the next object of a workqueue. Returns false if no object is due, or none whose write may begin.
@@ -689,14 +700,13 @@ impl Reconciler {
             ..
         } = &mut self.workqueues[at];
         let (group, slots) = (*group, &self.slots);
-        let may = |slow: &bool| queue.is_due(*slow, now) && slots.may_begin(group, *slow);
-        let lines: Vec<bool> = [*is_slow_next, !*is_slow_next].into_iter().filter(may).collect();
         let may_tenant = |namespace: &Arc<str>| slots.may_begin_for_namespace(group, namespace);
         let may_flow = |flow: &FlowKey| slots.may_begin_for_flow(group, flow);
-        let mut lines = lines.into_iter();
-        let Some(due) = lines.find_map(|slow| queue.pop(slow, now, may_tenant, may_flow)) else {
-            return false;
-        };
+        let due = [*is_slow_next, !*is_slow_next].into_iter().find_map(|slow| {
+            let may_begin = queue.is_due(slow, now) && slots.may_begin(group, slow);
+            may_begin.then(|| queue.pop(slow, now, may_tenant, may_flow))?
+        });
+        let Some(due) = due else { return false };
         *is_slow_next = !due.slow;
         self.metrics.reconciled(controller.name);
         let written_for = now.saturating_duration_since(self.writes_since.unwrap_or(now));
@@ -751,18 +761,11 @@ impl Reconciler {
     /// Aborts unanswered writes beyond the share of slow writes, if others wait for their slots.
     fn abort_slow_writes(&mut self) {
         let now = (self.clocks.elapsed)();
-        let mut late = self.slots.overdue(now).peekable();
-        if late.peek().is_none() {
+        let mut workqueues = self.workqueues.iter();
+        if !workqueues.any(|workqueue| workqueue.queue.is_due(false, now)) {
             return;
         }
-        if !self
-            .workqueues
-            .iter()
-            .any(|workqueue| workqueue.queue.is_due(false, now))
-        {
-            return;
-        }
-        for id in late {
+        for id in self.slots.overdue(now) {
             // Events are not retried, and so not aborted: they have the timeout of requests.
             if let Some(running) = self.running.get_mut(&id).filter(|running| running.reconciled.is_some()) {
                 running.is_aborted = true;
@@ -784,15 +787,13 @@ impl Reconciler {
             let mut workqueues = self.workqueues.iter();
             self.writes_since.is_some() && workqueues.any(|workqueue| workqueue.queue.is_due(false, by))
         };
-        let is_due = has_more_work || waits(now);
         let is_answered = self.last_answer.is_some_and(|at| now < later(at, HANGS_AFTER));
-        let are_others_busy = self.slots.are_others_busy(self.events);
-        let slots = match (are_others_busy, is_due) {
-            (true, _) if is_answered => EventSlots::None,
-            (true, _) | (false, true) => EventSlots::Reserved,
-            // Changes that wait for further changes of the same object count too.
-            (false, false) if waits(later(now, DEBOUNCE)) => EventSlots::None,
-            (false, false) => EventSlots::All,
+        // Changes that wait for further changes of the same object count too.
+        let has_others = has_more_work || self.slots.are_others_busy(self.events) || waits(later(now, DEBOUNCE));
+        let slots = match has_others {
+            true if is_answered => EventSlots::None,
+            true => EventSlots::Reserved,
+            false => EventSlots::All,
         };
         if slots != EventSlots::None {
             self.events_held_since = None;

@@ -1,11 +1,9 @@
-//! The watches, one for each kind of object, as a stream of changes for the cache.
+//! The watches, one for each kind of object, as one stream of events.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
-use hub_state::cache::Change;
-use hub_state::cache::Update;
 use hub_state::model::Kind;
 use jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
@@ -16,12 +14,10 @@ use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Client, Error};
 use primitives::object_ref::ObjectRef;
 use primitives::resource;
-use runtime::invalid_object::InvalidObject;
-use runtime::panics::{Panicked, guard};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -30,53 +26,29 @@ use tokio::sync::oneshot;
 const WATCH_TIMEOUT: u32 = 110;
 
 /// The time after which a silent connection is closed: longer than a watch request, because there may be no events.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An event of a watch.
-pub struct WatchEvent {
-    /// The kind of the objects.
-    pub kind: Kind,
-    /// The object; none for a complete list and a failure.
-    pub object_ref: Option<ObjectRef>,
-    /// The content of the event.
-    pub update: WatchUpdate,
-    /// The size of the received JSON, in bytes.
-    pub bytes: usize,
-}
-
-/// The content of an event.
-pub enum WatchUpdate {
-    /// An object changed. The age of the change is known for watch events, but not for lists.
-    Changed(Change, Option<Duration>),
-    /// The list of all objects is complete.
-    Synced(Change),
-    /// An object cannot be parsed; the cache keeps its last known state.
-    Unreadable(InvalidObject),
-    /// Reading an object panicked; the cache keeps its last known state.
-    Panicked,
-    /// The watch failed and is retried; without an error, the response does not come from a Kubernetes API.
-    Failed(Option<Error>),
-}
+/// An event of the watch of a kind.
+pub(crate) type WatchEvent = (Kind, Result<Event<Received>, watcher::Error>);
 
 /// The watches of all required kinds.
-pub struct Watches {
+pub(crate) struct Watches {
     client: Client,
     /// The namespace of Argo CD.
     argocd: String,
-    now: fn() -> Timestamp,
-    all: SelectAll<BoxStream<'static, WatchEvent>>,
+    /// The events; it ends if no kind is watched.
+    pub(crate) events: SelectAll<BoxStream<'static, WatchEvent>>,
     /// The running watches: dropping a sender ends the watch of its kind.
     running: BTreeMap<Kind, oneshot::Sender<()>>,
 }
 
 impl Watches {
     /// Watches these kinds; `argocd` is the namespace of Argo CD.
-    pub fn new(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>, now: fn() -> Timestamp) -> Self {
+    pub(crate) fn new(client: &Client, argocd: &str, kinds: &BTreeSet<Kind>) -> Self {
         let mut watches = Self {
             client: client.clone(),
             argocd: argocd.to_owned(),
-            now,
-            all: SelectAll::new(),
+            events: SelectAll::new(),
             running: BTreeMap::new(),
         };
         for kind in kinds {
@@ -86,32 +58,35 @@ impl Watches {
     }
 
     /// Starts the watch of a kind after a delay, with a list of all objects; a running watch of the kind ends at once.
-    pub fn begin(&mut self, kind: Kind, delay: Duration) {
+    pub(crate) fn begin(&mut self, kind: Kind, delay: Duration) {
         let (running, ended) = oneshot::channel();
         self.running.insert(kind, running);
-        let watch = watch(kind, &self.client, &self.argocd, self.now);
+        let resource = kind.resource();
+        let api: Api<Received> = if kind.watched().is_of_argocd {
+            Api::namespaced_with(self.client.clone(), &self.argocd, &resource)
+        } else {
+            Api::all_with(self.client.clone(), &resource)
+        };
+        let config = kind.watch_config(&self.argocd).timeout(WATCH_TIMEOUT);
+        let watch = hub::watched(api, config).backoff(WatchBackoff::default());
         let begun = async move {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
             watch
         };
-        self.all.push(begun.flatten_stream().take_until(ended).boxed());
+        let events = begun.flatten_stream().take_until(ended);
+        self.events.push(events.map(move |event| (kind, event)).boxed());
     }
 
     /// Returns the watched kinds.
-    pub fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.running.keys().copied().collect()
-    }
-
-    /// Returns the next event; none if no kind is watched.
-    pub async fn next_event(&mut self) -> Option<WatchEvent> {
-        self.all.next().await
     }
 }
 
 /// Returns the error of a request; none if the response does not come from a Kubernetes API.
-fn request_error(error: watcher::Error) -> Option<Error> {
+pub(crate) fn request_error(error: watcher::Error) -> Option<Error> {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
@@ -119,64 +94,6 @@ fn request_error(error: watcher::Error) -> Option<Error> {
         watcher::Error::WatchError(status) => Some(Error::Api(status)),
         watcher::Error::NoResourceVersion => None,
     }
-}
-
-fn watch(kind: Kind, client: &Client, argocd: &str, now: fn() -> Timestamp) -> BoxStream<'static, WatchEvent> {
-    let resource = kind.resource();
-    let api: Api<Received> = if kind.watched().is_of_argocd {
-        Api::namespaced_with(client.clone(), argocd, &resource)
-    } else {
-        Api::all_with(client.clone(), &resource)
-    };
-    let config = kind.watch_config(argocd).timeout(WATCH_TIMEOUT);
-    let mut listed = HashSet::new();
-    let events = hub::watched(api, config).backoff(WatchBackoff::default());
-    let change = move |update: Update<ObjectRef, &str>| kind.change(update, now());
-    let read = move |object: &Received| match guard(|| change(Update::Set(object.object_ref(), object.text.get()))) {
-        Ok(Ok(change)) => WatchUpdate::Changed(change, None),
-        Ok(Err(why)) => WatchUpdate::Unreadable(why),
-        Err(Panicked) => WatchUpdate::Panicked,
-    };
-    let updates = events.filter_map(move |event| {
-        let object = match &event {
-            Ok(Event::InitApply(object) | Event::Apply(object) | Event::Delete(object)) => Some(object),
-            _ => None,
-        };
-        let (object_ref, bytes) = (
-            object.map(Received::object_ref),
-            object.map_or(0, |object| object.text.get().len()),
-        );
-        let update = match event {
-            Ok(Event::Init) => {
-                listed.clear();
-                None
-            }
-            Ok(Event::InitApply(object)) => {
-                listed.extend(object_ref.clone());
-                Some(read(&object))
-            }
-            Ok(Event::InitDone) => {
-                let all = Update::Listed(std::mem::take(&mut listed));
-                change(all).ok().map(WatchUpdate::Synced)
-            }
-            Ok(Event::Apply(object)) => Some(match read(&object) {
-                WatchUpdate::Changed(change, _) => WatchUpdate::Changed(change, object.age(now())),
-                other => other,
-            }),
-            Ok(Event::Delete(object)) => {
-                let change = change(Update::Deleted(object.object_ref())).ok();
-                change.map(|change| WatchUpdate::Changed(change, None))
-            }
-            Err(error) => Some(WatchUpdate::Failed(request_error(error))),
-        };
-        std::future::ready(update.map(|update| WatchEvent {
-            kind,
-            object_ref,
-            update,
-            bytes,
-        }))
-    });
-    updates.boxed()
 }
 
 /// The backoff of failed watches. For kube, each new attempt to list is a success that resets the backoff; here only a watch that
@@ -198,16 +115,16 @@ impl Backoff for WatchBackoff {
 
 /// An object as unparsed JSON, which is parsed after its age has been computed.
 #[derive(Clone, Debug)]
-struct Received {
+pub(crate) struct Received {
     /// The namespace, name and resource version; all other fields are empty.
     metadata: ObjectMeta,
     /// The time of the last write, as text of the API server.
     written: Option<String>,
-    text: Arc<RawValue>,
+    pub(crate) text: Arc<RawValue>,
 }
 
 impl Received {
-    fn object_ref(&self) -> ObjectRef {
+    pub(crate) fn object_ref(&self) -> ObjectRef {
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         ObjectRef {
             namespace: text(&self.metadata.namespace),
@@ -216,7 +133,7 @@ impl Received {
     }
 
     /// Returns the age of the last write, with a precision of one second.
-    fn age(&self, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn age(&self, now: Timestamp) -> Option<Duration> {
         let written: Timestamp = self.written.as_ref()?.parse().ok()?;
         Duration::try_from(now.duration_since(written)).ok()
     }

@@ -316,23 +316,14 @@ async fn object_whose_mapping_panicked_is_reconciled_after_the_next_list() {
     };
     let mut reconciler = reconciler(&[&DEFECT], CLOCKS);
     let text = r#"{"metadata":{"name":"eu1","uid":"u"},"spec":{"hubAcceptsClient":true}}"#;
-    let eu1 = ObjectRef::new("", "eu1");
-    let list = [
-        Update::Set(eu1.clone(), text),
-        Update::Listed(HashSet::from([eu1.clone()])),
-    ];
-    for update in [Update::Set(eu1.clone(), text)].into_iter().chain(list) {
-        let object_ref = matches!(update, Update::Set(..)).then(|| eu1.clone());
-        let change = Kind::Clusters.change(update, time()).expect("a cluster");
-        reconciler.handle(WatchEvent {
-            kind: Kind::Clusters,
-            update: match object_ref {
-                Some(_) => WatchUpdate::Changed(change, None),
-                None => WatchUpdate::Synced(change),
-            },
-            object_ref,
-            bytes: 0,
-        });
+    let eu1 = || serde_json::from_str(text).expect("an object");
+    for event in [
+        WatchEvent::Apply(eu1()),
+        WatchEvent::Init,
+        WatchEvent::InitApply(eu1()),
+        WatchEvent::InitDone,
+    ] {
+        reconciler.handle(Kind::Clusters, Ok(event));
     }
     run(&mut reconciler, 1).await;
     assert_eq!((LOOKS.get(), requests("PATCH")), (1, 1));
@@ -537,7 +528,7 @@ async fn lost_lease_stops_an_action_between_its_writes() {
 async fn restored_hub_is_listed_again_before_any_write() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     let (publisher, restores) = watch::channel(0);
-    reconciler = reconciler.with_restores(Some(restores));
+    reconciler.restores = Some(restores);
     run(&mut reconciler, 1).await;
     assert_eq!(requests("managedclusters"), 1);
     publisher.send_replace(1);

@@ -760,7 +760,9 @@ impl Hub {
             gitops: Some(all()),
             is_of_status: false,
         });
-        self.apply(Change::write_outcome(GITOPS.name, 0, affected, refusal));
+        let affected = self.cache.record_write(GITOPS.name, 0, affected, refusal);
+        self.affected
+            .extend(affected.into_iter().map(|request| (request.kind, request.object_ref)));
     }
 
     fn finalizers(&self) -> Vec<&str> {

@@ -31,8 +31,7 @@ impl Cache {
 
     /// Applies a change and returns the objects to reconcile.
     pub fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
-        self.time = change.time.unwrap_or(self.time);
-        (change.apply)(self)
+        (change.0)(self)
     }
 
     /// Stores or deletes an object, and returns the objects to reconcile.
@@ -76,7 +75,7 @@ impl Cache {
 
     /// Records whether the API server refused the last write of this part of a controller for an object. Returns the objects to
     /// reconcile.
-    pub(super) fn record_write(
+    pub fn record_write(
         &mut self,
         controller: &'static str,
         part: usize,

@@ -1,7 +1,7 @@
 //! The changes of the cache, and what a mapper sees of them.
 
 use super::store::{Indexed, Store, Update};
-use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
+use super::{Cache, ReconcileRequest, WorkBefore};
 use crate::model::{Availability, Cluster, Kind};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A type of objects that the cache holds.
-pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
+pub trait Cached: Indexed<Key: ObjectKey> + 'static {
     /// Reads the JSON of an object; none if the cache does not need it.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ pub trait Cached: Indexed<Key: ObjectKey> + Send + 'static {
 }
 
 /// A key of cached objects: a namespace and name, or a name alone.
-pub trait ObjectKey: Send + 'static {
+pub trait ObjectKey: 'static {
     /// Returns the key of an object.
     fn from_object_ref(object_ref: ObjectRef) -> Self;
 
@@ -74,7 +74,7 @@ impl ObjectKey for Arc<str> {
 }
 
 /// A setting, which is the only object of its kind.
-pub trait Setting: Sized + Send + 'static {
+pub trait Setting: Sized + 'static {
     /// Reads the JSON of the object with the setting.
     ///
     /// # Errors
@@ -87,21 +87,14 @@ pub trait Setting: Sized + Send + 'static {
 }
 
 /// Applies a change, and returns the objects to reconcile.
-type Apply = dyn FnOnce(&mut Cache) -> Vec<ReconcileRequest> + Send;
+type Apply = dyn FnOnce(&mut Cache) -> Vec<ReconcileRequest>;
 
 /// A change of the cache that a watch event causes.
-pub struct Change {
-    /// The time of a watch event.
-    pub(super) time: Option<Timestamp>,
-    pub(super) apply: Box<Apply>,
-}
+pub struct Change(pub(super) Box<Apply>);
 
 impl Change {
-    fn new(apply: impl FnOnce(&mut Cache) -> Vec<ReconcileRequest> + Send + 'static) -> Self {
-        Self {
-            time: None,
-            apply: Box::new(apply),
-        }
+    fn new(apply: impl FnOnce(&mut Cache) -> Vec<ReconcileRequest> + 'static) -> Self {
+        Self(Box::new(apply))
     }
 
     /// Returns the update of objects of a kind.
@@ -139,10 +132,11 @@ impl Change {
             Update::Deleted(object_ref) => Update::Deleted(V::Key::from_object_ref(object_ref)),
             Update::Listed(all) => Update::Listed(all.into_iter().map(V::Key::from_object_ref).collect()),
         };
-        Ok(Self {
-            time: Some(now),
-            ..Self::objects(kind, update)
-        })
+        let change = Self::objects(kind, update);
+        Ok(Self::new(move |cache| {
+            cache.time = now;
+            cache.apply(change)
+        }))
     }
 
     /// Reads the update of a setting.
@@ -169,16 +163,6 @@ impl Change {
             cache.unreadable_works.insert(object_ref, why);
             affected
         })
-    }
-
-    /// Returns the change that the API server refused or accepted the last write of this part of a controller for an object.
-    pub fn write_outcome(
-        controller: &'static str,
-        part: usize,
-        affected: ReconcileRequest,
-        refusal: Option<Refusal>,
-    ) -> Self {
-        Self::new(move |cache| cache.record_write(controller, part, affected, refusal))
     }
 
     /// Returns a change that panics.

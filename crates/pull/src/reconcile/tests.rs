@@ -224,9 +224,7 @@ impl Hub {
             gitops: None,
             is_of_status,
         });
-        let affected = self
-            .cache
-            .apply(Change::write_outcome(CONTROLLER.name, 0, affected, refusal));
+        let affected = self.cache.record_write(CONTROLLER.name, 0, affected, refusal);
         assert_eq!(affected.len(), 1, "it is looked at again");
     }
 
