@@ -28,7 +28,6 @@ use crate::pull::PullWork;
 use crate::pull::namespaces::Namespaces;
 use crate::pull::work_name;
 use crate::report::{ExistingReport, Resource};
-pub use apply::AllowsOtherNamespaces;
 pub use change::{Cached, Change, Changed, Mapper, Mappers, ObjectKey, Setting, owners};
 pub use decisions::Selection;
 use interned::Interned;
@@ -86,7 +85,6 @@ pub struct Cache {
     gitops: Store<GitOpsCluster>,
     /// The GitOpsClusters whose deletion a watch event has reported.
     deleted_gitops: BTreeSet<ObjectRef>,
-    allows_other_namespaces: AllowsOtherNamespaces,
     /// The objects of kinds without a model, by kind.
     objects: BTreeMap<Kind, Store<Object>>,
     certificates: Store<TlsSecret>,
@@ -378,7 +376,9 @@ impl Cache {
 
     /// Returns true if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
     pub fn allows_other_namespaces(&self) -> bool {
-        self.allows_other_namespaces.0
+        let namespace = ReconcileRequest::argocd(&self.argocd).object_ref;
+        self.object(Kind::Namespace, &namespace)
+            .is_some_and(|namespace| namespace.object == true)
     }
 
     /// Returns the Applications that an ApplicationSet generated.

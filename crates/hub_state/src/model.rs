@@ -27,7 +27,7 @@ pub use certificate_request::{CertificateRequest, RequestSpec, RequestStatus, Re
 pub use cluster::{ACM_HUB, Availability, Cluster};
 pub use desired_agent::{DesiredAgent, Mode};
 pub use generated::Generated;
-pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Spec, is_open};
+pub use gitops_cluster::{GitOpsCluster, OPEN, PUSH, Spec};
 pub use images::{Images, have_same_version, shipped};
 pub use kind::Kind;
 pub use labels::Labels;

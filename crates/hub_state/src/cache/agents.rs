@@ -48,6 +48,7 @@ impl Cached for Object {
                 cache.unsettle(object_ref.clone());
                 cache.assignments.forget_all();
             }
+            Kind::Namespace => cache.assignments.forget_all(),
             Kind::AddOns => cache.assignments.forget(&*object_ref.namespace),
             Kind::IssuedCertificates => {
                 if let Some(cluster) = names::cluster_of_issued(&object_ref.name) {

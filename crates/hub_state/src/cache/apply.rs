@@ -4,7 +4,7 @@
 use super::change::{Cached, Change, Changed, ObjectKey, Setting};
 use super::store::{Indexed, Store, Update};
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
-use crate::model::{Availability, Cluster, ClusterHold, GitOpsCluster, Kind, is_open, parse, parse_data};
+use crate::model::{Availability, Cluster, ClusterHold, GitOpsCluster, Kind, parse, parse_data};
 use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
 use crate::report::{ExistingReport, Resource};
 use jiff::Timestamp;
@@ -289,25 +289,5 @@ impl Setting for Namespaces {
         cache.namespaces = namespaces;
         let config_map = ObjectRef::new(&cache.argocd, namespaces::CONFIG_MAP);
         cache.map(Kind::Parameters, &config_map, None)
-    }
-}
-
-/// True if GitOpsClusters of other namespaces may have cluster Secrets in the namespace of Argo CD.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AllowsOtherNamespaces(pub bool);
-
-impl Setting for AllowsOtherNamespaces {
-    fn parse(text: &str) -> Result<Self, InvalidObject> {
-        is_open(text).map(Self)
-    }
-
-    fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
-        let allows = value.unwrap_or_default();
-        if std::mem::replace(&mut cache.allows_other_namespaces, allows) == allows {
-            return Vec::new();
-        }
-        cache.assignments.forget_all();
-        let argocd = ReconcileRequest::argocd(&cache.argocd).object_ref;
-        cache.map(Kind::Namespace, &argocd, None)
     }
 }

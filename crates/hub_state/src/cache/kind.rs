@@ -2,7 +2,7 @@
 
 use super::change::ObjectKey;
 use super::store::Update;
-use super::{AllowsOtherNamespaces, Cache, Cached, Change, ReconcileRequest, Setting};
+use super::{Cache, Cached, Change, ReconcileRequest, Setting};
 use crate::cluster_secret::{CLUSTER, ClusterSecret, SECRET_TYPE};
 use crate::model::{
     Application, Cluster, ClusterHold, GitOpsCluster, Kind, Object, PlacementDecision, TlsSecret, Work,
@@ -175,9 +175,7 @@ impl Kind {
                 .in_small_pages(),
             Self::GitOpsClusters => watched(&resources::GITOPS_CLUSTERS, objects::<GitOpsCluster>()).if_served(),
             Self::Placements => watched(&resources::PLACEMENTS, object),
-            Self::Namespace => {
-                watched(&resources::NAMESPACES, setting::<AllowsOtherNamespaces>()).only(NamespaceOfArgoCd)
-            }
+            Self::Namespace => watched(&resources::NAMESPACES, object).only(NamespaceOfArgoCd),
             Self::Certificates => watched(&resources::SECRETS, objects::<TlsSecret>())
                 .in_argocd()
                 .only(Field("type", "kubernetes.io/tls")),

@@ -1,9 +1,8 @@
 //! The writes that the API server refused, by the object that was reconciled and by GitOpsCluster.
 
-use super::store::Index;
 use crate::model::Kind;
 use primitives::object_ref::ObjectRef;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A write that the API server refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,43 +21,44 @@ type RefusedObject = (&'static str, Kind, ObjectRef);
 /// The last writes that the API server refused. A controller can have several parts that write for the same object: each part has its own
 /// entry.
 #[derive(Debug, Default)]
-pub struct Refusals {
-    all: HashMap<RefusedObject, BTreeMap<usize, Refusal>>,
-    /// The parts by the GitOpsCluster that their refused write was for.
-    gitops: Index<ObjectRef, (RefusedObject, usize)>,
-}
+pub struct Refusals(BTreeMap<(RefusedObject, usize), Refusal>);
 
 impl Refusals {
     /// Returns why the last write of any part of a controller for an object was refused, unless the status that would show it cannot be
     /// written.
     pub fn get(&self, object: &RefusedObject) -> Option<&str> {
-        let refusal = self.all.get(object)?.values().next()?;
+        let mut parts = self.0.range((object.clone(), 0)..=(object.clone(), usize::MAX));
+        let (_, refusal) = parts.next()?;
         (!refusal.is_of_status).then_some(&*refusal.why)
     }
 
     /// Returns why the last write of this part of a controller for an object was refused.
     pub fn of_part(&self, object: &RefusedObject, part: usize) -> Option<&str> {
-        self.all.get(object)?.get(&part).map(|refusal| &*refusal.why)
+        self.0.get(&(object.clone(), part)).map(|refusal| &*refusal.why)
     }
 
     /// Returns why writes for a GitOpsCluster were refused, each reason once.
     pub fn of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
-        let parts = self.gitops.get(object_ref);
-        parts.filter_map(|(object, part)| self.of_part(object, *part)).collect()
+        let of_it = self
+            .0
+            .values()
+            .filter(|refusal| refusal.gitops.as_ref() == Some(object_ref));
+        of_it.map(|refusal| &*refusal.why).collect()
     }
 
     /// Records whether the last write of a part was refused. Returns the GitOpsClusters for which that changes something.
     pub(super) fn put(&mut self, object: &RefusedObject, part: usize, refusal: Option<Refusal>) -> BTreeSet<ObjectRef> {
         let key = (object.clone(), part);
-        let parts = self.all.entry(object.clone()).or_default();
-        let before = parts.remove(&part).and_then(|before| before.gitops);
         let after = refusal.as_ref().and_then(|refusal| refusal.gitops.clone());
-        parts.extend(refusal.map(|refusal| (part, refusal)));
-        if parts.is_empty() {
-            self.all.remove(object);
-        }
-        self.gitops.replace(&key, before.clone(), after.clone());
-        before.into_iter().chain(after).collect()
+        let before = match refusal {
+            Some(refusal) => self.0.insert(key, refusal),
+            None => self.0.remove(&key),
+        };
+        before
+            .and_then(|before| before.gitops)
+            .into_iter()
+            .chain(after)
+            .collect()
     }
 }
 
@@ -87,9 +87,6 @@ mod tests {
         assert_eq!(refusals.of_gitops(&all), BTreeSet::from(["no Secrets"]));
         assert!(refusals.of_part(&object, 1).is_none() && refusals.of_part(&object, 2).is_some());
         refusals.put(&object, 2, None);
-        assert!(
-            refusals.all.is_empty() && refusals.gitops.properties().next().is_none(),
-            "{refusals:?}"
-        );
+        assert!(refusals.0.is_empty(), "{refusals:?}");
     }
 }

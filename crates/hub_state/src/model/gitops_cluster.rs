@@ -2,7 +2,6 @@
 
 use super::{DesiredAgent, Images, Mode, parse};
 use crate::annotations::DISABLE_IMAGE_SYNC;
-use crate::json::{self, entry};
 use ocm::gitops_cluster::{AgentImages, AgentSettings, AskedAgent, Field, GitOpsAddon, GitOpsClusterSpec};
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
@@ -294,15 +293,6 @@ fn desired_agent(
 /// Returns the text if it is not empty.
 fn non_empty(field: &Field<Box<str>>) -> Option<Box<str>> {
     field.clone().into_option().filter(|text| !text.is_empty())
-}
-
-/// Reads from the JSON of a Namespace whether GitOpsClusters of other namespaces may have cluster Secrets in it.
-///
-/// # Errors
-///
-/// Returns an error if the JSON is invalid.
-pub fn is_open(text: &str) -> Result<bool, InvalidObject> {
-    Ok(entry(&json::parse(text)?, "labels", OPEN) == Some("true"))
 }
 
 /// The label with which an administrator allows cluster Secrets of other namespaces' GitOpsClusters in a Namespace.

@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::annotations::OWNER;
-use crate::model::{CertificateRequest, Kind};
+use crate::model::{CertificateRequest, Kind, OPEN};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
@@ -184,6 +184,8 @@ fn compared(kind: Kind, object: Value) -> Value {
         Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
             json!({"metadata": object["metadata"]})
         }
+        // Only the label matters that permits GitOpsClusters of other namespaces.
+        Kind::Namespace => (object["metadata"]["labels"][OPEN] == "true").into(),
         // Only the number of managed clusters that it selects matters; null before the status is set.
         Kind::Placements => {
             let selected = |status: &Value| status["numberOfSelectedClusters"].as_u64();

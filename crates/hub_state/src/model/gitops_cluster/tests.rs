@@ -1,6 +1,8 @@
 //! Tests of the model of GitOpsClusters.
 
 use super::*;
+use crate::model;
+use crate::model::Kind;
 use serde_json::json;
 
 fn spec(spec: &Value) -> Spec {
@@ -210,11 +212,15 @@ fn fields_decide_the_dialect() {
 
 #[test]
 fn only_the_label_opens_a_namespace() {
+    let is_open = |namespace: Value| {
+        let namespace = model::Object::from_json(Kind::Namespace, &namespace.to_string());
+        namespace.expect("a Namespace").object
+    };
     for (value, open) in [("true", true), ("false", false), ("", false)] {
-        let text = json!({"metadata": {"labels": {OPEN: value}}}).to_string();
-        assert_eq!(is_open(&text), Ok(open), "{value}");
+        let namespace = json!({"metadata": {"labels": {OPEN: value}}});
+        assert_eq!(is_open(namespace), json!(open), "{value}");
     }
-    assert_eq!(is_open(r#"{"metadata":{}}"#), Ok(false));
+    assert_eq!(is_open(json!({"metadata": {}})), json!(false));
 }
 
 #[test]
