@@ -4,6 +4,7 @@ use crate::stage::{Stage, WorkHealth, stage};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use testbed::application::{DEGRADED, messages};
 use testbed::process::Process;
 use testbed::{ObjectRef, wait};
@@ -11,6 +12,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/notifications_cm.yaml"));
+
+/// The time in which the controller sees a change that sends no message.
+const SETTLING: Duration = Duration::from_millis(500);
 
 /// Argo CD's notifications controller, and the messages that it has sent.
 struct Notifications {
@@ -173,6 +177,69 @@ async fn every_trigger_sends_its_message() -> Result<()> {
     }
     for (trigger, ..) in &cases {
         assert_eq!(notifications.about(trigger, 1).await?.len(), 1, "{trigger}");
+    }
+    Ok(())
+}
+
+/// A cluster that recovers is no news about the others.
+#[tokio::test]
+async fn recovered_cluster_sends_no_message() -> Result<()> {
+    let stage = stage("recovery").await?;
+    let application = stage.application("recovery", WorkHealth::Healthy).await?;
+    subscribe(&stage, &application, "on-work-degraded").await?;
+    let notifications = Notifications::start(&stage).await?;
+    let degraded = |number: usize| {
+        let (message, since) = (format!("eu{number}: a reason"), format!("2026-06-01T12:00:0{number}Z"));
+        json!({"type": "ManifestWorkDegradedWarning", "message": message, "lastTransitionTime": since})
+    };
+    for (clusters, messages) in [
+        (&[1][..], 1),
+        (&[1, 2], 2),
+        (&[2], 2),
+        (&[2, 3], 3),
+        (&[2], 3),
+        (&[2, 4], 4),
+    ] {
+        let conditions: Vec<_> = clusters.iter().copied().map(degraded).collect();
+        let status = json!({"status": {"conditions": conditions}});
+        stage.hub.patch(&application, &status).await?;
+        tokio::time::sleep(SETTLING).await;
+        let sent = notifications.about("recovery", messages).await?;
+        assert_eq!(sent.len(), messages, "{clusters:?}: {sent:?}");
+    }
+    Ok(())
+}
+
+/// A failed hydration is in no condition, and Argo CD repeats it every two minutes.
+#[tokio::test]
+async fn refused_hydration_sends_a_message_for_each_commit() -> Result<()> {
+    let stage = stage("hydration").await?;
+    let application = stage.application("hydration", WorkHealth::Healthy).await?;
+    subscribe(&stage, &application, "on-policy-refusal").await?;
+    let dry = json!({"repoURL": "https://git.example.com/shop.git", "path": ".", "targetRevision": "main"});
+    let hydrator = json!({"drySource": dry, "syncSource": {"targetBranch": "hydrated", "path": "shop"}});
+    let spec = json!({"spec": {"source": null, "sourceHydrator": hydrator}});
+    stage.hub.patch(&application, &spec).await?;
+    let notifications = Notifications::start(&stage).await?;
+    let refusal = "Failed to hydrate: the policy has no entry for project web";
+    for (phase, commit, messages) in [
+        ("Failed", "a1", 1),
+        ("Hydrating", "a1", 1),
+        ("Failed", "a1", 1),
+        ("Hydrating", "b2", 1),
+        ("Failed", "b2", 2),
+    ] {
+        let operation = json!({
+            "phase": phase, "message": refusal, "drySHA": commit, "startedAt": "2026-06-01T12:00:00Z", "sourceHydrator": hydrator,
+        });
+        let status = json!({"status": {"sourceHydrator": {"currentOperation": operation}}});
+        stage.hub.patch(&application, &status).await?;
+        tokio::time::sleep(SETTLING).await;
+        let sent = notifications.about("hydration", messages).await?;
+        assert!(
+            sent.len() == messages && sent.iter().all(|message| message.contains(refusal)),
+            "{phase} {commit}: {sent:?}"
+        );
     }
     Ok(())
 }
