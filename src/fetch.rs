@@ -188,8 +188,7 @@ impl WorkReader {
 
     /// Returns true if the tunnel of OCM's cluster-proxy to a managed cluster is known to be open.
     pub(crate) fn has_tunnel(&self, cluster: &str) -> bool {
-        let path = ADDONS.path(&ObjectRef::new(cluster, ""));
-        let read = until(self.deadline, self.hub.get_text(path, CLUSTER_PROXY));
+        let read = until(self.deadline, self.hub.get_text(&ADDONS, cluster, CLUSTER_PROXY));
         let lookup = self.runtime.block_on(read).and_then(Result::ok);
         let addon = lookup.as_ref().and_then(Lookup::found);
         addon.is_some_and(|text| doctor::is_available(text))
@@ -261,16 +260,20 @@ impl Hub {
         };
         let mut state = ApplicationState::default();
         // Read first: then the works of a completed sync are among the works that are read afterwards.
-        let path = APPLICATIONS.path(&ObjectRef::new(&application.namespace, ""));
+        let ApplicationName { namespace, name, .. } = application;
         let mut listed = HashSet::new();
-        state.application = match self.get_text(path, &application.name).await? {
-            Lookup::Found(text) => {
+        state.application = match request_text(&self.client, &APPLICATIONS, namespace, name).await {
+            Ok(text) => {
                 let fetched: application::FetchedApplication = serde_json::from_str(&text).map_err(|_| no_api())?;
                 listed = fetched.works(&application.argo_cd).map(ListedResource::key).collect();
                 Lookup::Found(fetched.reduced())
             }
-            Lookup::NotFound => Lookup::NotFound,
-            Lookup::Refused(why) => Lookup::Refused(why),
+            Err(error) => match status(&error) {
+                Some(404) => Lookup::NotFound,
+                Some(403) => Lookup::Refused(explain(&error)),
+                // It may be over at the next read. Without the Application, old works look current.
+                _ => return Err(error),
+            },
         };
         let sets = match clusters {
             [] => {
@@ -309,7 +312,8 @@ impl Hub {
         let sets = known.iter().filter(|((kind, ..), _)| *kind == WORK_SETS.kind);
         let placements: BTreeSet<_> = sets.flat_map(|(_, text)| doctor::empty_placements(text)).collect();
         for object_ref in placements {
-            let text = self.get_text(PLACEMENTS.path(&object_ref), &object_ref.name).await?;
+            let ObjectRef { namespace, name } = &object_ref;
+            let text = self.get_text(&PLACEMENTS, namespace, name).await?;
             let placement = text.found().and_then(|text| serde_json::from_str(text).ok());
             let why = placement.as_ref().and_then(diagnosis::unsatisfied);
             state
@@ -363,8 +367,7 @@ impl Hub {
     /// Returns the tracking method of the Argo CD in this namespace, which is unknown if we are not permitted to read it; `None` if
     /// the namespace has no Argo CD.
     async fn tracking(&self, namespace: &str) -> Result<Option<Tracking>, Error> {
-        let path = CONFIG_MAPS.path(&ObjectRef::new(namespace, ""));
-        let answer = match self.get_text(path, tracking::CONFIG_MAP).await? {
+        let answer = match self.get_text(&CONFIG_MAPS, namespace, tracking::CONFIG_MAP).await? {
             Lookup::Found(answer) => answer,
             Lookup::NotFound => return Ok(None),
             Lookup::Refused(_) => return Ok(Some(Tracking::unknown())),
@@ -388,9 +391,8 @@ impl Hub {
         ))
     }
 
-    async fn get_text(&self, path: String, name: &str) -> Result<Lookup<String>, Error> {
-        let request = Request::new(path).get(name, &GetParams::default());
-        to_lookup(self.client.request_text(request.map_err(Error::BuildRequest)?).await)
+    async fn get_text(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Lookup<String>, Error> {
+        to_lookup(request_text(&self.client, resource, namespace, name).await)
     }
 
     /// Passes all objects of a kind in this namespace to `keep`, page by page; an empty namespace means all.
@@ -479,13 +481,17 @@ fn without_serde(error: Error) -> Error {
 
 /// Returns the JSON of a work; `None` if it was deleted after the list.
 async fn get(client: &Client, resource: &Resource, namespace: String, name: String) -> Result<Option<String>, Error> {
-    let request = Request::new(path(resource, Some(&namespace)));
-    let request = request.get(&name, &GetParams::default()).map_err(Error::BuildRequest)?;
-    match client.request_text(request).await {
+    match request_text(client, resource, &namespace, &name).await {
         Ok(work) => Ok(Some(work)),
         Err(error) if status(&error) == Some(404) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Reads the JSON of an object.
+async fn request_text(client: &Client, resource: &Resource, namespace: &str, name: &str) -> Result<String, Error> {
+    let request = Request::new(path(resource, Some(namespace))).get(name, &GetParams::default());
+    client.request_text(request.map_err(Error::BuildRequest)?).await
 }
 
 /// Returns the path of a kind in a namespace, or in all.

@@ -50,8 +50,7 @@ impl WorkReader {
     pub(crate) fn check_projects(&self, namespace: &str, projects: &[String]) -> Result<(), String> {
         let Self { runtime, hub, .. } = self;
         for name in projects {
-            let path = PROJECTS.path(&ObjectRef::new(namespace, ""));
-            let project = runtime.block_on(hub.get_text(path, name));
+            let project = runtime.block_on(hub.get_text(&PROJECTS, namespace, name));
             let project = project.map_err(|error| describe_error(&error, &hub.url))?;
             if matches!(project, Lookup::NotFound) {
                 return Err(format!(
@@ -365,10 +364,9 @@ impl Hub {
         resource: &'static Resource,
         names: BTreeSet<(String, String)>,
     ) -> Result<Vec<Lookup<String>>, Error> {
-        let reads = names.into_iter().map(|(namespace, name)| async move {
-            let path = resource.path(&ObjectRef::new(&namespace, ""));
-            self.get_text(path, &name).await
-        });
+        let reads = names
+            .into_iter()
+            .map(|(namespace, name)| async move { self.get_text(resource, &namespace, &name).await });
         in_order(reads).await
     }
 }

@@ -34,8 +34,7 @@ impl Hub {
             let Some(namespace) = peer.config_namespace() else {
                 continue;
             };
-            let path = CONFIG_MAPS.path(&ObjectRef::new(namespace, ""));
-            let config_map = self.get_text(path, ACM_CONFIG_MAP).await?;
+            let config_map = self.get_text(&CONFIG_MAPS, namespace, ACM_CONFIG_MAP).await?;
             if let Some(config_map) = config_map.found().and_then(|text| serde_json::from_str(text).ok()) {
                 peer.apply_config(&config_map);
             }

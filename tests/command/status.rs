@@ -84,8 +84,12 @@ fn waits_until_the_current_version_is_delivered() {
     let forbidden =
         json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "forbidden", "code": 403});
     without_application.insert(path.clone(), forbidden);
-    let printed = FakeHub::start(without_application).run("status shop");
+    let printed = FakeHub::start(without_application.clone()).run("status shop");
     assert!(printed.starts_with("exit code: 0\n"), "{printed}");
+    // The next read may succeed.
+    without_application.get_mut(&path).expect("an answer")["code"] = 500.into();
+    let printed = FakeHub::start(without_application).run("status shop");
+    assert!(printed.starts_with("exit code: 2\n"), "{printed}");
     // `argocd app delete --cascade=false` leaves the works. Those made with `kubectl apply` never had an Application.
     let mut left = objects();
     left.remove(&path);
