@@ -28,6 +28,9 @@ const REFRESH: &str = "argocd.argoproj.io/refresh";
 /// The annotation that names the paths from which an Application is made: a commit to others does not render it.
 const GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
 
+/// The type of the condition that reports a failed automated sync.
+pub(super) const SYNC_ERROR: &str = "SyncError";
+
 /// An Application of Argo CD. A hub has thousands, and the fields that are skipped here are most of their bytes.
 #[derive(Deserialize)]
 pub(crate) struct FetchedApplication {
@@ -170,6 +173,16 @@ impl FetchedApplication {
         })
     }
 
+    /// Returns the error of a failed sync. Argo CD reports it in a condition only if the sync was automated, and keeps it when a later
+    /// commit is what the sync has delivered.
+    pub(super) fn sync_error(&self) -> Option<ReadCondition> {
+        let failed = self.last_sync().filter(SyncOperation::has_failed)?;
+        (self.status.sync["status"] != "Synced").then_some(ReadCondition {
+            kind: SYNC_ERROR.to_owned(),
+            message: failed.message,
+        })
+    }
+
     /// Returns true if Argo CD has not committed the manifests that the hydrator makes of the spec.
     fn waits_for_hydration(&self) -> bool {
         let operation = &self.status.source_hydrator["currentOperation"];
@@ -234,7 +247,7 @@ impl FetchedApplication {
 
 /// Returns the managed clusters with works that are not synced; `None` if Argo CD lists nothing, or a work for the clusters of a
 /// Placement is among them.
-fn unsynced_clusters(resources: Option<&[ListedResource]>) -> Option<BTreeSet<String>> {
+pub(super) fn unsynced_clusters(resources: Option<&[ListedResource]>) -> Option<BTreeSet<String>> {
     let resources = resources.filter(|resources| !resources.is_empty())?;
     let unsynced = resources
         .iter()

@@ -1,9 +1,11 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{ApplicationMetadata, FetchedApplication, ReadCondition, is_error};
+use super::application::{
+    ApplicationMetadata, FetchedApplication, ReadCondition, SYNC_ERROR, is_error, unsynced_clusters,
+};
 use super::{Hub, WorkReader, describe_error};
 use crate::diagnosis;
-use crate::diagnosis::{ProblemCause, SyncOperation, cluster_problem};
+use crate::diagnosis::{ProblemCause, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{WORK_PAGE, explain, in_order, status};
@@ -66,8 +68,14 @@ impl FetchedApplication {
     fn overviewed(&self, argocd: &str) -> Overviewed {
         let ApplicationMetadata { name, namespace, .. } = &self.metadata;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let hydration = self.hydration_error();
-        let conditions = || self.status.conditions.iter().flatten().chain(&hydration);
+        let unreported = [self.hydration_error(), self.sync_error()];
+        let conditions = || {
+            self.status
+                .conditions
+                .iter()
+                .flatten()
+                .chain(unreported.iter().flatten())
+        };
         let message = |condition: &ReadCondition| condition.message.clone();
         let totals = conditions().find(|condition| condition.kind == INFO);
         // The first reason why it is not healthy or not delivered.
@@ -117,9 +125,9 @@ struct DeliveredApplication {
     pulled_on: Option<String>,
     /// The namespaces and names of the works that Argo CD lists as not synced: they may not exist.
     unsynced: Vec<(String, String)>,
+    /// The managed clusters with such works, if it is known which these are, and a failed sync is its only error.
+    unreached: Option<BTreeSet<String>>,
     is_syncing: bool,
-    /// The message of an operation that failed.
-    failure: Option<String>,
 }
 
 /// The Applications, and the positions of those that deliver a work: by kind, namespace and name.
@@ -168,15 +176,15 @@ impl<'n> Applications<'n> {
             }
             self.by_work.insert(work.key(), position);
         }
-        let operation = listed.last_sync();
+        let hydration = listed.hydration_error();
+        let mut conditions = listed.status.conditions.iter().flatten().chain(&hydration);
+        let only_syncs_fail = conditions.all(|ReadCondition { kind, .. }| kind == SYNC_ERROR || !is_error(kind));
         self.all.push(DeliveredApplication {
             application: listed.overviewed(self.argocd),
+            unreached: unsynced_clusters(listed.status.resources.as_deref()).filter(|_| only_syncs_fail),
             pulled_on: listed.metadata.annotations.get(CLUSTER).filter(|_| is_pulled).cloned(),
             unsynced,
-            is_syncing: operation.as_ref().is_some_and(SyncOperation::is_running),
-            failure: operation
-                .filter(SyncOperation::has_failed)
-                .map(|operation| operation.message),
+            is_syncing: listed.last_sync().is_some_and(|sync| sync.is_running()),
         });
     }
 
@@ -203,7 +211,13 @@ impl<'n> Applications<'n> {
             };
             let json = serde_json::to_string(work).expect("JSON is JSON");
             if let Ok(health) = ocm::health::evaluate(&json, clock) {
-                states.push((self.all[position].application.clone(), health));
+                let delivered = &self.all[position];
+                let mut application = delivered.application.clone();
+                application.has_error &= delivered
+                    .unreached
+                    .as_ref()
+                    .is_none_or(|clusters| clusters.contains(cluster));
+                states.push((application, health));
             }
         }
         for delivered in &self.all {
@@ -388,10 +402,9 @@ fn missing_work(delivered: &DeliveredApplication, cluster: &str, name: &str) -> 
     } else {
         HealthStatus::Missing
     };
-    let reason = Some(&delivered.application.message).filter(|message| !message.is_empty());
-    let message = match reason.or(delivered.failure.as_ref()) {
-        Some(reason) => format!("Argo CD has not created the work {name}: {reason}"),
-        None => format!("Argo CD has not created the work {name}"),
+    let message = match &*delivered.application.message {
+        "" => format!("Argo CD has not created the work {name}"),
+        reason => format!("Argo CD has not created the work {name}: {reason}"),
     };
     WorkStatus::whole(KIND, cluster, name, health, message)
 }
@@ -485,8 +498,28 @@ mod tests {
         let hydrator = json!({"sourceHydrator": {"drySource": plugin()["source"]}});
         let failed = json!({"sourceHydrator": {"currentOperation": {"phase": "Failed", "message": "refused"}}});
         all.add(&object("shop", &json!({}), &hydrator, &failed));
-        let application = &all.all[0].application;
-        assert!(application.has_error && application.message == "refused");
+        // Argo CD writes a condition only for an automated sync.
+        for (sync, phase) in [
+            ("OutOfSync", "Failed"),
+            ("OutOfSync", "Succeeded"),
+            ("Synced", "Failed"),
+        ] {
+            let operation = json!({"phase": phase, "message": "eu1 is on hold"});
+            all.add(&object(
+                "shop",
+                &json!({}),
+                &plugin(),
+                &json!({"sync": {"status": sync}, "operationState": operation}),
+            ));
+        }
+        let errors = all.all.iter().map(|delivered| &delivered.application);
+        let errors: Vec<_> = errors
+            .map(|application| (application.has_error, &*application.message))
+            .collect();
+        assert_eq!(
+            errors,
+            [(true, "refused"), (true, "eu1 is on hold"), (false, ""), (false, "")]
+        );
     }
 
     #[test]
@@ -582,6 +615,21 @@ mod tests {
         assert_eq!(state(failed, &[]), missing(HealthStatus::Missing, ": eu1 is on hold"));
         let running = json!({"phase": "Running"});
         assert_eq!(state(running, &[]), missing(HealthStatus::Waiting, ""));
+        // A cluster on hold does not concern the others.
+        let synced = |cluster: &str| {
+            let mut all = Applications::new("argocd");
+            let listed = [
+                resource(KIND, "eu1", "shop", "Synced"),
+                resource(KIND, "eu2", "shop", "OutOfSync"),
+            ];
+            let operation = json!({"phase": "Failed", "message": "eu2 is on hold"});
+            let status = json!({"sync": {"status": "OutOfSync"}, "operationState": operation, "resources": listed});
+            all.add(&object("shop", &json!({}), &plugin(), &status));
+            let work = json!({"metadata": {"namespace": cluster, "name": "shop"}});
+            let states = all.on_cluster(cluster, &[serde_json::from_value(work).expect("a work")], &clock);
+            states[0].0.has_error
+        };
+        assert_eq!(["eu1", "eu2"].map(synced), [false, true]);
         // A manifest may be nested more deeply than serde_json parses.
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         let metadata = format!(r#"{{"namespace": "eu1", "name": "shop.part-wave2", "managedFields": [{deep}]}}"#);

@@ -1,6 +1,6 @@
 // The Applications on a managed cluster, from what Argo CD returns to a user. Its answers may have any content.
 
-import {Fields, list, map, maps, text, textOf} from './fields';
+import {Fields, isMap, list, map, maps, text, textOf} from './fields';
 import {GROUP, SET, WORK, WorkHealth, compareNames, fleetOf} from './fleet';
 import {HealthStatus, fromArgoCd} from './health';
 
@@ -92,7 +92,9 @@ export function onCluster(application: Fields, cluster: string): OnCluster {
     const status = map(application, 'status');
     const fleet = fleetOf({...application, status: {...status, resources: works(application)}});
     const there = fleet.clusters.find(({name}) => name === cluster);
-    const conditions = maps(status, 'conditions');
+    // A sync that fails for other clusters does not concern this one.
+    const concerns = ({type}: Fields): boolean => type !== 'SyncError' || there?.sync !== 'Synced';
+    const conditions = conditionsOf(application).filter(concerns);
     const error = conditions.find(condition => textOf(condition, 'type').endsWith('Error'));
     const reason = error === undefined ? '' : `${textOf(error, 'type')}: ${textOf(error, 'message')}`;
     const sync = text(map(status, 'sync'), 'status') ?? '';
@@ -114,6 +116,21 @@ export function onCluster(application: Fields, cluster: string): OnCluster {
     }
     const health = sync === '' ? 'Waiting' : 'Missing';
     return {...common, health, sync, message: reason || 'It has no work on the cluster yet.', works: []};
+}
+
+/** Returns the conditions of an Application, and as further ones a failed hydration or sync, for which Argo CD may write none. */
+function conditionsOf(application: Fields): Fields[] {
+    const status = map(application, 'status');
+    const conditions = maps(status, 'conditions');
+    const hydration = map(map(status, 'sourceHydrator'), 'currentOperation');
+    // Argo CD keeps it when the Application leaves the hydrator.
+    if (isMap(map(application, 'spec')['sourceHydrator']) && hydration['phase'] === 'Failed')
+        conditions.push({type: 'HydrationError', message: hydration['message']});
+    // Until Argo CD starts a requested sync, this is the one before.
+    const {phase, message} = isMap(application['operation']) ? {} : map(status, 'operationState');
+    if ((phase === 'Failed' || phase === 'Error') && map(status, 'sync')['status'] !== 'Synced')
+        conditions.push({type: 'SyncError', message});
+    return conditions;
 }
 
 /** Returns the row of an Application that could not be read. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {Fields} from '../../src/fields';
+import {Fields, fields} from '../../src/fields';
 import {clusterPath, hubOf, isClusterName, mapInParallel, onCluster, pathOf, unread} from '../../src/hub';
 import {application, hubApplications, resource} from '../samples';
 
@@ -70,6 +70,27 @@ test('a healthy Application with an error of Argo CD is degraded', () => {
         onCluster(application([resource('eu1', 'Healthy')], [{type, message: 'why'}]), 'eu1').health;
     assert.equal(health('ComparisonError'), 'Degraded');
     assert.equal(health('ManifestWorkApplyError'), 'Healthy');
+});
+
+test('a healthy Application whose hydration or sync failed is degraded, also without a condition', () => {
+    const of = (spec: Fields, status: Fields, cluster = 'eu1'): string => {
+        const outOfSync = {status: 'OutOfSync'};
+        const shop = application([resource('eu1', 'Healthy', '', outOfSync), resource('eu2', 'Healthy')]);
+        const {health, message} = onCluster({...shop, spec, status: {...fields(shop['status']), ...status}}, cluster);
+        return `${health} ${message}`;
+    };
+    const hydration = {sourceHydrator: {currentOperation: {phase: 'Failed', message: 'the policy refuses it'}}};
+    assert.equal(of({sourceHydrator: {}}, hydration), 'Degraded HydrationError: the policy refuses it');
+    assert.equal(of({}, hydration), 'Healthy ', 'it has left the hydrator');
+    const sync = (phase: string, status: string): Fields => ({
+        sync: {status},
+        operationState: {phase, message: 'eu1 is on hold'},
+    });
+    for (const phase of ['Failed', 'Error'])
+        assert.equal(of({}, sync(phase, 'OutOfSync')), 'Degraded SyncError: eu1 is on hold');
+    assert.equal(of({}, sync('Failed', 'OutOfSync'), 'eu2'), 'Healthy ', 'it is synced there');
+    assert.equal(of({}, sync('Failed', 'Synced')), 'Healthy ', 'a later commit is what the last sync delivered');
+    assert.equal(of({}, sync('Succeeded', 'OutOfSync')), 'Healthy ');
 });
 
 // The agent of a cluster may write the mark of an Application on works of others there.
