@@ -121,9 +121,11 @@ impl FetchedApplication {
     }
 
     /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
-    /// reconciliation.
+    /// comparison; before, it may be that of any that has found an error in its spec.
     pub(super) fn is_of(&self, argocd: &str) -> bool {
-        self.metadata.namespace == argocd || self.status.controller_namespace.as_deref() == Some(argocd)
+        let is_refused = || !self.status.sync["status"].is_null();
+        let named = self.status.controller_namespace.as_deref();
+        self.metadata.namespace == argocd || named.map_or_else(is_refused, |namespace| namespace == argocd)
     }
 
     /// Returns its AppProject.
@@ -437,6 +439,11 @@ mod tests {
             "it belongs to another Argo CD"
         );
         assert!(reduced("team", &ours, &json!({"controllerNamespace": "argocd"})).is_some());
+        let refused = json!({"sync": {"status": "Unknown"}, "conditions": [{"type": "InvalidSpecError", "message": "no project"}]});
+        assert!(
+            reduced("team", &ours, &refused).is_some(),
+            "Argo CD does not name itself"
+        );
     }
 
     #[test]
