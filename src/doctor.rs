@@ -16,7 +16,7 @@ mod message;
 mod print;
 mod rights;
 
-pub(crate) use checks::{BEFORE_INSTALL, about_nodes, denies};
+pub(crate) use checks::{BEFORE_INSTALL, about_nodes, denies, is_renewed};
 pub use checks::{CHECKS, Check, REFUSED};
 pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
 pub(crate) use hub_state::{HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};

@@ -4,6 +4,7 @@ use super::admission::{POLICIES, why_unenforced};
 use super::install::{InstallHub, finish, with_hub};
 use super::{Exit, warn};
 use crate::cli::{HoldArgs, ReleaseArgs};
+use crate::doctor::is_renewed;
 use crate::hold::{Holds, end};
 use crate::list;
 use controller::LEASE;
@@ -132,12 +133,18 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
         }));
     }
     let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-    if has_end && hub.get(&leases, LEASE).await?.is_none() {
-        return Err(format!(
-            "Lease {namespace}/{LEASE} does not exist, so a hold would not end by itself: start the controller, or hold without --until"
-        ));
+    if !has_end {
+        return Ok(());
     }
-    Ok(())
+    let problem = match hub.get(&leases, LEASE).await? {
+        None => "does not exist",
+        // The policy reads the time of the last renewal.
+        Some(lease) if !is_renewed(&lease, Timestamp::now()) => "is not renewed",
+        Some(_) => return Ok(()),
+    };
+    Err(format!(
+        "Lease {namespace}/{LEASE} {problem}, so a hold would not end by itself: start the controller, or hold without --until"
+    ))
 }
 
 /// Returns the error about a namespace without the policy, if the policies of the hub have it for an Argo CD elsewhere.

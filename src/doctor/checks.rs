@@ -20,6 +20,7 @@ mod works;
 
 pub(crate) use admission::denies;
 pub(crate) use confinement::about_nodes;
+pub(crate) use controller::is_renewed;
 
 use super::hub_state::{HubState, Lookup};
 use super::message::{Finding, Message};

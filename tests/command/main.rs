@@ -19,6 +19,7 @@ mod expected;
 mod fake_hub;
 mod fetching;
 mod health_rules;
+mod hold;
 mod hostile_sources;
 mod install;
 mod layers;

@@ -124,7 +124,8 @@ fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     }
 }
 
-fn is_renewed(lease: &Value, now: Timestamp) -> bool {
+/// Returns true if the holder of a Lease renews it.
+pub(crate) fn is_renewed(lease: &Value, now: Timestamp) -> bool {
     let spec = &lease["spec"];
     let renewed = spec["renewTime"]
         .as_str()
