@@ -190,7 +190,12 @@ fn state(group: &str, kind: &str, object: &Value) -> ShownState {
     let status = &object["status"];
     let count = |value: &Value| value.as_u64().unwrap_or_default();
     let of_replicas = |desired: u64, ready: u64| ShownState {
-        word: if ready >= desired { "Ready" } else { "Progressing" }.to_owned(),
+        word: if ready >= desired && is_rolled_out(kind, object) {
+            "Ready"
+        } else {
+            "Progressing"
+        }
+        .to_owned(),
         ready: Some(format!("{ready}/{desired}")),
         message: None,
     };
@@ -228,6 +233,21 @@ fn state(group: &str, kind: &str, object: &Value) -> ShownState {
             ..ShownState::default()
         },
     }
+}
+
+/// Returns true if all Pods of a workload are of its current version, as for `kubectl rollout status`: earlier ones may be ready, too.
+fn is_rolled_out(kind: &str, workload: &Value) -> bool {
+    let (spec, status) = (&workload["spec"], &workload["status"]);
+    let count = |field: &str| status[field].as_u64().unwrap_or_default();
+    let strategy = &spec["updateStrategy"];
+    let is_by_hand = strategy["type"] == "OnDelete" || strategy["rollingUpdate"]["partition"].as_u64() > Some(0);
+    status["observedGeneration"].as_i64() >= workload["metadata"]["generation"].as_i64()
+        && match kind {
+            "Deployment" => count("updatedReplicas") >= count("replicas"),
+            "DaemonSet" => is_by_hand || count("updatedNumberScheduled") >= count("desiredNumberScheduled"),
+            "StatefulSet" => is_by_hand || status["currentRevision"] == status["updateRevision"],
+            _ => true,
+        }
 }
 
 fn pod_state(pod: &Value) -> ShownState {
@@ -370,6 +390,40 @@ mod tests {
             state(json!({"phase": 7, "containerStatuses": "x"})),
             expected("Unknown", "0/1")
         );
+    }
+
+    /// The Pods of the version before are ready while those of a broken one restart.
+    #[test]
+    fn workload_is_not_ready_before_its_rollout_ends() {
+        let word = |kind: &str, spec: Value, status: Value| {
+            let mut workload = object(kind, "web", "1", "0");
+            workload["metadata"]["generation"] = json!(2);
+            (workload["spec"], workload["status"]) = (spec, status);
+            Tree::new(&workload, &[], false).nodes[0].status.clone()
+        };
+        let deployment = |generation: i64, replicas: u64| {
+            let status = json!({"observedGeneration": generation, "replicas": replicas, "updatedReplicas": 1, "readyReplicas": 1});
+            word("Deployment", json!({}), status)
+        };
+        assert_eq!(
+            [(2, 1), (2, 2), (1, 1)].map(|(generation, replicas)| deployment(generation, replicas)),
+            ["Ready", "Progressing", "Progressing"]
+        );
+        for (strategy, expected) in [
+            (json!({"type": "RollingUpdate"}), "Progressing"),
+            (
+                json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}),
+                "Ready",
+            ),
+            (json!({"type": "OnDelete"}), "Ready"),
+        ] {
+            let spec = json!({"updateStrategy": strategy});
+            let status =
+                json!({"observedGeneration": 2, "readyReplicas": 1, "currentRevision": "a", "updateRevision": "b"});
+            assert_eq!(word("StatefulSet", spec.clone(), status), expected);
+            let status = json!({"observedGeneration": 2, "desiredNumberScheduled": 1, "numberReady": 1});
+            assert_eq!(word("DaemonSet", spec, status), expected);
+        }
     }
 
     #[test]
