@@ -430,6 +430,13 @@ fn finds_problems_of_argo_cd() {
         ("argo-cd-without-repo-server", |hub| {
             value_of(&mut hub.deployments).remove(0);
         }),
+        ("argo-cd-controller-not-ready", |hub| {
+            value_of(&mut hub.stateful_sets)[0]["status"] = json!({"replicas": 1});
+        }),
+        // It is scaled down.
+        ("", |hub| {
+            value_of(&mut hub.stateful_sets)[0]["status"] = json!({"replicas": 0})
+        }),
         ("argo-cd-mount-missing", |hub| {
             hub.missing_mounts = vec![("argocd-server".to_owned(), "argocd-ocm-cmp-ui".to_owned())];
         }),
