@@ -107,25 +107,28 @@ fn execute(command: Command, env: &Env) -> Result<Exit, Problems> {
     }
 }
 
-/// Returns the environment variables.
+/// Returns the environment variables that are UTF-8: a shell sets `PWD` to the name of any folder.
 ///
 /// # Errors
-/// Returns an error with each variable that is not UTF-8. If it were ignored, a setting of the administrator could be missing, such as
-/// the file of the policy.
+/// Returns an error with each setting that is not UTF-8. If it were ignored, one of the administrator could be missing, such as the
+/// file of the policy.
 pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Env, Problems> {
     let mut env = Env::new();
     let mut problems = Vec::new();
+    let is_setting = |name: &str| {
+        let mut variables = settings::SETTINGS.iter().flat_map(|setting| setting.variables());
+        name.starts_with("ARGOCD_") || variables.any(|variable| variable == name)
+    };
     for (name, value) in variables {
-        match (name.into_string(), value.into_string()) {
-            (Ok(name), Ok(value)) => {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => {
                 env.insert(name, value);
             }
-            (name, _) => {
-                let name = name.unwrap_or_else(|name| name.to_string_lossy().into_owned());
-                problems.push(format!(
-                    "the environment variable {name} is not UTF-8: correct its value, or unset it"
-                ));
-            }
+            Err(_) if is_setting(&name) => problems.push(format!(
+                "the environment variable {name} is not UTF-8: correct its value, or unset it"
+            )),
+            Err(_) => {}
         }
     }
     Problems::or(problems, env)

@@ -331,14 +331,17 @@ fn output_limit_counts_every_printed_byte() {
 }
 
 #[test]
-fn a_variable_that_is_not_utf8_is_an_error() {
+fn a_setting_that_is_not_utf8_is_an_error() {
     let folder = folder(&[("a.yaml", config_map("a", "  k: v\n"))]);
-    let output = program_with(folder.path(), WORDS)
-        .env("ARGOCD_OCM_CMP_POLICY_FILE", OsStr::from_bytes(b"/policy\xff"))
-        .output()
-        .expect("the program runs");
-    assert_eq!(
-        transcript(&output),
-        refused("the environment variable ARGOCD_OCM_CMP_POLICY_FILE is not UTF-8: correct its value, or unset it")
-    );
+    let printed = |name: &str| {
+        let mut program = program_with(folder.path(), WORDS);
+        let output = program.env(name, OsStr::from_bytes(b"/home/J\xfcrgen")).output();
+        transcript(&output.expect("the program runs"))
+    };
+    for name in ["ARGOCD_OCM_CMP_POLICY_FILE", "TARGET_CLUSTER"] {
+        let line = format!("the environment variable {name} is not UTF-8: correct its value, or unset it");
+        assert_eq!(printed(name), refused(&line));
+    }
+    // Another program's variable may have any content.
+    assert!(printed("OLDPWD").starts_with("exit code: 0\n"));
 }
