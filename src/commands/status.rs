@@ -76,7 +76,7 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
     let mut screen = Screen {
         format: args.output,
         colours: colours(args.color, env),
-        printed: None,
+        last: LastOutput::default(),
         logged: None,
         has_progress: false,
         warned: HashSet::new(),
@@ -123,7 +123,7 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
                     line
                 });
             }
-            Err(no_status) if args.watch => screen.warn(&no_status.line()),
+            Err(no_status) if args.watch => screen.fail(&no_status.line()),
             Err(no_status) => screen.progress(&no_status.line()),
         }
         reader.pause(if args.wait { rest.min(remaining) } else { rest });
@@ -159,7 +159,7 @@ fn read_status(
 ) -> Result<ApplicationStatus, NoStatus> {
     let mut read = || reader.read_works(application, &args.clusters);
     // A progress line or a printed status already shows that the command runs.
-    let state = if screen.has_progress || screen.printed.is_some() {
+    let state = if screen.has_progress || screen.last.status.is_some() {
         read()
     } else {
         progress::shown("reading the works on the hub", read)
@@ -295,12 +295,30 @@ fn problems(
     }
 }
 
+/// The last printed status, and the reason why no later one could be read.
+#[derive(Default)]
+struct LastOutput {
+    status: Option<String>,
+    failure: Option<String>,
+}
+
+impl LastOutput {
+    /// Returns true if a status is printed: it is not the last one, or shows that the hub answers again.
+    fn is_news(&mut self, status: &str) -> bool {
+        self.failure.take().is_some() || self.status.as_deref() != Some(status)
+    }
+
+    /// Returns true if a failure is printed: it is not that of the last read.
+    fn is_new_failure(&mut self, line: &str) -> bool {
+        self.failure.replace(line.to_owned()).as_deref() != Some(line)
+    }
+}
+
 /// The output that the user sees.
 struct Screen {
     format: ListFormat,
     colours: bool,
-    /// The last printed status.
-    printed: Option<String>,
+    last: LastOutput,
     /// The last line of progress that is not on a terminal.
     logged: Option<String>,
     /// True if the last line is a progress line.
@@ -321,11 +339,11 @@ impl Screen {
         if again && self.format == ListFormat::Yaml {
             text.insert_str(0, "---\n");
         }
-        if self.printed.as_ref() == Some(&text) {
+        if !self.last.is_news(&text) {
             return Ok(());
         }
         let is_table = matches!(self.format, ListFormat::Table | ListFormat::Wide);
-        let before = match &self.printed {
+        let before = match &self.last.status {
             _ if is_table && again && io::stdout().is_terminal() => CLEAR_SCREEN,
             Some(_) if is_table => "\n",
             _ => "",
@@ -334,7 +352,7 @@ impl Screen {
         let written = out
             .write_all(format!("{before}{text}").as_bytes())
             .and_then(|()| out.flush());
-        self.printed = Some(text);
+        self.last.status = Some(text);
         match written {
             // The reader has closed the pipe, as `head` does.
             Err(error) if error.kind() == ErrorKind::BrokenPipe && !again => Ok(()),
@@ -365,11 +383,38 @@ impl Screen {
         }
     }
 
+    /// Prints the reason why there is no status.
+    fn fail(&mut self, line: &str) {
+        if self.last.is_new_failure(line) {
+            self.end_progress();
+            warn(&[line]);
+        }
+    }
+
     /// Prints a warning once.
     fn warn(&mut self, line: &str) {
         if self.warned.insert(line.to_owned()) {
             self.end_progress();
             warn(&[line]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the status before a second outage would look current.
+    #[test]
+    fn each_outage_of_the_hub_is_printed_and_its_end() {
+        let mut last = LastOutput::default();
+        for outage in ["first", "second"] {
+            assert!(last.is_news("Healthy"), "{outage}");
+            last.status = Some("Healthy".to_owned());
+            assert!(!last.is_news("Healthy"), "{outage}");
+            assert!(last.is_new_failure("refused"), "{outage}");
+            assert!(!last.is_new_failure("refused"), "{outage}");
+        }
+        assert!(last.is_new_failure("timed out"));
     }
 }
