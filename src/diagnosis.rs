@@ -410,36 +410,25 @@ fn of_message(
     let is_recognized = |(texts, ..): &&ErrorText| texts.iter().any(|text| message.contains(text));
     let (_, cause, remedy) = ERROR_TEXTS.iter().find(is_recognized)?;
     let words = message.rsplit(" desc = ").next().unwrap_or(message);
-    let (cause, problem, remedy) = match cause {
+    let problem = match cause {
         ProblemCause::PluginMissing => match between(message, "plugin with name \"", "\"") {
-            Some(name) if name != PLUGIN => (
-                ProblemCause::PluginName,
-                format!("no sidecar of Argo CD's repo-server runs a plugin named {name}"),
-                "set spec.source.plugin.name to argocd-ocm-cmp",
-            ),
-            _ => (
-                *cause,
-                format!("no sidecar of Argo CD's repo-server runs the plugin {PLUGIN}"),
-                *remedy,
-            ),
+            Some(name) if name != PLUGIN => {
+                let problem = format!("no sidecar of Argo CD's repo-server runs a plugin named {name}");
+                let remedy = "set spec.source.plugin.name to argocd-ocm-cmp";
+                return Some(vec![Diagnosis::new(ProblemCause::PluginName, problem, remedy)]);
+            }
+            _ => format!("no sidecar of Argo CD's repo-server runs the plugin {PLUGIN}"),
         },
         ProblemCause::Path => {
             let path = words.split(": app path does not exist").next().unwrap_or_default();
             let path = path.rsplit(": ").next().unwrap_or(path);
-            (
-                *cause,
-                format!("the path {path} does not exist in the repository"),
-                *remedy,
-            )
+            format!("the path {path} does not exist in the repository")
         }
-        ProblemCause::ProjectMissing => {
-            let problem = format!("AppProject {} does not exist", application.project);
-            (*cause, problem, *remedy)
-        }
-        ProblemCause::Repository => (*cause, format!("Argo CD cannot read the repository: {words}"), *remedy),
-        _ => (*cause, words.to_owned(), *remedy),
+        ProblemCause::ProjectMissing => format!("AppProject {} does not exist", application.project),
+        ProblemCause::Repository => format!("Argo CD cannot read the repository: {words}"),
+        _ => words.to_owned(),
     };
-    Some(vec![Diagnosis::new(cause, problem, remedy)])
+    Some(vec![Diagnosis::new(*cause, problem, *remedy)])
 }
 
 /// Words of an error of Argo CD, the cause, and the remedy.
