@@ -616,7 +616,7 @@ mod tests {
         let running = json!({"phase": "Running"});
         assert_eq!(state(running, &[]), missing(HealthStatus::Waiting, ""));
         // A cluster on hold does not concern the others.
-        let synced = |cluster: &str| {
+        let has_error = |cluster: &str| {
             let mut all = Applications::new("argocd");
             let listed = [
                 resource(KIND, "eu1", "shop", "Synced"),
@@ -626,10 +626,10 @@ mod tests {
             let status = json!({"sync": {"status": "OutOfSync"}, "operationState": operation, "resources": listed});
             all.add(&object("shop", &json!({}), &plugin(), &status));
             let work = json!({"metadata": {"namespace": cluster, "name": "shop"}});
-            let states = all.on_cluster(cluster, &[serde_json::from_value(work).expect("a work")], &clock);
-            states[0].0.has_error
+            let on_cluster = all.on_cluster(cluster, &[serde_json::from_value(work).expect("a work")], &clock);
+            on_cluster[0].0.has_error
         };
-        assert_eq!(["eu1", "eu2"].map(synced), [false, true]);
+        assert_eq!(["eu1", "eu2"].map(has_error), [false, true]);
         // A manifest may be nested more deeply than serde_json parses.
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         let metadata = format!(r#"{{"namespace": "eu1", "name": "shop.part-wave2", "managedFields": [{deep}]}}"#);

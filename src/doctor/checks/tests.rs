@@ -435,7 +435,7 @@ fn finds_problems_of_argo_cd() {
         }),
         // It is scaled down.
         ("", |hub| {
-            value_of(&mut hub.stateful_sets)[0]["status"] = json!({"replicas": 0})
+            value_of(&mut hub.stateful_sets)[0]["status"] = json!({"replicas": 0});
         }),
         ("argo-cd-mount-missing", |hub| {
             hub.missing_mounts = vec![("argocd-server".to_owned(), "argocd-ocm-cmp-ui".to_owned())];
