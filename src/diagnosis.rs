@@ -12,6 +12,7 @@ mod tests;
 
 use crate::doctor::PLUGIN;
 use generate::similar::similar;
+use hub::HubObject;
 use ocm::health::WorkStatus;
 use ocm::tracking::TRACKING_ID;
 use serde::Serialize;
@@ -597,8 +598,8 @@ pub(crate) fn unsatisfied(placement: &Value) -> Option<String> {
 
 /// Returns true if Argo CD has applied this work, in JSON. `kubectl apply` of a printed work leaves no such mark.
 pub(crate) fn is_tracked(work: &str) -> bool {
-    let work: Value = serde_json::from_str(work).unwrap_or_default();
-    work["metadata"]["annotations"][TRACKING_ID].is_string()
+    let work = serde_json::from_str::<HubObject>(work);
+    work.is_ok_and(|HubObject(work)| work["metadata"]["annotations"][TRACKING_ID].is_string())
 }
 
 /// Returns the problem of works that Argo CD has applied for an Application that does not exist any more.

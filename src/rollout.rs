@@ -71,8 +71,8 @@ pub(crate) struct RolloutCluster {
 }
 
 impl RolloutCluster {
-    /// Describes a cluster for which OCM waits, whatever it tolerates.
-    fn blocks_its_group(&self) -> String {
+    /// Describes a cluster for which OCM waits.
+    fn describe_block(&self) -> String {
         let name = &self.name;
         if self.state == RolloutState::OnHold {
             return format!(
@@ -310,7 +310,7 @@ impl Rollout {
             ));
         }
         if let Some(cluster) = mandatory(RolloutState::OnHold) {
-            return Err(cluster.blocks_its_group());
+            return Err(cluster.describe_block());
         }
         let fields = match (&*failed, held) {
             ([], 0) => Vec::new(),
@@ -353,11 +353,17 @@ impl Rollout {
         mandatory.into_iter().flatten().any(has_cluster)
     }
 
-    /// Returns true if OCM still changes clusters of the mandatory groups.
+    /// Returns true if OCM still changes clusters of the mandatory groups: none after the first group with a late cluster.
     fn changes_mandatory(&self) -> bool {
-        let states = [RolloutState::Updating, RolloutState::Waiting];
-        let mut changing = self.clusters.iter().filter(|cluster| states.contains(&cluster.state));
-        changing.any(|cluster| self.is_mandatory(cluster))
+        let mut mandatory = self.clusters.iter().filter(|cluster| self.is_mandatory(cluster));
+        let late = mandatory
+            .clone()
+            .find(|cluster| cluster.is_late && cluster.state == RolloutState::Failed);
+        mandatory.any(|cluster| match cluster.state {
+            RolloutState::Updating => true,
+            RolloutState::Waiting => late.is_none_or(|late| cluster.group.0 <= late.group.0),
+            _ => false,
+        })
     }
 
     /// Returns the fields of the strategy that must change to go on without the `failed` clusters, each with its setting and its value;
@@ -393,15 +399,25 @@ impl Rollout {
                 }
             }
             "ProgressivePerGroup" if has_deadline => {
-                let blocker = self.clusters.iter().find(|cluster| match cluster.state {
+                let is_blocker = |cluster: &RolloutCluster| match cluster.state {
                     RolloutState::OnHold => true,
                     RolloutState::Failed => !cluster.is_applied,
                     _ => false,
+                };
+                let is_failure = |cluster: &RolloutCluster| cluster.state == RolloutState::Failed && cluster.is_applied;
+                let count_up_to = |group: u32, is_counted: &dyn Fn(&RolloutCluster) -> bool| {
+                    let counted = |cluster: &&RolloutCluster| cluster.group.0 <= group && is_counted(cluster);
+                    self.clusters.iter().filter(counted).count()
+                };
+                // OCM subtracts the failures in a group and in those before it from the clusters for which it waits.
+                let blocker = self.clusters.iter().find(|cluster| {
+                    let group = cluster.group.0;
+                    is_blocker(cluster) && count_up_to(group, &is_blocker) > count_up_to(group, &is_failure)
                 });
                 let next = self.with_state(RolloutState::Waiting).next();
                 let is_before = |cluster: &&RolloutCluster| next.is_some_and(|next| cluster.group.0 <= next.group.0);
                 if let Some(cluster) = blocker.filter(is_before) {
-                    return Err(cluster.blocks_its_group());
+                    return Err(cluster.describe_block());
                 }
                 let groups = self.failures(|cluster| cluster.state == RolloutState::Failed);
                 // A number above that of the clusters of a small group would count as 0 there. OCM rounds up, so this is the lowest
@@ -789,6 +805,8 @@ mod tests {
                 "waits for eu2",
                 "argocd-ocm-cmp release eu2",
             ),
+            // Each failure that OCM tolerates lets it pass one cluster for which it waits.
+            (false, "late held waiting", "waits for eu1", "is not stopped"),
         ] {
             let words: Vec<_> = clusters.split(' ').collect();
             let state = |at: usize| match words[at] {

@@ -38,7 +38,7 @@ pub(super) fn run(args: &HubUninstallArgs) -> Result<Exit, Problems> {
 
 /// One of our objects on the hub.
 struct InstalledObject {
-    /// An embedded object of the same kind, with its name.
+    /// An embedded object of the same kind, with the name of the live object.
     shipped: ShippedObject,
     live: Value,
 }

@@ -222,23 +222,29 @@ async fn refused_hydration_sends_a_message_for_each_commit() -> Result<()> {
     stage.hub.patch(&application, &spec).await?;
     let notifications = Notifications::start(&stage).await?;
     let refusal = "Failed to hydrate: the policy has no entry for project web";
-    for (phase, commit, messages) in [
-        ("Failed", "a1", 1),
-        ("Hydrating", "a1", 1),
-        ("Failed", "a1", 1),
-        ("Hydrating", "b2", 1),
-        ("Failed", "b2", 2),
+    // Argo CD names no commit if it cannot generate the first manifests.
+    for (phase, commit, last_success, messages) in [
+        ("Failed", Some("a1"), None, 1),
+        ("Hydrating", Some("a1"), None, 1),
+        ("Failed", Some("a1"), None, 1),
+        ("Hydrating", Some("b2"), None, 1),
+        ("Failed", Some("b2"), None, 2),
+        ("Failed", None, None, 3),
+        ("Hydrated", None, Some("c3"), 3),
+        ("Failed", None, Some("c3"), 4),
     ] {
         let operation = json!({
             "phase": phase, "message": refusal, "drySHA": commit, "startedAt": "2026-06-01T12:00:00Z", "sourceHydrator": hydrator,
         });
-        let status = json!({"status": {"sourceHydrator": {"currentOperation": operation}}});
+        let success = last_success.map(|commit| json!({"drySHA": commit, "sourceHydrator": hydrator}));
+        let hydration = json!({"currentOperation": operation, "lastSuccessfulOperation": success});
+        let status = json!({"status": {"sourceHydrator": hydration}});
         stage.hub.patch(&application, &status).await?;
         tokio::time::sleep(SETTLING).await;
         let sent = notifications.about("hydration", messages).await?;
         assert!(
             sent.len() == messages && sent.iter().all(|message| message.contains(refusal)),
-            "{phase} {commit}: {sent:?}"
+            "{phase} {commit:?}: {sent:?}"
         );
     }
     Ok(())

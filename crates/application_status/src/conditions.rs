@@ -9,7 +9,7 @@ use manifest::text::{and_more_objects, count};
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;
 use runtime::text::bounded;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of conditions of one type; one more condition summarizes the rest.
 const MAX_CONDITIONS: usize = 10;
@@ -43,6 +43,29 @@ pub(super) fn subject(condition: &Condition) -> Option<&str> {
         return None;
     }
     condition.message.split_once(": ").map(|(subject, _)| subject)
+}
+
+/// Returns the newest condition of the same type before, if these named all clusters of this one: then no cluster has got the problem.
+/// A cluster moves from the summary to a condition of its own when another recovers. Notifications are sent for each newer time.
+pub(super) fn find_newest<'c>(before: &'c [Condition], condition: &Condition) -> Option<&'c Condition> {
+    let alike = || before.iter().filter(|other| other.kind == condition.kind);
+    let known: BTreeSet<&str> = alike().flat_map(named_clusters).collect();
+    let mut named = named_clusters(condition).peekable();
+    let are_known = named.peek().is_some() && named.all(|cluster| known.contains(cluster));
+    let time = |condition: &&Condition| condition.last_transition_time.clone();
+    alike().max_by_key(time).filter(|_| are_known)
+}
+
+/// Returns the clusters that a condition names, also those of a summary.
+fn named_clusters(condition: &Condition) -> impl Iterator<Item = &str> {
+    let summary = condition
+        .message
+        .strip_prefix("and ")
+        .filter(|_| condition.kind != INFO);
+    let names = summary
+        .and_then(|summary| summary.split_once(": "))
+        .map(|(_, names)| names.split(", "));
+    subject(condition).into_iter().chain(names.into_iter().flatten())
 }
 
 /// Returns the conditions of an Application, given its present ones; none if it has no works.
@@ -204,4 +227,39 @@ fn totals(fleet: &Fleet<'_>) -> String {
     let sets = fleet.sets.iter().take(MAX_CONDITIONS);
     parts.extend(sets.map(|(object_ref, set)| format!("{SET}{object_ref}: {}", set.message)));
     parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merged;
+    use jiff::Timestamp;
+
+    /// Notifications are sent for each newer time.
+    #[test]
+    fn only_another_cluster_makes_the_newest_condition_newer() {
+        let degraded = |clusters: &[usize], before: &[Condition], second: i64| {
+            let messages = clusters
+                .iter()
+                .map(|number| (format!("eu{number:02}"), "a reason".to_owned()));
+            let desired = first_few(messages.collect()).into_iter();
+            let desired = desired.map(|message| condition(DEGRADED, message)).collect();
+            let now = Timestamp::from_second(second).expect("a time");
+            merged(Vec::new(), before, desired, now)
+        };
+        let newest = |conditions: &[Condition]| {
+            let times = conditions
+                .iter()
+                .map(|condition| condition.last_transition_time.clone());
+            times.max().flatten().expect("a time")
+        };
+        let twelve: Vec<usize> = (1..=12).collect();
+        let first = degraded(&twelve, &[], 1);
+        let recovered = degraded(&twelve[1..], &first, 2);
+        assert_eq!((recovered.len(), newest(&recovered)), (11, newest(&first)));
+        let spread = degraded(&[&twelve[1..], &[13]].concat(), &recovered, 3);
+        assert!(newest(&spread) > newest(&first));
+        let fell_back = degraded(&twelve, &recovered, 4);
+        assert!(newest(&fell_back) > newest(&first));
+    }
 }

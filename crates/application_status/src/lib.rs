@@ -105,6 +105,7 @@ fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>,
     let now = format_time(now);
     let since = |condition: &Condition| {
         let same = before.iter().find(|other| conditions::is_same_state(other, condition));
+        let same = same.or_else(|| conditions::find_newest(before, condition));
         same.and_then(|same| same.last_transition_time.clone())
             .unwrap_or_else(|| now.clone())
     };

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 pub const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The minimum interval between two refreshes of any object.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
+/// The time after which a reservation lapses: otherwise all that could not be used in an outage would be used at once.
+const RESERVED_FOR: Duration = Duration::from_secs(10);
 /// The minimum interval between two refreshes of the same object.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The delays of the first and the last retry.
@@ -246,6 +248,7 @@ impl Queue {
         };
         let entry = self.entries.get_mut(&object_ref)?;
         (entry.due, entry.busy, entry.is_requeued) = (None, true, false);
+        entry.refresh_at.take_if(|at| later(*at, RESERVED_FOR) < now);
         let may_refresh_at = entry.may_refresh_at().max(entry.refresh_at.or(self.next_refresh));
         let stale = entry.stale && may_refresh_at.is_none_or(|at| at <= now);
         let attempt = entry.failures.saturating_add(1);
@@ -745,6 +748,26 @@ mod tests {
         let later = now + Duration::from_secs(2);
         let due = queue.pop(false, later, not_hanging, |_| true).expect("it is its turn");
         assert!(due.stale && &*due.object_ref.name == "3");
+    }
+
+    #[test]
+    fn refreshes_are_spread_after_an_outage() {
+        let mut queue = Queue::new(Duration::ZERO);
+        let start = Instant::now();
+        for number in 0..1000 {
+            let object_ref = ObjectRef::new("argocd", &number.to_string());
+            enqueue(&mut queue, &object_ref, Refresh::Needed, start);
+        }
+        let mut count_refreshes = |now: Instant| {
+            let mut refreshes = 0;
+            while let Some(due) = pop(&mut queue, false, now) {
+                refreshes += usize::from(due.stale);
+                queue.done(&due, &Outcome::Written { refreshed: due.stale }, now, 0.0);
+            }
+            refreshes
+        };
+        assert_eq!(count_refreshes(start + DEBOUNCE), 1);
+        assert_eq!(count_refreshes(start + Duration::from_secs(300)), 1);
     }
 
     #[test]

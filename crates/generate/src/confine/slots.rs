@@ -48,7 +48,11 @@ impl Slot {
             match locks.try_any()? {
                 Some(lock) => Ok(lock),
                 // Processes that wait are spread over the locks, so that few of them look for a free one.
-                None => locks.wait_for(usize::try_from(process::id()).unwrap_or_default() % TOOLS_OF_A_PROJECT),
+                // The slot of the tool that has ended is free, too: first those of other projects look for one, at the next interval.
+                // Otherwise a project with many tools would take each slot that it frees.
+                None => locks
+                    .wait_for(usize::try_from(process::id()).unwrap_or_default() % TOOLS_OF_A_PROJECT)
+                    .inspect(|_| thread::sleep(INTERVAL * 2)),
             }
         });
         let lock_of_project = lock_of_project.transpose()?;

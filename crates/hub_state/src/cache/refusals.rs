@@ -39,11 +39,9 @@ impl Refusals {
 
     /// Returns why writes for a GitOpsCluster were refused, each reason once.
     pub fn of_gitops(&self, object_ref: &ObjectRef) -> BTreeSet<&str> {
-        let of_it = self
-            .0
-            .values()
-            .filter(|refusal| refusal.gitops.as_ref() == Some(object_ref));
-        of_it.map(|refusal| &*refusal.why).collect()
+        let refusals = self.0.values();
+        let of_gitops = refusals.filter(|refusal| refusal.gitops.as_ref() == Some(object_ref));
+        of_gitops.map(|refusal| &*refusal.why).collect()
     }
 
     /// Records whether the last write of a part was refused. Returns the GitOpsClusters for which that changes something.

@@ -150,6 +150,7 @@ fn objects(work: &Value<'_>) -> Arc<[Box<str>]> {
     let identified = identified.filter(|key| !key.kind.is("", "Namespace"));
     let mut names: Vec<Box<str>> = identified.map(|key| key.to_string().into()).collect();
     names.sort_unstable();
+    names.dedup();
     names.into()
 }
 

@@ -206,7 +206,8 @@ fn is_application(object: &Value<'_>) -> bool {
 
 /// Returns true if it is the configuration of an Application that the agent only observes.
 fn is_read_only(config: &Value<'_>) -> bool {
-    text_at(config, "/resourceIdentifier/resource") == Some(names::PLURAL)
+    text_at(config, "/resourceIdentifier/group") == Some(names::GROUP)
+        && text_at(config, "/resourceIdentifier/resource") == Some(names::PLURAL)
         && text_at(config, "/updateStrategy/type") == Some(READ_ONLY)
 }
 

@@ -544,12 +544,12 @@ impl<'m> EvaluatedConfigs<'m> {
     /// Returns the entries that apply to an object, in their order.
     fn find(&self, meta: &Map<'_>) -> impl Iterator<Item = &EvaluatedConfig<'m>> {
         let identifiers = works::config_identifiers(IDENTIFIER.map(|key| text_of(meta, key)));
-        let found = identifiers
+        let lists = identifiers
             .iter()
             .filter_map(|identifier| self.positions.get(identifier));
-        let mut found: Vec<usize> = found.flatten().copied().collect();
-        found.sort_unstable();
-        found.into_iter().filter_map(|position| self.all.get(position))
+        let mut positions: Vec<usize> = lists.flatten().copied().collect();
+        positions.sort_unstable();
+        positions.into_iter().filter_map(|position| self.all.get(position))
     }
 }
 

@@ -630,10 +630,17 @@ fn deletion_without_cascade_ends_the_observation_of_a_read_only_work() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
     let mut work = hub.work(WORK).clone();
     work["spec"]["manifestConfigs"][0]["updateStrategy"] = json!({"type": "ReadOnly"});
+    // Another kind of this name.
+    let other = json!({"group": "app.k8s.io", "resource": "applications", "namespace": "team", "name": "shop"});
+    let other = json!({"resourceIdentifier": other, "updateStrategy": {"type": "ReadOnly"}});
+    let configs = work["spec"]["manifestConfigs"].as_array_mut().expect("a list");
+    configs.insert(0, other);
     hub.put("manifestworks", &at(WORK), Some(work));
     hub.put("applications", &shop(), None);
     assert_eq!(hub.settle(&shop()), [PATCHED]);
-    let strategy = &hub.work(WORK)["spec"]["manifestConfigs"][0]["updateStrategy"];
+    let configs = &hub.work(WORK)["spec"]["manifestConfigs"];
+    assert_eq!(configs[0]["updateStrategy"]["type"], "ReadOnly");
+    let strategy = &configs[1]["updateStrategy"];
     assert_eq!(
         strategy["type"], "ServerSideApply",
         "otherwise the cluster keeps the finalizer"
