@@ -2,25 +2,25 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod ca_cache;
+
 use super::action::{Action, Event, InvolvedObject, RecordedEvent, Verb, Write};
-use super::invalid_object::InvalidObject;
-use super::metadata::Metadata;
 use super::metrics::{Metrics, Reason};
 use super::queue::Outcome;
 use super::text::bounded;
+use ca_cache::CaCache;
+pub use ca_cache::read_authority;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::{Error as BuildError, Request};
 use kube::{Client, Error};
-use pki::{AuthorityData, Recipe};
+use pki::{Authority, AuthorityData, Recipe};
 use primitives::hash::{hash, with_hash};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use primitives::timestamp::format_time;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -40,6 +40,7 @@ pub struct Writer {
     /// True if writes are only logged.
     dry_run: bool,
     now: fn() -> Timestamp,
+    ca_cache: CaCache,
     /// True while this replica may write.
     leads: watch::Receiver<bool>,
 }
@@ -63,6 +64,7 @@ impl Writer {
             identity,
             dry_run,
             now,
+            ca_cache: CaCache::default(),
             leads,
         }
     }
@@ -155,17 +157,15 @@ impl Writer {
         let authority = match recipe.authority() {
             None => None,
             Some(desired) => {
-                let (version, authority) = self.fetch_authority(&desired.object_ref).await?;
-                if version != desired.version {
-                    let why = format!("Secret {} changed since it was read", desired.object_ref);
-                    return Err(WriteError::new(Reason::Conflict, why));
-                }
-                Some(authority)
+                let fetch = async || self.fetch_authority(&desired.object_ref).await;
+                let authority = self.ca_cache.authority(desired, fetch).await?;
+                let why = || format!("Secret {} changed since it was read", desired.object_ref);
+                Some(authority.ok_or_else(|| WriteError::new(Reason::Conflict, why()))?)
             }
         };
         // The search for large primes takes a second and must not block the thread.
         let copy = recipe.clone();
-        let made = tokio::task::spawn_blocking(move || pki::make(&copy, authority.as_ref()));
+        let made = tokio::task::spawn_blocking(move || pki::make(&copy, authority.as_deref()));
         let made = made
             .await
             .map_err(|_| WriteError::new(Reason::Other, "the generation of its data was aborted".to_owned()))?;
@@ -179,12 +179,15 @@ impl Writer {
         Ok(write)
     }
 
-    /// Reads the resource version and the data of a CA, whose key must not be kept.
-    async fn fetch_authority(&self, object_ref: &ObjectRef) -> Result<(Box<str>, AuthorityData), WriteError> {
+    /// Reads the present state of a CA.
+    async fn fetch_authority(&self, object_ref: &ObjectRef) -> Result<(Authority, AuthorityData), WriteError> {
         let path = format!("/api/v1/namespaces/{}/secrets", object_ref.namespace);
         let request = Request::new(path).get(&object_ref.name, &GetParams::default());
         let text = self.send(request).await?;
-        read_authority(&text).map_err(|error| WriteError::new(Reason::Other, error.to_string()))
+        let (version, data) =
+            read_authority(&text).map_err(|error| WriteError::new(Reason::Other, error.to_string()))?;
+        let object_ref = object_ref.clone();
+        Ok((Authority { object_ref, version }, data))
     }
 
     /// Checks with the API server that an object does not exist. A response that its kind is unknown is no proof.
@@ -407,22 +410,6 @@ pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, B
     }
 }
 
-/// Reads the resource version, and the key and certificates of a CA, from the JSON of its Secret.
-///
-/// # Errors
-///
-/// Returns an error if the Secret has none. The error quotes nothing of the Secret.
-pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), InvalidObject> {
-    #[derive(Deserialize)]
-    struct Secret {
-        metadata: Metadata,
-        data: Option<BTreeMap<String, ByteString>>,
-    }
-    let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| InvalidObject::new("not a valid Secret"))?;
-    let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| InvalidObject::new(&error.to_string()))?;
-    Ok((metadata.resource_version, data))
-}
-
 /// The result of an action.
 #[derive(Debug)]
 pub struct WriteResult {
@@ -586,29 +573,6 @@ mod tests {
             serde_json::from_slice::<Value>(request.body()).expect("JSON"),
             operations
         );
-    }
-
-    #[tokio::test]
-    async fn makes_nothing_with_another_ca_than_the_decision_was_based_on() {
-        let service = tower::service_fn(|request: http::Request<Body>| async move {
-            assert_eq!(request.method(), http::Method::GET, "nothing is written");
-            let secret = json!({"metadata": {"resourceVersion": "2"}, "data": {"tls.crt": "", "tls.key": ""}});
-            Ok::<_, Error>(http::Response::new(Body::from(secret.to_string().into_bytes())))
-        });
-        let metrics = Metrics::with("test", "Certificates", |_| ()).0;
-        let client = Client::new(service, "argocd");
-        let leads = watch::channel(true).1;
-        let writer = Writer::new(client, metrics, "test", String::new(), false, Timestamp::now, leads);
-        let secret = ObjectRef::new("argocd", "ca");
-        let authority = pki::Authority {
-            object_ref: secret.clone(),
-            version: "1".into(),
-        };
-        let write = Write::patch(&SECRETS, secret.clone(), json!({})).with_recipe(Recipe::Promote { authority });
-        let involved_object = InvolvedObject::new(&SECRETS, secret, "".into());
-        let action = Action::new(involved_object, vec![write], None);
-        let result = writer.write("test", &action).await;
-        assert_eq!((result.outcome, result.refusal), (Outcome::FAILED, None), "a conflict");
     }
 
     #[tokio::test]
