@@ -115,6 +115,10 @@ impl Workbench {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for (id, log) in &*controllers {
+            // Its end is a dump of goroutines afterwards.
+            if let Ok(tail) = process::tail(log, lines_to_print(APPLICATION_CONTROLLER)) {
+                eprintln!("---- {APPLICATION_CONTROLLER}\n{tail}");
+            }
             for functions in process::locked_goroutines(*id, APPLICATION_CONTROLLER, log).unwrap_or_default() {
                 eprintln!("---- {APPLICATION_CONTROLLER} waits in\n{functions}");
             }
