@@ -45,8 +45,9 @@ pub(super) fn subject(condition: &Condition) -> Option<&str> {
     condition.message.split_once(": ").map(|(subject, _)| subject)
 }
 
-/// Returns the newest condition of the same type before, if these named all clusters of this one: then no cluster has got the problem.
-/// A cluster moves from the summary to a condition of its own when another recovers. Notifications are sent for each newer time.
+/// Returns the newest earlier condition of the same type, if the earlier ones named all clusters of this one: none has got the problem
+/// since. When a cluster recovers, the next one gets a condition instead of a place in the summary, and a newer time would send a
+/// notification.
 pub(super) fn find_newest<'c>(before: &'c [Condition], condition: &Condition) -> Option<&'c Condition> {
     let alike = || before.iter().filter(|other| other.kind == condition.kind);
     let known: BTreeSet<&str> = alike().flat_map(named_clusters).collect();

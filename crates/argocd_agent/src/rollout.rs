@@ -231,11 +231,11 @@ enum ClusterHealth {
 impl Agent<'_> {
     /// Evaluates the health of the agent with a template that the cluster was assigned at `since`.
     fn evaluate(&self, template: &str, since: Option<Timestamp>, limits: Limits, now: Timestamp) -> ClusterHealth {
-        // A clock that is far ahead, which the cluster's agent writes, would keep the cluster under way, and others waiting.
-        let known = |time: Option<Timestamp>| time.filter(|time| *time <= after(now, CLOCK_SKEW));
-        let [changed, reported] = [self.changed, self.since].map(known);
+        // The cluster's agent writes these times: with a clock that is far ahead, it would keep the cluster under way, and others waiting.
+        let drop_future = |time: Option<Timestamp>| time.filter(|time| *time <= after(now, CLOCK_SKEW));
+        let [changed, reported] = [self.changed, self.since].map(drop_future);
         let start = since.max(changed);
-        let end = |from: Option<Timestamp>, duration| Some(from?.saturating_add(duration).unwrap_or(Timestamp::MAX));
+        let end = |from: Option<Timestamp>, duration| Some(after(from?, duration));
         let is_applied = self.applied == Some(template);
         let (until, result) = if self.is_healthy && is_applied {
             let settled = end(start.max(reported), MIN_HEALTHY_TIME.max(limits.min_success_time));

@@ -541,8 +541,9 @@ impl Reconciler {
                 self.listed.remove(&kind);
             }
             Ok(WatchEvent::InitApply(object)) => {
-                self.listed.entry(kind).or_default().insert(object.object_ref());
-                self.update(kind, Update::Set(object.object_ref(), object.text.get()));
+                let object_ref = object.object_ref();
+                self.listed.entry(kind).or_default().insert(object_ref.clone());
+                self.update(kind, Update::Set(object_ref, object.text.get()));
             }
             Ok(WatchEvent::InitDone) => {
                 let all = self.listed.remove(&kind).unwrap_or_default();

@@ -29,7 +29,7 @@ const WATCH_TIMEOUT: u32 = 110;
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An event of the watch of a kind.
-pub(crate) type WatchEvent = (Kind, Result<Event<Received>, watcher::Error>);
+pub(crate) type KindEvent = (Kind, Result<Event<Received>, watcher::Error>);
 
 /// The watches of all required kinds.
 pub(crate) struct Watches {
@@ -37,7 +37,7 @@ pub(crate) struct Watches {
     /// The namespace of Argo CD.
     argocd: String,
     /// The events; it ends if no kind is watched.
-    pub(crate) events: SelectAll<BoxStream<'static, WatchEvent>>,
+    pub(crate) events: SelectAll<BoxStream<'static, KindEvent>>,
     /// The running watches: dropping a sender ends the watch of its kind.
     running: BTreeMap<Kind, oneshot::Sender<()>>,
 }

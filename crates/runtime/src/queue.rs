@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The minimum interval between two refreshes of any object.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
-/// The time after which a reservation lapses: otherwise all that could not be used in an outage would be used at once.
+/// The time after which a reservation lapses: otherwise the objects would use all reservations of an outage at once.
 const RESERVED_FOR: Duration = Duration::from_secs(10);
 /// The minimum interval between two refreshes of the same object.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);

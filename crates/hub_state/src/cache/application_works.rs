@@ -1,6 +1,6 @@
 //! The works of Applications in the cache.
 
-use super::shared_objects::{SharedObjects, in_both};
+use super::shared_objects::{SharedObjects, find_common};
 use super::store::{Indexed, Store, Update};
 use super::{Cache, Cached, ReconcileRequest, WorkBefore};
 use crate::model::{Kind, Work};
@@ -128,7 +128,7 @@ impl Cache {
             if by_application.len() > 1 {
                 break;
             }
-            let mut common = in_both(&objects, &of_other.objects).cloned().peekable();
+            let mut common = find_common(&objects, &of_other.objects).cloned().peekable();
             if other == object_ref || common.peek().is_none() {
                 continue;
             }

@@ -57,9 +57,9 @@ impl SharedObjects {
     }
 }
 
-/// Returns the objects that are in both sorted lists. It searches for those of the shorter one: a work may have very many, and most others
-/// on its cluster a few.
-pub(super) fn in_both<'o>(one: &'o [Box<str>], other: &'o [Box<str>]) -> impl Iterator<Item = &'o Box<str>> {
+/// Returns the objects that are in both sorted lists. Searches the longer one for those of the shorter one: one work of a cluster may have
+/// thousands of objects, and the others a few each.
+pub(super) fn find_common<'o>(one: &'o [Box<str>], other: &'o [Box<str>]) -> impl Iterator<Item = &'o Box<str>> {
     let (shorter, longer) = if one.len() < other.len() {
         (one, other)
     } else {

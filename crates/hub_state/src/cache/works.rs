@@ -1,6 +1,6 @@
 //! The cached works, the Applications that own them, and the times at which their health changes by time alone.
 
-use super::shared_objects::{SharedObjects, in_both};
+use super::shared_objects::{SharedObjects, find_common};
 use super::store::{Index, Store, shared};
 use crate::model::{Kind, Marks, Work, WorkState};
 use crate::pull::PullWork;
@@ -164,7 +164,7 @@ impl Works {
             return BTreeSet::new();
         }
         let works = self.on(cluster);
-        let works = works.filter(|(_, work)| in_both(&objects, &work.objects).next().is_some());
+        let works = works.filter(|(_, work)| find_common(&objects, &work.objects).next().is_some());
         works
             .filter_map(|(other, work)| self.owner(Kind::Works, other, work))
             .collect()

@@ -184,7 +184,7 @@ fn compared(kind: Kind, object: Value) -> Value {
         Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
             json!({"metadata": object["metadata"]})
         }
-        // Only the label matters that permits GitOpsClusters of other namespaces.
+        // Only the label that permits GitOpsClusters of other namespaces matters.
         Kind::Namespace => (object["metadata"]["labels"][OPEN] == "true").into(),
         // Only the number of managed clusters that it selects matters; null before the status is set.
         Kind::Placements => {

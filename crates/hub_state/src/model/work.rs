@@ -143,7 +143,7 @@ fn claims_application(pull_work: &PullWork) -> bool {
     pull_work.claim.is_some()
 }
 
-/// Returns the names of the objects of a work, sorted. The agent's status counts for none: it could name objects of other Applications.
+/// Returns the names of the objects of a work, sorted. Ignores the agent's status, which could name objects of other Applications.
 fn objects(work: &Value<'_>) -> Arc<[Box<str>]> {
     let objects = items(work, "/spec/workload/manifests").iter().map(works::key);
     let identified = objects.filter(|key| !key.kind.kind.is_empty() && !key.name.is_empty());

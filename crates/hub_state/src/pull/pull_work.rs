@@ -6,7 +6,7 @@ use super::fingerprint::Fingerprint;
 use super::forwarded::{OperationRequest, RefreshRequest};
 use super::options::FeedbackMode;
 use super::payload_id::{finalizers_hash, finalizers_in};
-use super::retention::{READ_ONLY, Retention};
+use super::retention::{Retention, is_read_only};
 use super::text::group;
 use crate::json::{annotation, at, check_depth, entry, integer_at, items, own, text_at};
 use manifest::value::Value;
@@ -117,7 +117,9 @@ impl PullWork {
                 let finalizers: Vec<_> = texts(payload, "/metadata/finalizers").collect();
                 (position, finalizers_hash(&finalizers).into())
             }),
-            read_only_config: items(work, "/spec/manifestConfigs").iter().position(is_read_only),
+            read_only_config: items(work, "/spec/manifestConfigs")
+                .iter()
+                .position(observes_application),
             payload: payload
                 .and_then(|payload| annotation(payload, names::PAYLOAD))
                 .map(Into::into),
@@ -205,10 +207,10 @@ fn is_application(object: &Value<'_>) -> bool {
 }
 
 /// Returns true if it is the configuration of an Application that the agent only observes.
-fn is_read_only(config: &Value<'_>) -> bool {
+fn observes_application(config: &Value<'_>) -> bool {
     text_at(config, "/resourceIdentifier/group") == Some(names::GROUP)
         && text_at(config, "/resourceIdentifier/resource") == Some(names::PLURAL)
-        && text_at(config, "/updateStrategy/type") == Some(READ_ONLY)
+        && is_read_only(config)
 }
 
 /// Returns the agent's status of the Application. It is found by name, not by position: the work may contain other objects, and

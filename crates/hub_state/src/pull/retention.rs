@@ -25,11 +25,15 @@ impl Retention {
     /// Reads the state from an existing work.
     pub fn from_work(work: &Value<'_>) -> Self {
         let mut configs = items(work, "/spec/manifestConfigs").iter();
-        let is_read_only = |config: &Value<'_>| text_at(config, "/updateStrategy/type") == Some(READ_ONLY);
         match text_at(work, "/spec/deleteOption/propagationPolicy") {
             Some(ORPHAN) if configs.all(is_read_only) => Self::Released,
             Some(ORPHAN) => Self::Orphaning,
             _ => Self::Owned,
         }
     }
+}
+
+/// Returns true if the agent only observes the objects of an entry of `manifestConfigs`.
+pub(super) fn is_read_only(config: &Value<'_>) -> bool {
+    text_at(config, "/updateStrategy/type") == Some(READ_ONLY)
 }

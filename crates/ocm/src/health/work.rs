@@ -527,18 +527,15 @@ struct EvaluatedConfigs<'m> {
 
 impl<'m> EvaluatedConfigs<'m> {
     fn read(spec: &'m Map<'_>) -> Self {
-        let entries = || spec.maps("manifestConfigs");
-        let mut positions: HashMap<_, Vec<usize>> = HashMap::new();
-        for (position, entry) in entries().enumerate() {
+        let (mut all, mut positions) = (Vec::new(), HashMap::<_, Vec<usize>>::new());
+        for entry in spec.maps("manifestConfigs") {
             if let Some(identifier) = map(entry, "resourceIdentifier") {
                 let identifier = IDENTIFIER.map(|key| text_of(identifier, key));
-                positions.entry(identifier).or_default().push(position);
+                positions.entry(identifier).or_default().push(all.len());
+                all.push(EvaluatedConfig::from_entry(entry));
             }
         }
-        Self {
-            all: entries().map(EvaluatedConfig::from_entry).collect(),
-            positions,
-        }
+        Self { all, positions }
     }
 
     /// Returns the entries that apply to an object, in their order.
