@@ -128,8 +128,10 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
     }
     let namespace = &args.argo_cd.namespace;
     let has_proxy = objects.iter().any(|object| name(&object.live) == REDIS_PROXY);
-    let settings = hub.config_map(namespace, CMD_PARAMS).await?;
-    if has_proxy && settings.as_ref().is_some_and(needs_redis_proxy) {
+    if has_proxy
+        && let Some(settings) = hub.config_map(namespace, CMD_PARAMS).await?
+        && needs_redis_proxy(&settings)
+    {
         problems.push(format!(
             "ConfigMap {namespace}/{CMD_PARAMS}: redis.server names our principal, and another field manager has set it too: set \
              the address of Argo CD's Redis first"

@@ -2,7 +2,7 @@
 
 use super::merge::merge;
 use super::object::items_mut;
-use super::{CMD_PARAMS, Feature, ShippedObject, name_of};
+use super::{CMD_PARAMS, Feature, ShippedObject};
 use crate::workload::{arguments, containers, items, name};
 use ocm::tracking::CONFIG_MAP;
 use serde_json::{Value as Json, json};
@@ -283,7 +283,7 @@ impl ArgoCd {
                 Unknown::Missing => {
                     format!(
                         "Namespace {namespace}: this Argo CD has no {program}: omit {}",
-                        name_of(feature)
+                        feature.name()
                     )
                 }
                 Unknown::Ambiguous(names) => format!(

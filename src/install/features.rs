@@ -58,6 +58,11 @@ impl Feature {
         &ALL
     }
 
+    /// Returns the name of the feature in the table and in flags.
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+
     fn index(self) -> usize {
         let index = ALL.iter().position(|feature| *feature == self);
         index.expect("every feature is in the table")

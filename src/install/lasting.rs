@@ -2,13 +2,14 @@
 
 use super::{POLICY, ShippedObject};
 use crate::workload::items;
+use ocm::pull_model::SYNC_OPTIONS;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The annotation with which Argo CD neither prunes an object nor deletes it with its Application. Applied in another way than server-side,
-/// an addition would remove Argo CD's own fields.
-const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
+/// The options with which Argo CD neither prunes an object nor deletes it with its Application.
 const OF_KEPT: &str = "Prune=false,Delete=false";
+
+/// As [`OF_KEPT`]. Applied in another way than server-side, an addition would remove Argo CD's own fields.
 const OF_ADDITION: &str = "Prune=false,Delete=false,ServerSideApply=true";
 
 /// The lists of volumes in Deployments, and in the ArgoCD resource of an operator.
@@ -44,10 +45,12 @@ pub fn keep_in_argo_cd(objects: &mut [ShippedObject]) {
         let is_mounted = object.kind() == "ConfigMap" && (object.name() == POLICY || mounted.contains(object.name()));
         let is_used = ["CustomResourceDefinition", "AppProject"].contains(&object.kind())
             || object.api_version().starts_with("addon.open-cluster-management.io/");
-        let options = match object.is_addition() {
-            true => OF_ADDITION,
-            false if is_mounted || is_used => OF_KEPT,
-            false => continue,
+        let options = if object.is_addition() {
+            OF_ADDITION
+        } else if is_mounted || is_used {
+            OF_KEPT
+        } else {
+            continue;
         };
         object.value["metadata"]["annotations"][SYNC_OPTIONS] = options.into();
     }

@@ -54,7 +54,7 @@ fn feature_implies_its_dependencies() {
     let all = |name: &str| {
         let feature = Feature::from_str(name, false).expect(name);
         let all = with_implied([feature]);
-        all.iter().map(name_of).collect::<Vec<_>>().join(" ")
+        all.into_iter().map(Feature::name).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(all("argocd-agent"), "controller gitopscluster argocd-agent");
     assert_eq!(all("pull"), "controller pull report", "no access to Secrets");

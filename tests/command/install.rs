@@ -3,7 +3,6 @@
 use crate::program::{program_with, transcript};
 use crate::shipped_files::{parse_documents, read_file};
 use argocd_ocm_cmp::install::Feature;
-use clap::ValueEnum as _;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -224,8 +223,7 @@ fn invalid_arguments_are_one_line_errors() {
         let (error, _) = error.split_once("\n\nUsage: ").unwrap_or((error, ""));
         writeln!(errors, "$ {words} (exit code {code})\n{error}").expect("writing to a String never fails");
     }
-    let features = Feature::all().iter().filter_map(Feature::to_possible_value);
-    let features: Vec<_> = features.map(|value| value.get_name().to_owned()).collect();
+    let features: Vec<_> = Feature::all().iter().map(|feature| feature.name()).collect();
     let errors = errors.replace(&features.join(", "), "FEATURES");
     assert_eq!(errors.replace(env!("CARGO_PKG_VERSION"), "VERSION"), REFUSED);
 }
@@ -235,8 +233,7 @@ fn documentation_lists_every_feature() {
     let docs = read_file("docs/install.md");
     let rows: Vec<_> = docs.lines().filter(|line| line.starts_with("| `")).collect();
     for feature in Feature::all() {
-        let value = feature.to_possible_value().expect("a value");
-        let start = format!("| `{}` |", value.get_name());
+        let start = format!("| `{}` |", feature.name());
         assert!(rows.iter().any(|row| row.starts_with(&start)), "{start}");
     }
 }

@@ -5,7 +5,6 @@ use super::{Installation, installation, read_shipped};
 use crate::documents::documents;
 use anyhow::{Context, Result, ensure};
 use argocd_ocm_cmp::install::{Feature, MANAGER, with_implied};
-use clap::ValueEnum as _;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -193,7 +192,7 @@ async fn check(start: StartingPoint) -> Result<()> {
             check_step(&installation, start, *feature, &base, &mut on)
                 .with_context(|| format!("{start:?}: {feature:?} after {on:?}"))?;
         }
-        let names = order.into_iter().map(feature_name);
+        let names = order.into_iter().map(Feature::name);
         let names: Vec<_> = names.filter(|name| start.refuses(name).is_none()).collect();
         let at_once = installation.run_ok(&["install", "-n", NAMESPACE, "--features", &names.join(",")])?;
         // The Deployment's environment overrides this ConfigMap, whose list of controllers is that of the last run.
@@ -218,9 +217,8 @@ fn check_step(
     base: &[Value],
     on: &mut BTreeSet<Feature>,
 ) -> Result<()> {
-    let feature_name = feature_name(feature);
-    let words = ["install", "-n", NAMESPACE, "--features", &feature_name];
-    if let Some(error) = start.refuses(&feature_name) {
+    let words = ["install", "-n", NAMESPACE, "--features", feature.name()];
+    if let Some(error) = start.refuses(feature.name()) {
         let earlier = live(installation, start)?;
         let printed = installation.run_err(&words)?;
         ensure!(printed.starts_with(error), "{printed}");
@@ -252,11 +250,6 @@ fn check_step(
     check_features(start, on, &objects)?;
     check_second_run(&installation.run_ok(&words)?)?;
     Ok(())
-}
-
-fn feature_name(feature: Feature) -> String {
-    let value = feature.to_possible_value();
-    value.expect("every feature has a name").get_name().to_owned()
 }
 
 /// Checks that a second run has changed nothing.

@@ -47,12 +47,9 @@ impl Slot {
             };
             match locks.try_any()? {
                 Some(lock) => Ok(lock),
-                // Processes that wait are spread over the locks, so that few of them look for a free one.
                 // The slot of the tool that has ended is free, too: first those of other projects look for one, at the next interval.
                 // Otherwise a project with many tools would take each slot that it frees.
-                None => locks
-                    .wait_for(usize::try_from(process::id()).unwrap_or_default() % TOOLS_OF_A_PROJECT)
-                    .inspect(|_| thread::sleep(INTERVAL * 2)),
+                None => locks.wait().inspect(|_| thread::sleep(INTERVAL * 2)),
             }
         });
         let lock_of_project = lock_of_project.transpose()?;
@@ -100,7 +97,9 @@ impl Locks<'_> {
         Ok(None)
     }
 
-    fn wait_for(&self, number: usize) -> io::Result<Flock<File>> {
+    /// Waits for one of the locks. Processes that wait are spread over them, so that few of them look for a free one.
+    fn wait(&self) -> io::Result<Flock<File>> {
+        let number = usize::try_from(process::id()).unwrap_or_default() % self.count;
         loop {
             match Flock::lock(self.open(number)?, FlockArg::LockExclusive) {
                 Ok(lock) => return Ok(lock),

@@ -15,7 +15,7 @@ use memchr::memmem;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::File;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -134,7 +134,6 @@ struct Texts {
     values: Vec<String>,
     /// The hashes of all of them, to search each once: very many texts of a large source are in no message.
     known: HashSet<u64>,
-    hasher: RandomState,
     /// The message that they are searched in.
     message: MessageIndex,
     /// Names and keys, in lower case, by their letters and digits.
@@ -427,7 +426,7 @@ impl Texts {
     /// Adds a value, and the text that it encodes.
     fn add(&mut self, value: &str) {
         let value = value.trim().trim_matches(['"', '\'']);
-        if value.len() < MIN_LENGTH || self.is_too_large() || !self.known.insert(self.hasher.hash_one(value)) {
+        if value.len() < MIN_LENGTH || self.is_too_large() || !self.known.insert(self.known.hasher().hash_one(value)) {
             return;
         }
         self.size += value.len();
@@ -532,7 +531,7 @@ fn words_of_values(message: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The sequences of bytes in a message, by which most texts of a source are known not to be in it.
+/// The short sequences of bytes in a message. A text that has none of them is not in the message, as most texts of a source.
 #[derive(Default)]
 struct MessageIndex {
     /// The number of bytes of the message.
@@ -551,16 +550,16 @@ impl MessageIndex {
         };
         for text in [message, &letters(message), &Skeleton::from_text(message, true).text] {
             for length in MIN_LENGTH..=MIN_START {
-                index.sequences.extend(text.as_bytes().windows(length).map(number));
+                index.sequences.extend(text.as_bytes().windows(length).map(pack_bytes));
             }
         }
         let words = words_of_values(message).map(|(_, word)| letters(word));
         let words = words.filter(|word| word.len() < MIN_START);
-        index.words = words.map(|word| number(word.as_bytes())).collect();
+        index.words = words.map(|word| pack_bytes(word.as_bytes())).collect();
         index
     }
 
-    /// Returns false if the message certainly has neither the value nor a part of it, in no form.
+    /// Returns false if the message certainly has neither the value nor a part of it, in any form.
     fn may_have(&self, value: &str) -> bool {
         let plain = letters(value);
         if plain.is_empty() {
@@ -578,7 +577,7 @@ impl MessageIndex {
 
     /// Returns true if the message has the start of a text, or a short text as a whole.
     fn has_start(&self, text: &[u8]) -> bool {
-        self.sequences.contains(&number(&text[..text.len().min(MIN_START)]))
+        self.sequences.contains(&pack_bytes(&text[..text.len().min(MIN_START)]))
     }
 
     /// Returns true if the message has a part of a form of a value that [`Texts::found_in`] recognizes.
@@ -587,20 +586,20 @@ impl MessageIndex {
         let has_sequence = form.len() < MIN_START && self.has_start(form)
             || form
                 .windows(MIN_START)
-                .any(|part| self.sequences.contains(&number(part)));
+                .any(|part| self.sequences.contains(&pack_bytes(part)));
         let mut lengths = 1..MIN_START;
         has_sequence
             || !self.words.is_empty()
-                && lengths.any(|length| form.windows(length).any(|part| self.words.contains(&number(part))))
+                && lengths.any(|length| form.windows(length).any(|part| self.words.contains(&pack_bytes(part))))
     }
 }
 
 /// Returns at most eight bytes as a number.
-fn number(bytes: &[u8]) -> u64 {
+fn pack_bytes(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// Returns the letters and digits of a text, in lower case.
+/// Returns the letters and digits of a text, in lower case: as its [`Skeleton`], without the ranges, which need far more memory.
 fn letters(text: &str) -> String {
     let letters = text.chars().filter(|char| char.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
