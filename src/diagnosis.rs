@@ -19,6 +19,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The type of the condition that reports a failed automated sync.
+pub(crate) const SYNC_ERROR: &str = "SyncError";
+
 /// An Application, with the fields that tell why it delivers nothing.
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -346,7 +349,7 @@ pub(crate) fn problems(application: &DiagnosedApplication, clusters: KnownCluste
     let of_condition = |condition: &ApplicationCondition| match of_message(&condition.message, application, clusters) {
         Some(cluster) => cluster,
         // The sync has the same error.
-        None if condition.kind == "SyncError" && application.operation.is_some() => Vec::new(),
+        None if condition.kind == SYNC_ERROR && application.operation.is_some() => Vec::new(),
         None => vec![Diagnosis::new(
             ProblemCause::Other,
             format!("Argo CD reports {}: {}", condition.kind, condition.message),
@@ -603,7 +606,7 @@ pub(crate) fn is_tracked(work: &str) -> bool {
 }
 
 /// Returns the problem of works that Argo CD has applied for an Application that does not exist any more.
-pub(crate) fn abandoned(namespace: &str, name: &str) -> Diagnosis {
+pub(crate) fn describe_abandoned(namespace: &str, name: &str) -> Diagnosis {
     Diagnosis::new(
         ProblemCause::Other,
         format!("the hub has no Application {namespace}/{name} any more, so nothing updates its works"),

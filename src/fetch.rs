@@ -241,7 +241,7 @@ impl Hub {
             };
             let works = names
                 .into_iter()
-                .map(|listed| get(&self.client, resource, listed.namespace, listed.name));
+                .map(|listed| async move { get(&self.client, resource, &listed.namespace, &listed.name).await });
             fetched.works.extend(in_order(works).await?.into_iter().flatten());
         }
         fetched.clusters = self.clusters().await?;
@@ -353,9 +353,7 @@ impl Hub {
             async move {
                 let text = match same {
                     Some(text) => Some(text),
-                    None => get(&self.client, resource, key.1.clone(), key.2.clone())
-                        .await?
-                        .map(Arc::from),
+                    None => get(&self.client, resource, &key.1, &key.2).await?.map(Arc::from),
                 };
                 Ok::<_, Error>(text.map(|text| (key, text)))
             }
@@ -480,8 +478,8 @@ fn without_serde(error: Error) -> Error {
 }
 
 /// Returns the JSON of a work; `None` if it was deleted after the list.
-async fn get(client: &Client, resource: &Resource, namespace: String, name: String) -> Result<Option<String>, Error> {
-    match request_text(client, resource, &namespace, &name).await {
+async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> Result<Option<String>, Error> {
+    match request_text(client, resource, namespace, name).await {
         Ok(work) => Ok(Some(work)),
         Err(error) if status(&error) == Some(404) => Ok(None),
         Err(error) => Err(error),

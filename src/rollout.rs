@@ -64,7 +64,7 @@ pub(crate) struct RolloutCluster {
     pub(crate) message: String,
     /// True if the agent has applied the current content. OCM waits for a cluster with other content, and never counts it as a failure.
     is_applied: bool,
-    /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure.
+    /// True if the cluster exceeded the progress deadline, so that OCM counts it as a failure. Its state is `Failed`.
     is_late: bool,
     /// The content of its work.
     spec: Option<Value>,
@@ -159,7 +159,7 @@ impl Rollout {
             Some((work, status)) if is_same(&work["spec"], &self.set["spec"][TEMPLATE]) => {
                 let progressing = Self::progressing(work);
                 is_applied = progressing.is_some();
-                is_late = progressing.is_some_and(|(_, since)| self.is_late(since, now));
+                is_late = progressing.is_some_and(|(is_progressing, since)| is_progressing && self.is_late(since, now));
                 if progressing.is_some_and(|(is_progressing, _)| !is_progressing) {
                     (RolloutState::Updated, String::new())
                 } else if is_late || matches!(status.health, HealthStatus::Degraded | HealthStatus::Missing) {
@@ -248,7 +248,7 @@ impl Rollout {
     }
 
     /// Returns the numbers of failures and of all clusters, for each group whose failures OCM counts together.
-    fn failures(&self, is_failure: impl Fn(&RolloutCluster) -> bool) -> Vec<(usize, usize)> {
+    fn count_failures(&self, is_failure: impl Fn(&RolloutCluster) -> bool) -> Vec<(usize, usize)> {
         let is_by_group = self.kind() == "ProgressivePerGroup";
         let mut groups: BTreeMap<_, (usize, usize)> = BTreeMap::new();
         for cluster in &self.clusters {
@@ -266,7 +266,7 @@ impl Rollout {
         } else {
             &self.strategy()["maxFailures"]
         };
-        let groups = self.failures(|cluster| cluster.is_late && cluster.state == RolloutState::Failed);
+        let groups = self.count_failures(|cluster| cluster.is_late);
         self.kind() != "All" && !self.changes_mandatory() && are_too_many(&groups, tolerated)
     }
 
@@ -312,10 +312,10 @@ impl Rollout {
         if let Some(cluster) = mandatory(RolloutState::OnHold) {
             return Err(cluster.describe_block());
         }
-        let fields = match (&*failed, held) {
-            ([], 0) => Vec::new(),
-            _ if self.changes_mandatory() => Vec::new(),
-            _ => self.tolerant_fields(&failed, held)?,
+        let fields = if failed.is_empty() && held == 0 || self.changes_mandatory() {
+            Vec::new()
+        } else {
+            self.tolerant_fields(&failed, held)?
         };
         if fields.is_empty() {
             return Err(format!(
@@ -356,9 +356,7 @@ impl Rollout {
     /// Returns true if OCM still changes clusters of the mandatory groups: none after the first group with a late cluster.
     fn changes_mandatory(&self) -> bool {
         let mut mandatory = self.clusters.iter().filter(|cluster| self.is_mandatory(cluster));
-        let late = mandatory
-            .clone()
-            .find(|cluster| cluster.is_late && cluster.state == RolloutState::Failed);
+        let late = mandatory.clone().find(|cluster| cluster.is_late);
         mandatory.any(|cluster| match cluster.state {
             RolloutState::Updating => true,
             RolloutState::Waiting => late.is_none_or(|late| cluster.group.0 <= late.group.0),
@@ -419,7 +417,7 @@ impl Rollout {
                 if let Some(cluster) = blocker.filter(is_before) {
                     return Err(cluster.describe_block());
                 }
-                let groups = self.failures(|cluster| cluster.state == RolloutState::Failed);
+                let groups = self.count_failures(|cluster| cluster.state == RolloutState::Failed);
                 // A number above that of the clusters of a small group would count as 0 there. OCM rounds up, so this is the lowest
                 // percentage that tolerates as many failures.
                 let percent = groups.iter().map(|(failures, all)| {

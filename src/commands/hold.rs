@@ -132,10 +132,10 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
             )
         }));
     }
-    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
     if !has_end {
         return Ok(());
     }
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
     let problem = match hub.get(&leases, LEASE).await? {
         None => "does not exist",
         // The policy reads the time of the last renewal.

@@ -209,7 +209,7 @@ fn read_status(
         &state.unsatisfied_placements,
     ));
     if is_absent && state.works.iter().any(|work| diagnosis::is_tracked(work)) {
-        problems.push(diagnosis::abandoned(&application.namespace, &application.name));
+        problems.push(diagnosis::describe_abandoned(&application.namespace, &application.name));
     }
     let mut holds = state.holds;
     let is_target = |hold: &Hold| report.works.iter().any(|work| work.cluster() == Some(&hold.cluster));

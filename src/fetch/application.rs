@@ -1,7 +1,7 @@
 //! Reads the fields of an Application that `status` and `doctor` need.
 
 use crate::diagnosis;
-use crate::diagnosis::{ApplicationCondition, SyncOperation, is_our_plugin};
+use crate::diagnosis::{ApplicationCondition, SYNC_ERROR, SyncOperation, is_our_plugin};
 use crate::workload::items;
 use manifest::text::without_middle;
 use ocm::application_works::ApplicationName;
@@ -27,9 +27,6 @@ const REFRESH: &str = "argocd.argoproj.io/refresh";
 
 /// The annotation that names the paths from which an Application is made: a commit to others does not render it.
 const GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
-
-/// The type of the condition that reports a failed automated sync.
-pub(super) const SYNC_ERROR: &str = "SyncError";
 
 /// An Application of Argo CD. A hub has thousands, and the fields that are skipped here are most of their bytes.
 #[derive(Deserialize)]
@@ -121,11 +118,11 @@ impl FetchedApplication {
     }
 
     /// Returns true if it belongs to the Argo CD in this namespace. One in another namespace names its Argo CD after the first
-    /// comparison; before, it may be that of any that has found an error in its spec.
+    /// comparison; before, any Argo CD may have reported an error in its spec.
     pub(super) fn is_of(&self, argocd: &str) -> bool {
-        let is_refused = || !self.status.sync["status"].is_null();
-        let named = self.status.controller_namespace.as_deref();
-        self.metadata.namespace == argocd || named.map_or_else(is_refused, |namespace| namespace == argocd)
+        let has_error = || !self.status.sync["status"].is_null();
+        let controller = self.status.controller_namespace.as_deref();
+        self.metadata.namespace == argocd || controller.map_or_else(has_error, |namespace| namespace == argocd)
     }
 
     /// Returns its AppProject.

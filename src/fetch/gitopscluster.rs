@@ -1,14 +1,13 @@
 //! Reads GitOpsClusters, and the health of the agents that they install on managed clusters.
 
-use super::{Hub, WorkReader, describe_error, no_api};
+use super::{Hub, WorkReader, describe_error, no_api, request_text};
 use crate::diagnosis::unreachable;
 use crate::status::gitopscluster::{AgentInputs, FleetState, has_agents};
 use hub::{HubObject, explain, status};
 use hub_state::annotations::OWNER;
 use hub_state::model::{Kind, Object, PlacementDecision};
 use kube::Error;
-use kube::core::params::{GetParams, ListParams};
-use kube::core::request::Request;
+use kube::core::params::ListParams;
 use ocm::argocd_agent as names;
 use ocm::resources::{ADDONS, DECISIONS, GITOPS_CLUSTERS, SECRETS};
 use ocm::work::{MANAGED_BY, OURS};
@@ -63,8 +62,8 @@ impl Hub {
             self.each(&GITOPS_CLUSTERS, selected, ListParams::default(), keep)
                 .await?;
         } else {
-            let request = Request::new(GITOPS_CLUSTERS.path(selected)).get(&selected.name, &GetParams::default());
-            let text = self.client.request_text(request.map_err(Error::BuildRequest)?).await?;
+            let ObjectRef { namespace, name } = selected;
+            let text = request_text(&self.client, &GITOPS_CLUSTERS, namespace, name).await?;
             fleet
                 .gitops_clusters
                 .push(serde_json::from_str(&text).map_err(|_| no_api())?);

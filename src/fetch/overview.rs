@@ -1,11 +1,9 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{
-    ApplicationMetadata, FetchedApplication, ReadCondition, SYNC_ERROR, is_error, unsynced_clusters,
-};
+use super::application::{ApplicationMetadata, FetchedApplication, ReadCondition, is_error, unsynced_clusters};
 use super::{Hub, WorkReader, describe_error};
 use crate::diagnosis;
-use crate::diagnosis::{ProblemCause, cluster_problem};
+use crate::diagnosis::{ProblemCause, SYNC_ERROR, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{WORK_PAGE, explain, in_order, status};
@@ -23,7 +21,7 @@ use ocm::tracking::{INSTANCE, TRACKING_ID};
 use ocm::work::{APPLICATION_LABEL, KIND, SET_KIND};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -97,21 +95,22 @@ impl FetchedApplication {
     }
 }
 
-/// A work on a managed cluster. Its fields remain JSON: they may be nested more deeply than serde_json parses.
+/// A work on a managed cluster. Its objects remain JSON: they may be nested more deeply than serde_json parses.
 #[derive(Deserialize, Serialize)]
 struct WorkOnCluster {
     /// Objects of a list may have no kind.
     #[serde(skip_deserializing, default = "work_kind")]
     kind: &'static str,
-    metadata: Box<RawValue>,
+    #[serde(deserialize_with = "read_metadata")]
+    metadata: Value,
     spec: Option<Box<RawValue>>,
     status: Option<Box<RawValue>>,
 }
 
-impl WorkOnCluster {
-    fn metadata(&self) -> Value {
-        hub::parse_metadata(self.metadata.get()).unwrap_or_default()
-    }
+/// Reads the metadata without `managedFields`, which may be nested as deeply.
+fn read_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(hub::parse_metadata(text.get()).unwrap_or_default())
 }
 
 fn work_kind() -> &'static str {
@@ -204,9 +203,8 @@ impl<'n> Applications<'n> {
         let mut states = Vec::new();
         let mut names = HashSet::new();
         for work in works {
-            let metadata = work.metadata();
-            names.extend(metadata["name"].as_str().map(str::to_owned));
-            let Some(position) = self.of_work(&metadata) else {
+            names.extend(work.metadata["name"].as_str());
+            let Some(position) = self.of_work(&work.metadata) else {
                 continue;
             };
             let json = serde_json::to_string(work).expect("JSON is JSON");
@@ -228,7 +226,7 @@ impl<'n> Applications<'n> {
                 ));
             }
             let unsynced = delivered.unsynced.iter().filter(|(namespace, _)| namespace == cluster);
-            for (_, name) in unsynced.filter(|(_, name)| !names.contains(name)) {
+            for (_, name) in unsynced.filter(|(_, name)| !names.contains(&**name)) {
                 states.push((delivered.application.clone(), missing_work(delivered, cluster, name)));
             }
         }
@@ -313,8 +311,7 @@ impl Hub {
         let on_clusters = in_order(reads).await?;
         let (mut names, mut sets) = (BTreeSet::new(), BTreeSet::new());
         for work in on_clusters.iter().flat_map(|(_, works)| works) {
-            let metadata = work.metadata();
-            match set_of(&metadata) {
+            match set_of(&work.metadata) {
                 Some((namespace, name)) => {
                     // They become a part of a path.
                     sets.extend(
@@ -322,7 +319,7 @@ impl Hub {
                             .map(|application| (application.namespace, application.name)),
                     );
                 }
-                None => names.extend(named_applications(&metadata, argocd)),
+                None => names.extend(named_applications(&work.metadata, argocd)),
             }
         }
         let mut refused = Vec::new();
@@ -330,7 +327,7 @@ impl Hub {
             match set {
                 Lookup::Found(set) => {
                     let set: Option<WorkOnCluster> = serde_json::from_str(&set).ok();
-                    names.extend(set.iter().flat_map(|set| named_applications(&set.metadata(), argocd)));
+                    names.extend(set.iter().flat_map(|set| named_applications(&set.metadata, argocd)));
                 }
                 Lookup::NotFound => {}
                 Lookup::Refused(why) => refused.push(why),
