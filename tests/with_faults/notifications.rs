@@ -61,6 +61,19 @@ impl Notifications {
         })
         .await
     }
+
+    /// Writes the status of an Application, and returns all messages about it, once the controller has seen it and that many are sent.
+    async fn after(
+        &self,
+        stage: &Stage,
+        application: &ObjectRef,
+        status: &Value,
+        number: usize,
+    ) -> Result<Vec<String>> {
+        stage.hub.patch(application, &json!({"status": status})).await?;
+        tokio::time::sleep(SETTLING).await;
+        self.about(&application.name, number).await
+    }
 }
 
 /// Reads a request, and returns its body.
@@ -201,10 +214,8 @@ async fn recovered_cluster_sends_no_message() -> Result<()> {
         (&[2, 4], 4),
     ] {
         let conditions: Vec<_> = clusters.iter().copied().map(degraded).collect();
-        let status = json!({"status": {"conditions": conditions}});
-        stage.hub.patch(&application, &status).await?;
-        tokio::time::sleep(SETTLING).await;
-        let sent = notifications.about("recovery", messages).await?;
+        let status = json!({"conditions": conditions});
+        let sent = notifications.after(&stage, &application, &status, messages).await?;
         assert_eq!(sent.len(), messages, "{clusters:?}: {sent:?}");
     }
     Ok(())
@@ -238,10 +249,8 @@ async fn refused_hydration_sends_a_message_for_each_commit() -> Result<()> {
         });
         let success = last_success.map(|commit| json!({"drySHA": commit, "sourceHydrator": hydrator}));
         let hydration = json!({"currentOperation": operation, "lastSuccessfulOperation": success});
-        let status = json!({"status": {"sourceHydrator": hydration}});
-        stage.hub.patch(&application, &status).await?;
-        tokio::time::sleep(SETTLING).await;
-        let sent = notifications.about("hydration", messages).await?;
+        let status = json!({"sourceHydrator": hydration});
+        let sent = notifications.after(&stage, &application, &status, messages).await?;
         assert!(
             sent.len() == messages && sent.iter().all(|message| message.contains(refusal)),
             "{phase} {commit:?}: {sent:?}"

@@ -110,19 +110,6 @@ impl Workbench {
         if self.failed.swap(true, Ordering::Relaxed) {
             return;
         }
-        let controllers = self
-            .application_controllers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for (id, log) in &*controllers {
-            // Its end is a dump of goroutines afterwards.
-            if let Ok(tail) = process::tail(log, lines_to_print(APPLICATION_CONTROLLER)) {
-                eprintln!("---- {APPLICATION_CONTROLLER}\n{tail}");
-            }
-            for functions in process::locked_goroutines(*id, APPLICATION_CONTROLLER, log).unwrap_or_default() {
-                eprintln!("---- {APPLICATION_CONTROLLER} waits in\n{functions}");
-            }
-        }
         let logs = self.logs();
         let mut files: Vec<PathBuf> = fs::read_dir(&logs)
             .into_iter()
@@ -137,6 +124,16 @@ impl Workbench {
                 && !tail.is_empty()
             {
                 eprintln!("---- {name}\n{tail}");
+            }
+        }
+        let controllers = self
+            .application_controllers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (id, log) in &*controllers {
+            // After the tails: it ends the controller, whose log then ends with a dump of goroutines.
+            for functions in process::locked_goroutines(*id, APPLICATION_CONTROLLER, log).unwrap_or_default() {
+                eprintln!("---- {APPLICATION_CONTROLLER} waits in\n{functions}");
             }
         }
         eprintln!("---- all logs are in {}", logs.display());
