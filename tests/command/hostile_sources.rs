@@ -336,17 +336,11 @@ fn helm_cases() -> Vec<Case> {
             .parameter("helm-parameters", json!({format!("a{}", "[65536]".repeat(100)): "1"})),
     );
     // Names that are templates, flags or invalid.
-    for name in [
-        "{{ fail (env \"HTTPS_PROXY\") }}",
-        "{{ env \"HTTPS_PROXY\" }}",
-        "{{ getHostByName \"localhost\" }}",
-        "--post-renderer=/bin/true",
-        "-f{outside}/secret.yaml",
-        "shop,a",
-        "a/../b",
-        "shop\n",
-        "Shop",
-    ] {
+    for name in "{{ fail (env \"HTTPS_PROXY\") }}¦{{ env \"HTTPS_PROXY\" }}¦\
+        {{ getHostByName \"localhost\" }}¦--post-renderer=/bin/true¦-f{outside}/secret.yaml¦shop,a¦\
+        a/../b¦shop\n¦Shop"
+        .split('¦')
+    {
         cases.push(
             chart(format!("release name: {name:?}"), "release name ").parameter("helm-release-name", json!(name)),
         );

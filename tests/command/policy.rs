@@ -1,6 +1,6 @@
 //! Tests of `policy check`: the feedback on a policy before Argo CD uses it.
 
-use crate::program::{self, program, run, transcript};
+use crate::program::{self, SILENT, failed, program, run, transcript};
 use crate::shipped_files::{read_document, root};
 use std::fs;
 use std::io::Write;
@@ -77,12 +77,10 @@ fn checks_a_policy_in_its_config_map() {
         check(wrong.path(), &[])
     );
     for data in ["", "data: {policy: x}\n"] {
-        insta::allow_duplicates!(insta::assert_snapshot!(check(config_map(data).path(), &[]), @r"
-        exit code: 1
-        ----- stdout -----
-        ----- stderr -----
-        error: policy.yaml: the ConfigMap has no policy: add it as policy.yaml
-        "));
+        assert_eq!(
+            check(config_map(data).path(), &[]),
+            failed(1, "policy.yaml: the ConfigMap has no policy: add it as policy.yaml")
+        );
     }
 }
 
@@ -114,31 +112,27 @@ fn guestbook(project: &str, cluster: &str, more: &str) -> String {
 #[test]
 fn sample_policy_permits_the_guestbook_and_explains_refusals() {
     assert_eq!(guestbook("managed-clusters", "cluster1", ""), "");
-    let mut all = String::new();
-    let of_sample = ["managed-clusters", "cluster1"];
-    for ([project, cluster], more) in [
-        (["default", "cluster1"], ""),
-        (["managed-clusters", "local-cluster"], ""),
-        (of_sample, "{apiVersion: v1, kind: Secret, metadata: {name: a}}"),
+    assert!(guestbook("default", "cluster1", "").contains("add `- names: [default]`"));
+    assert!(guestbook("managed-clusters", "us1", "").contains("add `us1` to `projects[0].clusters`"));
+    for (object, change) in [
+        ("v1, kind: Secret, metadata: {", "projects[0].secrets"),
         (
-            of_sample,
-            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}",
+            "v1, kind: ConfigMap, metadata: {namespace: b, ",
+            "projects[0].namespaces",
         ),
-        (of_sample, "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: a}}"),
-        (of_sample, "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"),
+        ("apps/v1, kind: DaemonSet, metadata: {", "projects[0].kinds"),
+        ("v1, kind: Namespace, metadata: {", "projects[0].clusterScoped"),
     ] {
-        let errors = guestbook(project, cluster, more);
-        assert!(!errors.is_empty(), "{project} {cluster} {more}");
-        all.push_str(&errors);
+        let errors = guestbook(
+            "managed-clusters",
+            "cluster1",
+            &format!("{{apiVersion: {object}name: a}}}}"),
+        );
+        assert!(
+            errors.lines().count() == 1 && errors.contains(change),
+            "{change}: {errors}"
+        );
     }
-    insta::assert_snapshot!(all, @"
-    error: the policy has no entry for project default, so it may deliver nothing: add `- names: [default]`, with its clusters, namespaces and kinds, to `projects` in /policy.yaml
-    error: cluster local-cluster: the policy lets project managed-clusters deliver nothing to it, only to cluster1: to allow it, add `local-cluster` to `projects[0].clusters`
-    error: more.yaml:1: document 1: Secret default/a: the policy lets project managed-clusters deliver no objects of this kind; no plain Secrets: to allow it, add `Secret` to `projects[0].kinds`, set `projects[0].secrets: true`
-    error: more.yaml:1: document 1: ConfigMap kube-system/a: the policy lets project managed-clusters deliver nothing in namespace kube-system, only in default: to allow it, add `kube-system` to `projects[0].namespaces`
-    error: more.yaml:1: document 1: DaemonSet.apps default/a: the policy lets project managed-clusters deliver no objects of this kind: to allow it, add `DaemonSet.apps` to `projects[0].kinds`
-    error: more.yaml:1: document 1: Namespace a: the policy lets project managed-clusters deliver no objects of this kind; no cluster-scoped objects; nothing in namespace a, only in default: to allow it, add `Namespace` to `projects[0].kinds`, set `projects[0].clusterScoped: true`, add `a` to `projects[0].namespaces`
-    ");
 }
 
 #[test]
@@ -173,18 +167,11 @@ fn looks_up_a_project_like_generate() {
       executor        shop/deployer
     ----- stderr -----
     "#);
-    insta::assert_snapshot!(check(folder.path(), &["--project", "other"]), @r#"
-    exit code: 1
-    ----- stdout -----
-    ----- stderr -----
-    error: the policy has no entry for project other, so it may deliver nothing: add `- names: [other]`, with its clusters, namespaces and kinds, to `projects` in policy.yaml
-    "#);
-    insta::assert_snapshot!(check(folder.path(), &["--project", ""]), @r#"
-    exit code: 1
-    ----- stdout -----
-    ----- stderr -----
-    error: a policy is set, but ARGOCD_APP_PROJECT_NAME is not: upgrade Argo CD to 3.0 or newer, which sets it, or outside Argo CD pass --project NAME
-    "#);
+    let unknown = check(folder.path(), &["--project", "other"]);
+    assert!(
+        unknown.contains("error: the policy has no entry for project other"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -193,12 +180,10 @@ fn duplicate_list_is_an_error() {
     let twice = folder(&format!(
         "{start}  clusters: [eu1]\n  secrets: true\n  clusters: ['*']\n"
     ));
-    insta::assert_snapshot!(check(twice.path(), &[]), @r#"
-    exit code: 1
-    ----- stdout -----
-    ----- stderr -----
-    error: policy.yaml:7: duplicate key "clusters": remove one
-    "#);
+    assert_eq!(
+        check(twice.path(), &[]),
+        failed(1, r#"policy.yaml:7: duplicate key "clusters": remove one"#)
+    );
     let json = r#"{"apiVersion": "argocd-ocm-cmp.github.io/v1alpha1", "kind": "Policy", "projects": [], "projects": [{"names": ["*"]}]}"#;
     assert!(check(folder(json).path(), &[]).contains("duplicate key \"projects\""));
     // The same key in another entry, or in a mapping that merges another, is valid.
@@ -211,27 +196,24 @@ fn duplicate_list_is_an_error() {
 #[test]
 fn unreadable_policy_is_an_error() {
     let folder = TempDir::new().expect("a scratch folder");
-    insta::assert_snapshot!(check(folder.path(), &[]), @r#"
-    exit code: 1
-    ----- stdout -----
-    ----- stderr -----
-    error: policy.yaml: the policy cannot be read: no such file or directory
-    "#);
+    assert_eq!(
+        check(folder.path(), &[]),
+        failed(1, "policy.yaml: the policy cannot be read: no such file or directory")
+    );
     fs::create_dir(folder.path().join("policy.yaml")).expect("a folder");
-    insta::assert_snapshot!(check(folder.path(), &[]), @r#"
-    exit code: 1
-    ----- stdout -----
-    ----- stderr -----
-    error: policy.yaml: the policy cannot be read: is a directory
-    "#);
+    assert_eq!(
+        check(folder.path(), &[]),
+        failed(1, "policy.yaml: the policy cannot be read: is a directory")
+    );
     fs::remove_dir(folder.path().join("policy.yaml")).expect("no folder");
     fs::write(folder.path().join("policy.yaml"), " ".repeat((1 << 20) + 1)).expect("a file");
-    insta::assert_snapshot!(check(folder.path(), &[]), @r#"
-    exit code: 1
-    ----- stdout -----
-    ----- stderr -----
-    error: policy.yaml: the policy has more than 1048576 bytes, the limit of a ConfigMap: shorten it
-    "#);
+    assert_eq!(
+        check(folder.path(), &[]),
+        failed(
+            1,
+            "policy.yaml: the policy has more than 1048576 bytes, the limit of a ConfigMap: shorten it"
+        )
+    );
     fs::write(folder.path().join("policy.yaml"), "[".repeat(200_000)).expect("a file");
     assert!(
         check(folder.path(), &[]).starts_with("exit code: 1\n"),
@@ -318,10 +300,7 @@ fn diff_recognizes_works_named_under_a_policy() {
         &["diff", "--name=shop", "--file=works.yaml"],
     ] {
         let output = transcript(&under_policy(folder.path(), words));
-        assert_eq!(
-            output, "exit code: 0\n----- stdout -----\n----- stderr -----\n",
-            "{words:?}"
-        );
+        assert_eq!(output, SILENT, "{words:?}");
     }
     // With the policy, existing works are renamed.
     file("works.yaml", std::str::from_utf8(&plain.stdout).expect("text"));

@@ -117,6 +117,14 @@ pub(crate) fn transcript(output: &Output) -> String {
     text
 }
 
+/// The transcript of a command that succeeds and prints nothing.
+pub(crate) const SILENT: &str = "exit code: 0\n----- stdout -----\n----- stderr -----\n";
+
+/// Returns the transcript of a command that fails with one error.
+pub(crate) fn failed(code: u8, error: &str) -> String {
+    format!("exit code: {code}\n----- stdout -----\n----- stderr -----\nerror: {error}\n")
+}
+
 /// Waits until a condition holds, for at most two minutes.
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -2,7 +2,7 @@
 //!
 //! An expression that only Argo CD supports permits nothing. Whatever is supported must match the same namespaces.
 
-use crate::globs::Random;
+use crate::make::Random;
 use crate::oracle::Oracle;
 use hub_state::pull::namespaces::Namespaces;
 use serde_json::{Value, json};

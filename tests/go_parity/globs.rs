@@ -1,27 +1,10 @@
 //! Checks that globs match as in `gobwas/glob` v1, which Argo CD 3.6 uses, over random patterns and paths. Its earlier version accepts
 //! some malformed patterns, and contradicts itself.
 
+use crate::make::Random;
 use crate::oracle::Oracle;
 use ocm::glob::Glob;
 use serde_json::{Value, json};
-
-/// A small generator of random numbers (xorshift), so that every run uses the same inputs.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit as u64).expect("a number below the limit")
-    }
-
-    pub(crate) fn random_text(&mut self, pieces: &[&str], longest: usize) -> String {
-        (0..self.below(longest + 1))
-            .map(|_| pieces[self.below(pieces.len())])
-            .collect()
-    }
-}
 
 /// The pieces of patterns, between spaces.
 const PATTERN_PIECES: &str =

@@ -21,6 +21,11 @@ impl Random {
         from[self.below(from.len())]
     }
 
+    /// Returns up to `longest` pieces.
+    pub(crate) fn random_text(&mut self, pieces: &[&str], longest: usize) -> String {
+        (0..self.below(longest + 1)).map(|_| self.pick(pieces)).collect()
+    }
+
     pub(crate) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

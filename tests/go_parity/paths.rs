@@ -1,6 +1,6 @@
 //! Checks that the jq path expressions that `ignore-fields` accepts delete what they delete in the jq of OCM's agent, and nothing else.
 
-use crate::globs::Random;
+use crate::make::Random;
 use crate::oracle::Oracle;
 use generate::ignored_fields::FieldPath;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Checks that variables in parameters of charts expand as in Argo CD, by Go's `os.Expand`, over random texts.
 
-use crate::globs::Random;
+use crate::make::Random;
 use crate::oracle::Oracle;
 use generate::settings::{Arguments, Env, Settings};
 use serde_json::{Map, Value, json};

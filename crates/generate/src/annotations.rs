@@ -435,39 +435,15 @@ mod tests {
 
     #[test]
     fn misspelled_annotations_of_others_have_a_warning() {
-        for (annotations, expected) in [
-            (
-                "{argocd.argoproj.io/sync-options: 'Prune=False,Prune=true'}",
-                "the annotation argocd.argoproj.io/sync-options: Prune=False has no effect: did you mean Prune=false?",
-            ),
-            (
-                "{argocd.argoproj.io/sync-options: 'CreateNamespace=true'}",
-                "the annotation argocd.argoproj.io/sync-options: CreateNamespace=true has no effect: Argo CD has no such option for \
-                 objects: remove it",
-            ),
-            (
-                "{argocd.argoproj.io/hook-delete-policy: hook-succeeded}",
-                "the annotation argocd.argoproj.io/hook-delete-policy: hook-succeeded has no effect: Argo CD has no such option for \
-                 objects: remove it",
-            ),
-            (
-                "{argocd.argoproj.io/hook-delete-policy: BeforeHookCreaton}",
-                "the annotation argocd.argoproj.io/hook-delete-policy: BeforeHookCreaton has no effect: did you mean \
-                 BeforeHookCreation?",
-            ),
-            (
-                "{argocd.argoproj.io/sync-option: Prune=false}",
-                "the annotation argocd.argoproj.io/sync-option has no effect: did you mean argocd.argoproj.io/sync-options?",
-            ),
-            (
-                "{helm.sh/resource-polcy: keep}",
-                "the annotation helm.sh/resource-polcy has no effect: did you mean helm.sh/resource-policy?",
-            ),
-            (
-                "{helm.sh/hook: post-install, helm.sh/hook-delete-policy: 'before-hook-creation,hook-succeeded'}",
-                "the annotation helm.sh/hook-delete-policy: hook-succeeded has no effect: a hook stays until its content changes",
-            ),
-        ] {
+        let table = "
+            {argocd.argoproj.io/sync-options: 'Prune=False,Prune=true'} => the annotation argocd.argoproj.io/sync-options: Prune=False has no effect: did you mean Prune=false?
+            {argocd.argoproj.io/sync-options: 'CreateNamespace=true'} => the annotation argocd.argoproj.io/sync-options: CreateNamespace=true has no effect: Argo CD has no such option for objects: remove it
+            {argocd.argoproj.io/hook-delete-policy: hook-succeeded} => the annotation argocd.argoproj.io/hook-delete-policy: hook-succeeded has no effect: Argo CD has no such option for objects: remove it
+            {argocd.argoproj.io/hook-delete-policy: BeforeHookCreaton} => the annotation argocd.argoproj.io/hook-delete-policy: BeforeHookCreaton has no effect: did you mean BeforeHookCreation?
+            {argocd.argoproj.io/sync-option: Prune=false} => the annotation argocd.argoproj.io/sync-option has no effect: did you mean argocd.argoproj.io/sync-options?
+            {helm.sh/resource-polcy: keep} => the annotation helm.sh/resource-polcy has no effect: did you mean helm.sh/resource-policy?
+            {helm.sh/hook: post-install, helm.sh/hook-delete-policy: 'before-hook-creation,hook-succeeded'} => the annotation helm.sh/hook-delete-policy: hook-succeeded has no effect: a hook stays until its content changes";
+        for (annotations, expected) in testing::rows(table) {
             assert_eq!(parsed(annotations).unwrap().without_effect, [expected], "{annotations}");
         }
         for known in [
@@ -482,25 +458,12 @@ mod tests {
 
     #[test]
     fn misspelled_annotations_of_the_plugin_are_errors() {
-        for (annotation, remedy) in [
-            (
-                "argocd-ocm-cmp.github.io/update-stategy",
-                "did you mean argocd-ocm-cmp.github.io/update-strategy?",
-            ),
-            (
-                "argocd-ocm-cmp.github.io/ignore-field",
-                "did you mean argocd-ocm-cmp.github.io/ignore-fields?",
-            ),
-            (
-                "argocd-ocm-cmp.github.com/ignore-fields",
-                "did you mean argocd-ocm-cmp.github.io/ignore-fields?",
-            ),
-            (
-                "argocd-ocm-cmp.github.io/strategy",
-                "objects may have argocd-ocm-cmp.github.io/update-strategy and argocd-ocm-cmp.github.io/ignore-fields: correct or \
-                 remove it",
-            ),
-        ] {
+        let table = "
+            argocd-ocm-cmp.github.io/update-stategy => did you mean argocd-ocm-cmp.github.io/update-strategy?
+            argocd-ocm-cmp.github.io/ignore-field => did you mean argocd-ocm-cmp.github.io/ignore-fields?
+            argocd-ocm-cmp.github.com/ignore-fields => did you mean argocd-ocm-cmp.github.io/ignore-fields?
+            argocd-ocm-cmp.github.io/strategy => objects may have argocd-ocm-cmp.github.io/update-strategy and argocd-ocm-cmp.github.io/ignore-fields: correct or remove it";
+        for (annotation, remedy) in testing::rows(table) {
             assert_eq!(
                 parsed(&format!("{{{annotation}: CreateOnly}}")).unwrap_err(),
                 format!("the annotation {annotation} is unknown: {remedy}")

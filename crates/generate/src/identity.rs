@@ -142,36 +142,15 @@ mod tests {
 
     #[test]
     fn refuses_keys_that_go_reads_as_known_ones() {
-        for (text, expected) in [
-            (
-                "{apiVersion: v1, kind: ConfigMap, \u{212a}ind: Secret}",
-                "\u{212a}ind: decoders that ignore case read the key \"\\u{212a}ind\" as kind: remove it",
-            ),
-            (
-                "{apiVer\u{17f}ion: v1, kind: ConfigMap}",
-                "apiVer\u{17f}ion: decoders that ignore case read the key \"apiVer\\u{17f}ion\" as apiVersion: write apiVersion",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {Name: a, name: b}}",
-                "metadata.Name: decoders that ignore case read the key \"metadata.Name\" as metadata.name: remove it",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {UID: a}}",
-                "metadata.UID: decoders that ignore case read the key \"metadata.UID\" as metadata.uid: write uid",
-            ),
-            (
-                "{apiVersion: v1, kind: ConfigMap, DATA: {}}",
-                "DATA: decoders that ignore case read the key \"DATA\" as data: write data",
-            ),
-            (
-                "{apiVersion: example.com/v1, kind: Tank, Metadata: {}, Data: {}}",
-                "Metadata: decoders that ignore case read the key \"Metadata\" as metadata: write metadata",
-            ),
-            (
-                "{apiVersion: v1, kind: List, items: []}",
-                "items: it has items, so it is a list within a list: put its items into the outer list, or into another document",
-            ),
-        ] {
+        let table = "
+            {apiVersion: v1, kind: ConfigMap, \u{212a}ind: Secret} => \u{212a}ind: decoders that ignore case read the key \"\\u{212a}ind\" as kind: remove it
+            {apiVer\u{17f}ion: v1, kind: ConfigMap} => apiVer\u{17f}ion: decoders that ignore case read the key \"apiVer\\u{17f}ion\" as apiVersion: write apiVersion
+            {apiVersion: v1, kind: Pod, metadata: {Name: a, name: b}} => metadata.Name: decoders that ignore case read the key \"metadata.Name\" as metadata.name: remove it
+            {apiVersion: v1, kind: Pod, metadata: {UID: a}} => metadata.UID: decoders that ignore case read the key \"metadata.UID\" as metadata.uid: write uid
+            {apiVersion: v1, kind: ConfigMap, DATA: {}} => DATA: decoders that ignore case read the key \"DATA\" as data: write data
+            {apiVersion: example.com/v1, kind: Tank, Metadata: {}, Data: {}} => Metadata: decoders that ignore case read the key \"Metadata\" as metadata: write metadata
+            {apiVersion: v1, kind: List, items: []} => items: it has items, so it is a list within a list: put its items into the outer list, or into another document";
+        for (text, expected) in testing::rows(table) {
             assert_eq!(refusal(text), expected, "{text}");
         }
         for text in [

@@ -680,59 +680,23 @@ pub(crate) mod tests {
 
     #[test]
     fn refuses_malformed_objects_with_the_reason() {
-        for (yaml, expected) in [
-            ("{kind: Pod, metadata: {name: a}}", "apiVersion is missing"),
-            (
-                "{apiVersion: 1, kind: Pod, metadata: {name: a}}",
-                "apiVersion is a number, not text: put it in quotes",
-            ),
-            (
-                "{apiVersion: a/b/c, kind: Pod, metadata: {name: a}}",
-                "apiVersion \"a/b/c\" is neither VERSION nor GROUP/VERSION",
-            ),
-            (
-                "{apiVersion: v1, kind: 5, metadata: {name: a}}",
-                "kind is a number, not text: put it in quotes",
-            ),
-            ("{apiVersion: v1, kind: Pod}", "metadata.name is missing"),
-            ("{apiVersion: v1, kind: Pod, metadata: {}}", "metadata.name is missing"),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: []}",
-                "metadata is a list, not a mapping",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {name: 12}}",
-                "metadata.name is a number, not text: put it in quotes",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: {}}}",
-                "metadata.namespace is a mapping, not text",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {name: []}}",
-                "metadata.name is a list, not text",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a/b}}",
-                "metadata.name \"a/b\" must not contain '/' or '%', nor be '.' or '..'",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a, namespase: b}}",
-                "metadata.namespase is not a field of Kubernetes metadata: did you mean namespace?",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {on: yes}}}",
-                "metadata.labels[true] is true or false, not text: put it in quotes",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: [b]}}",
-                "metadata.labels is a list, not a mapping",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}",
-                "metadata.generateName is only allowed for a hook, because OCM applies the same object repeatedly: set metadata.name",
-            ),
-        ] {
+        let table = "
+            {kind: Pod, metadata: {name: a}} => apiVersion is missing
+            {apiVersion: 1, kind: Pod, metadata: {name: a}} => apiVersion is a number, not text: put it in quotes
+            {apiVersion: a/b/c, kind: Pod, metadata: {name: a}} => apiVersion \"a/b/c\" is neither VERSION nor GROUP/VERSION
+            {apiVersion: v1, kind: 5, metadata: {name: a}} => kind is a number, not text: put it in quotes
+            {apiVersion: v1, kind: Pod} => metadata.name is missing
+            {apiVersion: v1, kind: Pod, metadata: {}} => metadata.name is missing
+            {apiVersion: v1, kind: Pod, metadata: []} => metadata is a list, not a mapping
+            {apiVersion: v1, kind: Pod, metadata: {name: 12}} => metadata.name is a number, not text: put it in quotes
+            {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: {}}} => metadata.namespace is a mapping, not text
+            {apiVersion: v1, kind: Pod, metadata: {name: []}} => metadata.name is a list, not text
+            {apiVersion: v1, kind: Pod, metadata: {name: a/b}} => metadata.name \"a/b\" must not contain '/' or '%', nor be '.' or '..'
+            {apiVersion: v1, kind: Pod, metadata: {name: a, namespase: b}} => metadata.namespase is not a field of Kubernetes metadata: did you mean namespace?
+            {apiVersion: v1, kind: Pod, metadata: {name: a, labels: {on: yes}}} => metadata.labels[true] is true or false, not text: put it in quotes
+            {apiVersion: v1, kind: Pod, metadata: {name: a, labels: [b]}} => metadata.labels is a list, not a mapping
+            {apiVersion: v1, kind: Pod, metadata: {generateName: a-}} => metadata.generateName is only allowed for a hook, because OCM applies the same object repeatedly: set metadata.name";
+        for (yaml, expected) in testing::rows(table) {
             assert_eq!(fault(yaml), expected);
         }
     }

@@ -507,69 +507,32 @@ mod tests {
 
     #[test]
     fn finds_unknown_fields_and_what_they_mean() {
-        for (text, path, message) in [
-            (
-                "{apiVersion: apps/v1, kind: Deployment, spec: {replica: 3}}",
-                "spec.replica",
-                "spec.replica is not a field of Kubernetes 1.29 to 1.37: did you mean replicas?",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {imagepullpolicy: Always}]}}",
-                "spec.containers[1].imagepullpolicy",
-                "spec.containers[1].imagepullpolicy is not a field of Kubernetes 1.29 to 1.37: did you mean imagePullPolicy?",
-            ),
-            (
-                "{apiVersion: v1, kind: ConfigMap, spec: {}}",
-                "spec",
-                "spec is not a field of Kubernetes 1.29 to 1.37: correct or remove it",
-            ),
-            (
-                "{apiVersion: apps/v1, kind: Deployment, spec: {template: {metadata: {label: {}}}}}",
-                "spec.template.metadata.label",
-                "spec.template.metadata.label is not a field of Kubernetes 1.29 to 1.37: correct or remove it",
-            ),
-        ] {
+        let table = "
+            apps/v1, kind: Deployment, spec: {replica: 3} => spec.replica ...: did you mean replicas?
+            v1, kind: Pod, spec: {containers: [{name: a}, {imagepullpolicy: Always}]} => spec.containers[1].imagepullpolicy ...: did you mean imagePullPolicy?
+            v1, kind: ConfigMap, spec: {} => spec ...: correct or remove it
+            apps/v1, kind: Deployment, spec: {template: {metadata: {label: {}}}} => spec.template.metadata.label ...: correct or remove it";
+        for (fields, expected) in testing::rows(table) {
             let expected = SchemaFinding {
-                path: path.to_owned(),
-                message: message.to_owned(),
+                path: expected.split(' ').next().expect("a path").to_owned(),
+                message: expected.replace("...", "is not a field of Kubernetes 1.29 to 1.37"),
                 refused: true,
             };
-            assert_eq!(findings(text), [expected]);
+            assert_eq!(findings(&format!("{{apiVersion: {fields}}}")), [expected]);
         }
     }
 
     #[test]
     fn finds_values_of_the_wrong_type() {
-        for (text, message) in [
-            (
-                "{apiVersion: v1, kind: ConfigMap, data: {port: 8080}}",
-                "data.port is a number, not text: put it in quotes",
-            ),
-            (
-                "{apiVersion: v1, kind: Pod, spec: {containers: [{env: [{name: a, value: true}]}]}}",
-                "spec.containers[0].env[0].value is true or false, not text: put it in quotes",
-            ),
-            (
-                "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: '3'}}",
-                "spec.replicas is text, not a number",
-            ),
-            (
-                "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1.5}}",
-                "spec.replicas is a number, not an integer",
-            ),
-            (
-                "{apiVersion: v1, kind: Service, spec: {ports: {port: 80}}}",
-                "spec.ports is a mapping, not a list",
-            ),
-            (
-                "{apiVersion: v1, kind: Service, spec: {ports: [{targetPort: [80]}]}}",
-                "spec.ports[0].targetPort is a list, not a number or text",
-            ),
-            (
-                "{apiVersion: v1, kind: Secret, data: {password: not base64}}",
-                "data.password is not base64: encode it, or use stringData of a Secret",
-            ),
-        ] {
+        let table = "
+            {apiVersion: v1, kind: ConfigMap, data: {port: 8080}} => data.port is a number, not text: put it in quotes
+            {apiVersion: v1, kind: Pod, spec: {containers: [{env: [{name: a, value: true}]}]}} => spec.containers[0].env[0].value is true or false, not text: put it in quotes
+            {apiVersion: apps/v1, kind: Deployment, spec: {replicas: '3'}} => spec.replicas is text, not a number
+            {apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1.5}} => spec.replicas is a number, not an integer
+            {apiVersion: v1, kind: Service, spec: {ports: {port: 80}}} => spec.ports is a mapping, not a list
+            {apiVersion: v1, kind: Service, spec: {ports: [{targetPort: [80]}]}} => spec.ports[0].targetPort is a list, not a number or text
+            {apiVersion: v1, kind: Secret, data: {password: not base64}} => data.password is not base64: encode it, or use stringData of a Secret";
+        for (text, message) in testing::rows(table) {
             assert_eq!(messages(text), [message]);
             assert!(findings(text)[0].refused);
         }

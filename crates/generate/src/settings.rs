@@ -697,68 +697,28 @@ mod tests {
     }
 
     #[test]
-    fn reports_every_invalid_setting_by_its_source() {
-        let env = [
-            ("ARGOCD_APP_NAME", "guestbook"),
-            ("ARGOCD_ENV_TARGET_CLUSTER", "Cluster_1"),
+    fn clusters_without_a_name_and_repeated_parameters_are_errors() {
+        for (parameter, expected) in [
+            (r#""clusters","array":[",", " , "]"#, "clusters: it names no cluster"),
             (
-                "ARGOCD_APP_PARAMETERS",
-                r#"[{"name":"colour","string":"red"},{"name":"include","string":"[a"},{"name":"recurse","string":"yes"},{"name":"exclude","map":{"a":"b"}}]"#,
+                r#""clusters","array":["a"]},{"name":"clusters""#,
+                "clusters is given twice: keep",
             ),
-        ];
-        let args = typed(&[(&table::MAX_SIZE, "10MB")]);
-        let message = resolve(args, &env).unwrap_err();
-        let known: Vec<&str> = SETTINGS
-            .iter()
-            .filter(|setting| setting.parameter)
-            .map(|setting| setting.name)
-            .collect();
-        let known = known.join(", ");
-        assert_eq!(
-            message,
-            format!(
-                "error: unknown parameter colour: the parameters are {known}\n\
-             error: plugin env TARGET_CLUSTER: \"Cluster_1\" is not a managed cluster name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit\n\
-             error: parameter recurse: \"yes\" is neither true nor false\n\
-             error: parameter include: \"[a\" is not a glob: a '[' is not closed by ']'\n\
-             error: parameter exclude: it is a map: pass a string or an array\n\
-             error: --max-size: \"10MB\" is not a size: write it like 500k, 10M or 20Mi\n"
-            )
-        );
-    }
-
-    #[test]
-    fn missing_cluster_error_names_the_remediation() {
-        let message = resolve(Arguments::default(), &[("ARGOCD_APP_NAME", "guestbook")]).unwrap_err();
+            (r#""exclude","map":{"a":"b"}"#, "exclude: it is a map: pass a string"),
+        ] {
+            let parameters = format!(r#"[{{"name":{parameter}}}]"#);
+            let env = with(&[("ARGOCD_APP_PARAMETERS", &parameters)]);
+            let message = resolve(Arguments::default(), &env).unwrap_err();
+            assert!(
+                message.starts_with(&format!("error: parameter {expected}")),
+                "{message}"
+            );
+        }
+        let message = resolve(Arguments::default(), &[PLUGIN[0], ("ARGOCD_ENV_TARGET_CLUSTER", ",")]).unwrap_err();
         assert!(
-            message.starts_with("error: no target cluster: set the plugin env TARGET_CLUSTER"),
+            message.starts_with("error: plugin env TARGET_CLUSTER: it names no cluster"),
             "{message}"
         );
-    }
-
-    #[test]
-    fn clusters_without_a_name_and_repeated_parameters_are_errors() {
-        for (variable, value, expected) in [
-            (
-                "ARGOCD_ENV_TARGET_CLUSTER",
-                ",",
-                "plugin env TARGET_CLUSTER: it names no cluster",
-            ),
-            (
-                "ARGOCD_APP_PARAMETERS",
-                r#"[{"name":"clusters","array":[",", " , "]}]"#,
-                "parameter clusters: it names no cluster",
-            ),
-            (
-                "ARGOCD_APP_PARAMETERS",
-                r#"[{"name":"clusters","array":["c1"]},{"name":"clusters","array":["c2"]}]"#,
-                "parameter clusters is given twice: keep one",
-            ),
-        ] {
-            let env = [("ARGOCD_APP_NAME", "guestbook"), (variable, value)];
-            let message = resolve(Arguments::default(), &env).unwrap_err();
-            assert!(message.starts_with(&format!("error: {expected}")), "{message}");
-        }
     }
 
     #[test]

@@ -22,19 +22,10 @@ fn now() -> Timestamp {
 
 /// Generates feedback for the current payload, with values of any type.
 fn reports() -> BoxedStrategy<Value> {
+    #[rustfmt::skip]
     const TEXTS: &[&str] = &[
-        "Healthy",
-        "Degraded",
-        "Synced",
-        "OutOfSync",
-        "Running",
-        "Succeeded",
-        "NaN",
-        "2026-06-01T11:59:00Z",
-        "0001-01-01T00:00:00Z",
-        "9999-12-31T23:59:59Z",
-        "-009999-01-01T00:00:00Z",
-        "2026-06-01T11:59:60Z",
+        "Healthy", "Degraded", "Synced", "OutOfSync", "Running", "Succeeded", "NaN", "2026-06-01T11:59:00Z",
+        "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "-009999-01-01T00:00:00Z", "2026-06-01T11:59:60Z",
         "applicationset-controller",
     ];
     let rules = feedback::rules(2);

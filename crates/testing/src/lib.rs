@@ -83,6 +83,12 @@ pub fn config(cases: u32) -> Config {
     }
 }
 
+/// Returns the two cells of each line of a table, which are separated by `=>`.
+pub fn rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    let rows = table.lines().filter(|line| !line.trim().is_empty());
+    rows.map(|line| line.trim_start().split_once(" => ").expect("two cells"))
+}
+
 /// Checks that `property` does not panic for any input of a strategy, on a thread with the stack ([`STACK`]) that reading YAML
 /// needs.
 pub fn holds<S: Strategy>(cases: u32, strategy: impl FnOnce() -> S + Send, property: impl Fn(S::Value) + Send + Sync)

@@ -530,27 +530,15 @@ fn hub_without_the_plugin_needs_none_for_the_pull_model() {
 
 #[test]
 fn finds_applications_with_errors() {
-    for (message, expected) in [
-        ("rpc error: shop: app path does not exist", "applications-source"),
-        ("failed exit status 1: error: no target cluster", "applications-setting"),
-        (
-            "failed exit status 1: error: a.yaml:1: it has no kind",
-            "applications-manifests",
-        ),
-        (
-            "failed exit status 1: error: the policy has no entry for project a",
-            "applications-policy",
-        ),
-        ("connection refused", "applications-error"),
-        (
-            "could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository",
-            "applications-plugin-name",
-        ),
-        (
-            "Failed to load target state: could not find plugin supporting the given repository",
-            "socket-not-found",
-        ),
-    ] {
+    let table = "
+        rpc error: shop: app path does not exist => applications-source
+        failed exit status 1: error: no target cluster => applications-setting
+        failed exit status 1: error: a.yaml:1: it has no kind => applications-manifests
+        failed exit status 1: error: the policy has no entry for project a => applications-policy
+        connection refused => applications-error
+        could not find cmp-server plugin with name \"argocd-ocm-cpm\" supporting the given repository => applications-plugin-name
+        Failed to load target state: could not find plugin supporting the given repository => socket-not-found";
+    for (message, expected) in testing::rows(table) {
         assert_eq!(
             problems_after(|hub| add_error(hub, "ComparisonError", message)),
             [expected]
@@ -951,24 +939,15 @@ fn add_watches(hub: &mut HubState, works: usize, each: usize) {
 
 #[test]
 fn finds_problems_of_works() {
-    for (message, expected) in [
-        (
-            "not allowed to apply the resource  configmaps, executor config",
-            "works-refused-by-executor",
-        ),
-        (
-            "secrets \"a\" is forbidden: User \"agent\" cannot get resource",
-            "works-refused-by-rights",
-        ),
-        ("the server doesn't have a resource type \"Shop\"", "works-unknown-kind"),
-        (
-            "the server could not find the requested resource: if the kind is cluster-scoped, set cluster-scoped-kinds to A.b",
-            "works-other-scope",
-        ),
-        ("namespaces \"shop\" not found", "works-without-namespace"),
-        ("spec.selector: field is immutable", "works-not-applied"),
-        ("pods \"a\" is forbidden: exceeded quota: few", "works-not-applied"),
-    ] {
+    let table = "
+        not allowed to apply the resource  configmaps, executor config => works-refused-by-executor
+        secrets \"a\" is forbidden: User \"agent\" cannot get resource => works-refused-by-rights
+        the server doesn't have a resource type \"Shop\" => works-unknown-kind
+        the server could not find the requested resource: if the kind is cluster-scoped, set cluster-scoped-kinds to A.b => works-other-scope
+        namespaces \"shop\" not found => works-without-namespace
+        spec.selector: field is immutable => works-not-applied
+        pods \"a\" is forbidden: exceeded quota: few => works-not-applied";
+    for (message, expected) in testing::rows(table) {
         let message = format!("Failed to apply manifest: {message}").into();
         assert_eq!(
             problems_after(|hub| first_work(hub).refused = Some(message)),

@@ -136,20 +136,11 @@ fn lists_unhealthy_agents_first_with_conditions() {
 #[test]
 fn without_access_to_add_ons_shows_the_status() {
     let text = shown(&fleet(), &FleetState::default(), true);
-    let (_, clusters) = text.split_once("CLUSTERS ").expect("a head");
-    insta::assert_snapshot!(clusters.replace("argocd-agent", "…"), @r"
-           7 selected, 6 registered, 9 installed, 9 connected, 9 degraded
-
-    CERTIFICATE                       UNTIL
-    …-ca                   364d (2027-11-20T12:00:00Z)
-    …-principal-tls        3d4h (2026-11-24T16:00:00Z)
-    …-resource-proxy-tls   ended 29m ago (2026-11-21T11:30:30Z)
-
-    CONDITION             STATUS    MESSAGE
-    AgentsConnected       False     1 of 6 agents are connected, not connected: eu1; eu2
-    ManifestWorkCreated   Unknown   5 of 6 clusters have applied the ManifestWork
-
-    CLUSTER   STATE       CERTIFICATE-UNTIL            MESSAGE
+    let counts = "CLUSTERS        7 selected, 6 registered, 9 installed, 9 connected, 9 degraded\n";
+    assert!(text.contains(counts), "{text}");
+    let (_, clusters) = text.split_once("\nCLUSTER ").expect("the clusters");
+    insta::assert_snapshot!(clusters, @r"
+      STATE       CERTIFICATE-UNTIL            MESSAGE
     ap1       Unknown     -
     eu1       Degraded    -                            the image cannot be pulled
     us1       Connected   10d (2026-12-01T12:00:00Z)

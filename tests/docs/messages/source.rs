@@ -48,16 +48,9 @@ const VERBS: [&str; 18] = [
 ];
 
 /// The marks of a rule for the agent, in contrast to a sentence.
+#[rustfmt::skip]
 const RULE: [&str; 9] = [
-    "object.",
-    "self.",
-    "self in",
-    "?'",
-    ":'",
-    "'.format(",
-    ".exists(",
-    ".orValue(",
-    ".map(",
+    "object.", "self.", "self in", "?'", ":'", "'.format(", ".exists(", ".orValue(", ".map(",
 ];
 
 /// Returns all sources with messages, by path, except those in `without`.

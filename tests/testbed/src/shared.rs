@@ -166,15 +166,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn is_kept_for_the_next_test() {
-        let (shared, sender, dropped) = shared(Duration::from_secs(3600));
-        let value = Value(1, sender);
-        drop(shared.borrow(async move || Ok(value)).await.unwrap());
-        tokio::task::spawn_blocking(|| shared.drop_unused()).await.unwrap();
-        assert!(dropped.try_recv().is_err());
-    }
-
-    #[tokio::test]
     async fn unusable_value_is_replaced() {
         let (shared, sender, dropped) = shared(Duration::from_secs(3600));
         let start = |number| {
@@ -187,14 +178,5 @@ mod tests {
         assert_eq!(start(2).await.unwrap().0, 2);
         assert_eq!(dropped.recv(), Ok(1));
         assert_eq!(start(3).await.unwrap().0, 2);
-    }
-
-    #[tokio::test]
-    async fn failed_start_is_tried_again() {
-        let (shared, sender, _dropped) = shared(Duration::ZERO);
-        let failed = shared.borrow(async || anyhow::bail!("no port")).await;
-        assert!(failed.is_err());
-        let value = Value(1, sender);
-        assert_eq!(shared.borrow(async move || Ok(value)).await.unwrap().0, 1);
     }
 }

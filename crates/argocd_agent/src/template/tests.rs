@@ -174,42 +174,6 @@ fn autonomous_agents_have_fewer_rights_and_bring_the_default_project() {
 }
 
 #[test]
-fn our_operator_comes_with_its_crds_and_rights() {
-    let [operated, ours] =
-        [by_an_operator(), with_our_operator(Mode::Managed)].map(|desired| describe(&template_for(&desired)));
-    insta::assert_snapshot!(changes(&operated, &ours), @r#"
-    + {"resourceIdentifier":{"group":"apiextensions.k8s.io","name":"argocds.argoproj.io","resource":"customresourcedefinitions"},"updateStrategy":{"type":"CreateOnly"}}
-    + {"resourceIdentifier":{"group":"apiextensions.k8s.io","name":"argocdexports.argoproj.io","resource":"customresourcedefinitions"},"updateStrategy":{"type":"CreateOnly"}}
-    + {"resourceIdentifier":{"group":"apiextensions.k8s.io","name":"namespacemanagements.argoproj.io","resource":"customresourcedefinitions"},"updateStrategy":{"type":"CreateOnly"}}
-    + {"resourceIdentifier":{"group":"apiextensions.k8s.io","name":"notificationsconfigurations.argoproj.io","resource":"customresourcedefinitions"},"updateStrategy":{"type":"CreateOnly"}}
-    + CustomResourceDefinition argocds.argoproj.io
-    + CustomResourceDefinition argocdexports.argoproj.io
-    + CustomResourceDefinition namespacemanagements.argoproj.io
-    + CustomResourceDefinition notificationsconfigurations.argoproj.io
-    + ServiceAccount argocd argocd-operator
-    + Role argocd argocd-operator
-    + RoleBinding argocd argocd-operator argocd-operator
-    + ClusterRoleBinding argocd-agent-addon:operator argocd-operator
-    + ClusterRoleBinding argocd-agent-addon:operator-more argocd-operator
-    + ClusterRole argocd-agent-addon:operator
-    + ClusterRole argocd-agent-addon:operator-more
-    + ClusterRole argocd-agent-addon:application-controller-own
-    + ClusterRoleBinding argocd-agent-addon:application-controller argocd-argocd-application-controller
-    + ClusterRoleBinding argocd-agent-addon:application-controller-more argocd-argocd-application-controller
-    + ClusterRoleBinding argocd-agent-addon:application-controller-admin argocd-argocd-application-controller
-    + ClusterRole argocd-agent-addon:application-controller
-    + ClusterRole argocd-agent-addon:application-controller-more
-    + ClusterRoleBinding argocd-agent-addon:agent-more argocd-agent-agent
-    + ClusterRoleBinding argocd-agent-addon:agent-view argocd-agent-agent
-    + ClusterRole argocd-agent-addon:agent-more
-    + ClusterRole argocd-agent-addon:work-agent-argocds
-    + Deployment argocd argocd-operator
-    + argocd-operator quay.io/argoprojlabs/argocd-operator:v0.18.0
-    + restart registry.example.com/argocd-ocm-cmp:1
-    "#);
-}
-
-#[test]
 fn template_uses_only_variables_that_the_config_sets() {
     // OCM ignores all others silently.
     let server = super::super::Server {
@@ -357,7 +321,7 @@ fn template_name_changes_exactly_with_its_content() {
 }
 
 #[test]
-fn every_template_orphans_the_crds() {
+fn every_template_orphans_the_crds_and_keeps_existing_ones() {
     let by_another = template_for(&by_an_operator());
     for template in all() {
         let crds: Vec<_> = manifests(&template)
@@ -368,16 +332,19 @@ fn every_template_orphans_the_crds() {
         if template == by_another {
             assert_eq!(manifests(&template).len(), crds.len(), "it brings nothing else");
         }
-        for crd in crds {
-            let annotations = &crd["metadata"]["annotations"];
-            assert!(
-                annotations
-                    .get("addon.open-cluster-management.io/deletion-orphan")
-                    .is_some()
-            );
-        }
         let existing = template["spec"]["agentSpec"]["manifestConfigs"].as_array();
         let existing = existing.expect("there are some");
+        for crd in crds {
+            let metadata = &crd["metadata"];
+            let orphans = metadata["annotations"].get("addon.open-cluster-management.io/deletion-orphan");
+            assert!(orphans.is_some(), "{metadata}");
+            let mut configs = existing.iter();
+            let config = configs.find(|config| config["resourceIdentifier"]["name"] == metadata["name"]);
+            assert_eq!(
+                config.expect("a config")["updateStrategy"],
+                json!({"type": "CreateOnly"})
+            );
+        }
         assert!(
             configs(&DesiredAgent::default())
                 .iter()

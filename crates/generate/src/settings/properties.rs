@@ -58,36 +58,11 @@ fn guestbook() -> PathBuf {
 
 /// Generates values that are valid for some setting, and others.
 fn values() -> BoxedStrategy<String> {
+    #[rustfmt::skip]
     const KNOWN: &[&str] = &[
-        "true",
-        "false",
-        "cluster1",
-        "eu1,eu2",
-        "shop",
-        "fleet/all",
-        "directory",
-        "*.yaml",
-        "{a,b}",
-        "[a",
-        "1",
-        "50%",
-        "10s",
-        "1h",
-        "10M",
-        "Widget.example.com",
-        "Widget.example.com=widgets",
-        "a=b",
-        "a=b,c=d",
-        "a=b\nc=d",
-        "Update",
-        "ReadOnly",
-        "Progressive",
-        "v1.30",
-        "eu1=overlays/eu",
-        "ops/robot",
-        "$ARGOCD_APP_NAME",
-        "${KUBE_VERSION}",
-        "",
+        "true", "false", "cluster1", "eu1,eu2", "shop", "fleet/all", "directory", "*.yaml", "{a,b}", "[a", "1", "50%",
+        "10s", "1h", "10M", "Widget.example.com", "Widget.example.com=widgets", "a=b", "a=b,c=d", "a=b\nc=d", "Update",
+        "ReadOnly", "Progressive", "v1.30", "eu1=overlays/eu", "ops/robot", "$ARGOCD_APP_NAME", "${KUBE_VERSION}", "",
     ];
     prop_oneof![3 => select(KNOWN).prop_map(str::to_owned), 2 => hostile_text()].boxed()
 }

@@ -208,15 +208,7 @@ mod tests {
 
     #[test]
     fn refuses_prefixes_without_a_host() {
-        for text in [
-            "https://",
-            "https",
-            "*",
-            "/srv",
-            "github.com",
-            "https://a b/",
-            "git.example.com",
-        ] {
+        for text in "https://¦https¦*¦/srv¦github.com¦https://a b/¦git.example.com".split('¦') {
             assert!(text.parse::<Remote>().is_err(), "{text}");
         }
         assert_eq!(

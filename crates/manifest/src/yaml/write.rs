@@ -210,75 +210,16 @@ mod tests {
 
     #[test]
     fn quotes_ambiguous_text() {
-        for text in [
-            "yes",
-            "No",
-            "on",
-            "y",
-            "N",
-            "null",
-            "NULL",
-            "~",
-            "true",
-            "0644",
-            "1e3",
-            "1_000",
-            "0x1f",
-            "12:30:45",
-            "2020-01-01",
-            ".inf",
-            "-",
-            "- a",
-            "a: b",
-            "a #b",
-            "a:",
-            "a ",
-            " a",
-            "",
-            "#a",
-            "&a",
-            "*a",
-            "!a",
-            "%a",
-            "@a",
-            "`a",
-            "{a",
-            "[a",
-            "=",
-            "<<",
-            "'a'",
-            "\"a\"",
-            "?",
-            "? a",
-            "|",
-            ">",
-            "a\tb",
-            "\u{85}",
-            "a\u{a0}",
-            "\u{feff}a",
-            "+1",
-            "1,000",
-            "---",
-            "...",
-        ] {
+        for text in "yes¦No¦on¦y¦N¦null¦NULL¦~¦true¦0644¦1e3¦1_000¦0x1f¦12:30:45¦2020-01-01¦.inf¦-¦- a¦\
+            a: b¦a #b¦a:¦a ¦ a¦¦#a¦&a¦*a¦!a¦%a¦@a¦`a¦{a¦[a¦=¦<<¦'a'¦\"a\"¦?¦? a¦|¦>¦a\tb¦\u{85}¦a\u{a0}¦\
+            \u{feff}a¦+1¦1,000¦---¦..."
+            .split('¦')
+        {
             let json = format!("{{{0}:{0}}}", quoted(text));
             let written = yaml_of(&json);
             assert!(written.starts_with('"'), "{written}");
         }
-        for text in [
-            "web",
-            "nginx:1.27",
-            "/bin/sh",
-            "a b",
-            "$(VAR)",
-            "_x",
-            "grüß",
-            "a,b",
-            "a{b}",
-            "nope",
-            "yesterday",
-            "a:b",
-        ] {
+        for text in "web¦nginx:1.27¦/bin/sh¦a b¦$(VAR)¦_x¦grüß¦a,b¦a{b}¦nope¦yesterday¦a:b".split('¦') {
             assert_eq!(yaml_of(&format!("{{\"k\":{}}}", quoted(text))), format!("k: {text}\n"));
         }
     }
