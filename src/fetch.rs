@@ -33,7 +33,7 @@ use primitives::resource::Resource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::convert::identity;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -130,7 +130,9 @@ pub(crate) struct WorkReader {
     hub: Hub,
     /// The time until which the hub must have answered.
     deadline: Option<Instant>,
-    known: HashMap<Version, Arc<str>>,
+    /// True if the hub answered the last read, and may answer otherwise soon.
+    is_overloaded: bool,
+    known: BTreeMap<Version, Arc<str>>,
 }
 
 /// A version of a work: its kind, namespace, name and `resourceVersion`.
@@ -145,8 +147,14 @@ impl WorkReader {
             runtime,
             hub,
             deadline: None,
-            known: HashMap::new(),
+            is_overloaded: false,
+            known: BTreeMap::new(),
         })
+    }
+
+    /// Returns true if the hub answered the last read with an error that may be over soon, as while its API server restarts.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.is_overloaded
     }
 
     /// Limits the time of all reads, in which the client repeats requests that the hub rejects because it is busy.
@@ -169,9 +177,12 @@ impl WorkReader {
             runtime,
             hub,
             deadline,
+            is_overloaded,
             known,
         } = self;
         let state = runtime.block_on(until(*deadline, hub.read_application(application, clusters, known)));
+        let code = state.as_ref().and_then(|state| status(state.as_ref().err()?));
+        *is_overloaded = code.is_some_and(|code| code == 429 || code >= 500);
         let Some(state) = state else {
             return Err(format!("the hub at {} has not answered in time", hub.url));
         };
@@ -253,7 +264,7 @@ impl Hub {
         &self,
         application: &ApplicationName,
         clusters: &[String],
-        known: &mut HashMap<Version, Arc<str>>,
+        known: &mut BTreeMap<Version, Arc<str>>,
     ) -> Result<Result<ApplicationState, String>, Error> {
         let Some(tracking) = self.tracking(&application.argo_cd).await? else {
             return Ok(Err(self.no_argo_cd(&application.argo_cd).await?));
@@ -345,7 +356,7 @@ impl Hub {
     async fn read_new_works(
         &self,
         listed: impl Iterator<Item = (&'static Resource, Listed)>,
-        known: &mut HashMap<Version, Arc<str>>,
+        known: &mut BTreeMap<Version, Arc<str>>,
     ) -> Result<(), Error> {
         let reads = listed.map(|(resource, work)| {
             let key = (resource.kind, work.namespace, work.name, work.version);

@@ -90,6 +90,7 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
             reader.limit(read_at.checked_add(remaining.max(READ_TIMEOUT_MIN)));
         }
         let result = read_status(&mut reader, args, application, &mut screen);
+        has_answered |= !matches!(result, Err(NoStatus::NoHub(_))) || reader.is_overloaded();
         let rest = PAUSE.max(read_at.elapsed() * PAUSE_FACTOR);
         let remaining = args.timeout.saturating_sub(started.elapsed());
         let is_over = match &result {
@@ -101,7 +102,6 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
             Err(_) if args.wait => remaining.is_zero(),
             _ => !args.watch,
         };
-        has_answered |= !matches!(result, Err(NoStatus::NoHub(_)));
         let gave_up = || format!("gave up after {}", duration::format(args.timeout));
         match result {
             Ok(status) if is_over || args.watch => {

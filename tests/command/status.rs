@@ -88,8 +88,10 @@ fn waits_until_the_current_version_is_delivered() {
     assert!(printed.starts_with("exit code: 0\n"), "{printed}");
     // The next read may succeed.
     without_application.get_mut(&path).expect("an answer")["code"] = 500.into();
-    let printed = FakeHub::start(without_application).run("status shop");
-    assert!(printed.starts_with("exit code: 2\n"), "{printed}");
+    let hub = FakeHub::start(without_application);
+    assert!(hub.run("status shop").starts_with("exit code: 2\n"));
+    let printed = hub.run("status shop --wait --timeout 1s");
+    assert!(printed.contains("gave up after 1s: the hub at"), "{printed}");
     // `argocd app delete --cascade=false` leaves the works. Those made with `kubectl apply` never had an Application.
     let mut left = objects();
     left.remove(&path);
