@@ -22,7 +22,7 @@ use ocm::application_works::ApplicationName;
 use ocm::duration;
 use ocm::health::{Clock, HealthReport, HealthStatus, ObjectStatus, WorkStatus};
 use ocm::hold::Hold;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -280,19 +280,23 @@ fn problems(
     if report.works.is_empty() {
         return diagnosis::absence(&application, shown, clusters);
     }
-    let with_works = report.works.iter().filter_map(WorkStatus::cluster);
-    application.targets.extend(with_works.map(str::to_owned));
+    let with_works: BTreeSet<&str> = report.works.iter().filter_map(WorkStatus::cluster).collect();
+    let mut without_work = shown.to_vec();
+    without_work.retain(|name| !with_works.contains(&**name));
+    let absence = diagnosis::absence_besides(&without_work, &application, clusters);
+    application.targets.extend(with_works.into_iter().map(str::to_owned));
     application
         .targets
         .retain(|name| shown.is_empty() || shown.contains(name));
     if application.is_synced_on(shown) {
         "Synced".clone_into(&mut application.sync);
     }
-    match in_argo_cd {
+    let problems = match in_argo_cd {
         Some(_) => diagnosis::problems_of_works(&application, clusters),
         // Its state is not known.
         None => diagnosis::problems(&application, clusters),
-    }
+    };
+    if problems.is_empty() { absence } else { problems }
 }
 
 /// The last printed status, and the reason why no later one could be read.
