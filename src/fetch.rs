@@ -16,7 +16,9 @@ use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Lookup;
 use crate::runtime::runtime;
 use crate::view::kubectl_name;
+use controller::LEASE;
 use hub::{NO_HUB, PAGE, each, each_metadata, explain, in_order, status};
+use jiff::Timestamp;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -38,6 +40,8 @@ use std::convert::identity;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+
+static LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 
 /// OCM's add-on whose tunnel leads to a managed cluster.
 const CLUSTER_PROXY: &str = "cluster-proxy";
@@ -120,7 +124,7 @@ pub(crate) struct ApplicationState {
     /// The Placements of its works that select no managed cluster, with OCM's reasons, as far as the user may read them.
     pub(crate) unsatisfied_placements: BTreeMap<String, String>,
     pub(crate) application: Lookup<diagnosis::DiagnosedApplication>,
-    /// The holds of managed clusters, if the user is permitted to read namespaces.
+    /// The holds of managed clusters that have not ended, if the user is permitted to read namespaces.
     pub(crate) holds: Vec<Hold>,
 }
 
@@ -319,6 +323,12 @@ impl Hub {
             // A user of an Application need not read namespaces.
             Err(error) if status(&error) == Some(403) => {}
             Err(error) => return Err(error),
+        }
+        if state.holds.iter().any(|hold| hold.until.is_some()) {
+            let lease = self.get_text(&LEASES, &application.argo_cd, LEASE).await?;
+            let lease = lease.found().and_then(|text| serde_json::from_str(text).ok());
+            let policy_time = lease.as_ref().and_then(hold::renewed_at).unwrap_or_else(Timestamp::now);
+            state.holds.retain(|hold| !hold.is_over(policy_time));
         }
         let sets = known.iter().filter(|((kind, ..), _)| *kind == WORK_SETS.kind);
         let placements: BTreeSet<_> = sets.flat_map(|(_, text)| doctor::empty_placements(text)).collect();

@@ -132,7 +132,7 @@ impl Rollout {
             let group = (index.unwrap_or_default(), text(&labels[GROUP_NAME]));
             for decided in decision["status"]["decisions"].as_array().into_iter().flatten() {
                 let name = text(&decided["clusterName"]);
-                let hold = holds.iter().find(|hold| hold.cluster == name && !hold.is_over(now));
+                let hold = holds.iter().find(|hold| hold.cluster == name);
                 let work = of_set.get(&name).copied();
                 rollout
                     .clusters

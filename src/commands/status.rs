@@ -168,8 +168,7 @@ fn read_status(
     for notice in &state.notices {
         screen.warn(notice);
     }
-    let now = Timestamp::now();
-    let clock = Clock::at(now);
+    let clock = Clock::at(Timestamp::now());
     let works: Result<Vec<_>, _> = state
         .works
         .iter()
@@ -213,7 +212,7 @@ fn read_status(
     }
     let mut holds = state.holds;
     let is_target = |hold: &Hold| report.works.iter().any(|work| work.cluster() == Some(&hold.cluster));
-    holds.retain(|hold| is_target(hold) && !hold.is_over(now));
+    holds.retain(is_target);
     let look = degraded(&report).filter(|(cluster, _)| reader.has_tunnel(cluster));
     let look = look.map(|(cluster, object)| look_command(args, cluster, object));
     Ok(ApplicationStatus {
