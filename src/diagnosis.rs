@@ -288,6 +288,20 @@ fn absence_on(names: &[String], application: &DiagnosedApplication, clusters: Kn
     names.iter().filter_map(problem).collect()
 }
 
+/// Returns why an Application that has works on other managed clusters has none on these.
+pub(crate) fn absence_besides(
+    names: &[String],
+    application: &DiagnosedApplication,
+    clusters: KnownClusters<'_>,
+) -> Vec<Diagnosis> {
+    let mut diagnoses = absence_on(names, application, clusters);
+    if diagnoses.is_empty() && !names.is_empty() {
+        let problem = format!("it has no work on {}", names.join(", "));
+        diagnoses.push(Diagnosis::new(ProblemCause::Other, problem, ""));
+    }
+    diagnoses
+}
+
 /// Returns why an Application without errors has no works yet.
 fn pending(application: &DiagnosedApplication, shown: &[String]) -> Diagnosis {
     if let Some(running) = application.running_sync() {

@@ -16,7 +16,9 @@ use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Lookup;
 use crate::runtime::runtime;
 use crate::view::kubectl_name;
+use controller::LEASE;
 use hub::{NO_HUB, PAGE, each, each_metadata, explain, in_order, status};
+use jiff::Timestamp;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -33,11 +35,13 @@ use primitives::resource::Resource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::convert::identity;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+
+static LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 
 /// OCM's add-on whose tunnel leads to a managed cluster.
 const CLUSTER_PROXY: &str = "cluster-proxy";
@@ -120,7 +124,7 @@ pub(crate) struct ApplicationState {
     /// The Placements of its works that select no managed cluster, with OCM's reasons, as far as the user may read them.
     pub(crate) unsatisfied_placements: BTreeMap<String, String>,
     pub(crate) application: Lookup<diagnosis::DiagnosedApplication>,
-    /// The holds of managed clusters, if the user is permitted to read namespaces.
+    /// The holds of managed clusters that have not ended, if the user is permitted to read namespaces.
     pub(crate) holds: Vec<Hold>,
 }
 
@@ -130,7 +134,9 @@ pub(crate) struct WorkReader {
     hub: Hub,
     /// The time until which the hub must have answered.
     deadline: Option<Instant>,
-    known: HashMap<Version, Arc<str>>,
+    /// True if the hub answered the last read, and may answer otherwise soon.
+    is_overloaded: bool,
+    known: BTreeMap<Version, Arc<str>>,
 }
 
 /// A version of a work: its kind, namespace, name and `resourceVersion`.
@@ -145,8 +151,14 @@ impl WorkReader {
             runtime,
             hub,
             deadline: None,
-            known: HashMap::new(),
+            is_overloaded: false,
+            known: BTreeMap::new(),
         })
+    }
+
+    /// Returns true if the hub answered the last read with an error that may be over soon, as while its API server restarts.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.is_overloaded
     }
 
     /// Limits the time of all reads, in which the client repeats requests that the hub rejects because it is busy.
@@ -169,9 +181,12 @@ impl WorkReader {
             runtime,
             hub,
             deadline,
+            is_overloaded,
             known,
         } = self;
         let state = runtime.block_on(until(*deadline, hub.read_application(application, clusters, known)));
+        let code = state.as_ref().and_then(|state| status(state.as_ref().err()?));
+        *is_overloaded = code.is_some_and(|code| code == 429 || code >= 500);
         let Some(state) = state else {
             return Err(format!("the hub at {} has not answered in time", hub.url));
         };
@@ -253,7 +268,7 @@ impl Hub {
         &self,
         application: &ApplicationName,
         clusters: &[String],
-        known: &mut HashMap<Version, Arc<str>>,
+        known: &mut BTreeMap<Version, Arc<str>>,
     ) -> Result<Result<ApplicationState, String>, Error> {
         let Some(tracking) = self.tracking(&application.argo_cd).await? else {
             return Ok(Err(self.no_argo_cd(&application.argo_cd).await?));
@@ -309,6 +324,12 @@ impl Hub {
             Err(error) if status(&error) == Some(403) => {}
             Err(error) => return Err(error),
         }
+        if state.holds.iter().any(|hold| hold.until.is_some()) {
+            let lease = self.get_text(&LEASES, &application.argo_cd, LEASE).await?;
+            let lease = lease.found().and_then(|text| serde_json::from_str(text).ok());
+            let policy_time = lease.as_ref().and_then(hold::renewed_at).unwrap_or_else(Timestamp::now);
+            state.holds.retain(|hold| !hold.is_over(policy_time));
+        }
         let sets = known.iter().filter(|((kind, ..), _)| *kind == WORK_SETS.kind);
         let placements: BTreeSet<_> = sets.flat_map(|(_, text)| doctor::empty_placements(text)).collect();
         for object_ref in placements {
@@ -345,7 +366,7 @@ impl Hub {
     async fn read_new_works(
         &self,
         listed: impl Iterator<Item = (&'static Resource, Listed)>,
-        known: &mut HashMap<Version, Arc<str>>,
+        known: &mut BTreeMap<Version, Arc<str>>,
     ) -> Result<(), Error> {
         let reads = listed.map(|(resource, work)| {
             let key = (resource.kind, work.namespace, work.name, work.version);

@@ -40,6 +40,8 @@ pub struct Holds {
     pub all: Vec<Hold>,
     /// The current time.
     pub now: Timestamp,
+    /// The time of the policy that ends holds: that of the last renewal of the controller's Lease.
+    pub policy_time: Timestamp,
 }
 
 impl Holds {
@@ -49,7 +51,7 @@ impl Holds {
             return "until released".to_owned();
         };
         match until.parse::<Timestamp>() {
-            Ok(end) if end <= self.now => "over".to_owned(),
+            Ok(end) if end <= self.policy_time => "over".to_owned(),
             Ok(end) => {
                 let left = time_math::until(end, self.now);
                 duration::format(Duration::from_secs(left.as_secs()))
@@ -79,7 +81,7 @@ impl List for Holds {
 
     fn to_value(&self) -> Value<'_> {
         let hold = |hold: &Hold| {
-            let over = hold.is_over(self.now);
+            let over = hold.is_over(self.policy_time);
             let mut fields = json!({"cluster": hold.cluster, "until": hold.until, "reason": hold.reason, "over": over});
             if let Some(fields) = fields.as_object_mut() {
                 fields.retain(|_, value| !value.is_null());
@@ -123,13 +125,14 @@ mod tests {
 
     #[test]
     fn list_says_which_holds_are_over() {
-        let holds = Holds {
+        let mut holds = Holds {
             all: vec![
                 hold(None, Some("audit")),
                 hold(Some("2026-12-01T06:00:00Z"), None),
                 hold(Some("2026-11-30T21:00:00Z"), Some("storage migration")),
             ],
             now: now(),
+            policy_time: now(),
         };
         assert_eq!(
             holds.table(false),
@@ -142,5 +145,8 @@ mod tests {
             holds.all[2].describe(),
             "managed cluster eu1 is on hold until 2026-11-30T21:00:00Z: storage migration"
         );
+        // No controller renews the Lease, so the policy still enforces it.
+        holds.policy_time = "2026-11-30T20:00:00Z".parse().expect("a time");
+        assert!(holds.table(false).contains("21:00:00Z   0s"), "{}", holds.table(false));
     }
 }

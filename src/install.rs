@@ -45,8 +45,8 @@ pub use principal::{
     unknown_redis, wrong_settings,
 };
 pub use removal::{
-    LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, has_additions, helm_release,
-    is_ours, our_managers, stuck_deletions,
+    LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, content_of_administrator,
+    has_additions, helm_release, is_ours, our_managers, stuck_deletions,
 };
 pub use settings::CONTROLLER;
 pub use tuning::keep_tuned;

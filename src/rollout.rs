@@ -132,7 +132,7 @@ impl Rollout {
             let group = (index.unwrap_or_default(), text(&labels[GROUP_NAME]));
             for decided in decision["status"]["decisions"].as_array().into_iter().flatten() {
                 let name = text(&decided["clusterName"]);
-                let hold = holds.iter().find(|hold| hold.cluster == name && !hold.is_over(now));
+                let hold = holds.iter().find(|hold| hold.cluster == name);
                 let work = of_set.get(&name).copied();
                 rollout
                     .clusters
@@ -379,7 +379,8 @@ impl Rollout {
         let blocking = failed.len() - late + held;
         let mut fields = Vec::new();
         // They have succeeded. As long as there are any, OCM waits for each cluster that it has changed, whatever it tolerates.
-        if self.has_mandatory() && failed.iter().any(|cluster| cluster.is_applied) {
+        let drops_groups = self.has_mandatory() && failed.iter().any(|cluster| cluster.is_applied);
+        if drops_groups {
             fields.push(("mandatoryDecisionGroups", "rollout-groups", json!([])));
         }
         let tolerated = &self.strategy()["maxFailures"];
@@ -439,6 +440,10 @@ impl Rollout {
                     "ManifestWorkReplicaSet {name} has a rollout of the type {kind}, which never waits"
                 ));
             }
+        }
+        if self.has_mandatory() && !drops_groups {
+            // It would have no effect, and the plugin refuses it beside groups.
+            fields.retain(|(field, ..)| *field != "maxFailures");
         }
         Ok(fields)
     }
@@ -821,6 +826,7 @@ mod tests {
             let mut strategy = json!({"maxConcurrency": 1, "maxFailures": "100%", "progressDeadline": "30m"});
             if mandatory {
                 strategy["mandatoryDecisionGroups"] = json!([{"groupIndex": 0}]);
+                strategy["maxFailures"] = 0.into();
             }
             let mut rollout = rollout(&strategy, [state(0), state(1), state(2)], &holds);
             if !mandatory {
@@ -837,6 +843,11 @@ mod tests {
             );
             let line = rollout.resume().map_or_else(|line| line, |change| change.summary);
             assert!(line.contains(resumed), "{clusters}: {line}");
+            let raises_failures = line.contains("max-failures");
+            assert!(
+                !mandatory || !raises_failures || line.contains("groups"),
+                "{clusters}: {line}"
+            );
         }
     }
 

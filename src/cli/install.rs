@@ -44,15 +44,20 @@ pub struct HubInstallArgs {
     pub image_pull_secrets: Vec<String>,
 
     /// Number of replicas of the controller [default: that of the installation, or 2]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        value_parser = clap::value_parser!(u16).range(1..=100),
+        conflicts_with = "additions_only"
+    )]
     pub replicas: Option<u16>,
 
     /// Conventions of the pull model: labels, names and defaults [default: those of the installation, or argocd-pull-integration]
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "additions_only")]
     pub pull_dialect: Option<Dialect>,
 
     /// Deliver only what the policy in this file allows [default: the existing policy of the hub, or a sample on a new hub]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy_configmap", "no_policy"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy_configmap", "no_policy", "additions_only"])]
     pub policy: Option<PathBuf>,
 
     /// Deliver only what the policy in an existing ConfigMap allows, under its key policy.yaml

@@ -11,7 +11,7 @@ use controller::LEASE;
 use generate::similar::similar;
 use jiff::Timestamp;
 use manifest::problem::Problems;
-use ocm::hold::{Hold, LABEL};
+use ocm::hold::{Hold, LABEL, renewed_at};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -50,9 +50,12 @@ pub(super) async fn read_holds(hub: &InstallHub) -> Result<Vec<Hold>, String> {
 
 /// Returns the holds, and a line about each type of hold that the hub does not enforce.
 async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<(String, Vec<String>), Problems> {
+    let now = Timestamp::now();
+    let lease = read_lease(hub, &args.argo_cd.namespace).await.ok().flatten();
     let holds = Holds {
         all: read_holds(hub).await?,
-        now: Timestamp::now(),
+        now,
+        policy_time: lease.as_ref().and_then(renewed_at).unwrap_or(now),
     };
     let mut unenforced = Vec::new();
     let types: BTreeSet<bool> = holds.all.iter().map(|hold| hold.until.is_some()).collect();
@@ -135,8 +138,7 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
     if !has_end {
         return Ok(());
     }
-    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-    let problem = match hub.get(&leases, LEASE).await? {
+    let problem = match read_lease(hub, namespace).await? {
         None => "does not exist",
         // The policy reads the time of the last renewal.
         Some(lease) if !is_renewed(&lease, Timestamp::now()) => "is not renewed",
@@ -145,6 +147,12 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
     Err(format!(
         "Lease {namespace}/{LEASE} {problem}, so a hold would not end by itself: start the controller, or hold without --until"
     ))
+}
+
+/// Reads the Lease of the controller.
+async fn read_lease(hub: &InstallHub, namespace: &str) -> Result<Option<Value>, String> {
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    hub.get(&leases, LEASE).await
 }
 
 /// Returns the error about a namespace without the policy, if the policies of the hub have it for an Argo CD elsewhere.

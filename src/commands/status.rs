@@ -22,7 +22,7 @@ use ocm::application_works::ApplicationName;
 use ocm::duration;
 use ocm::health::{Clock, HealthReport, HealthStatus, ObjectStatus, WorkStatus};
 use ocm::hold::Hold;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -90,6 +90,7 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
             reader.limit(read_at.checked_add(remaining.max(READ_TIMEOUT_MIN)));
         }
         let result = read_status(&mut reader, args, application, &mut screen);
+        has_answered |= !matches!(result, Err(NoStatus::NoHub(_))) || reader.is_overloaded();
         let rest = PAUSE.max(read_at.elapsed() * PAUSE_FACTOR);
         let remaining = args.timeout.saturating_sub(started.elapsed());
         let is_over = match &result {
@@ -101,7 +102,6 @@ fn follow(args: &StatusArgs, env: &Env, application: &ApplicationName) -> Result
             Err(_) if args.wait => remaining.is_zero(),
             _ => !args.watch,
         };
-        has_answered |= !matches!(result, Err(NoStatus::NoHub(_)));
         let gave_up = || format!("gave up after {}", duration::format(args.timeout));
         match result {
             Ok(status) if is_over || args.watch => {
@@ -168,8 +168,7 @@ fn read_status(
     for notice in &state.notices {
         screen.warn(notice);
     }
-    let now = Timestamp::now();
-    let clock = Clock::at(now);
+    let clock = Clock::at(Timestamp::now());
     let works: Result<Vec<_>, _> = state
         .works
         .iter()
@@ -213,7 +212,7 @@ fn read_status(
     }
     let mut holds = state.holds;
     let is_target = |hold: &Hold| report.works.iter().any(|work| work.cluster() == Some(&hold.cluster));
-    holds.retain(|hold| is_target(hold) && !hold.is_over(now));
+    holds.retain(is_target);
     let look = degraded(&report).filter(|(cluster, _)| reader.has_tunnel(cluster));
     let look = look.map(|(cluster, object)| look_command(args, cluster, object));
     Ok(ApplicationStatus {
@@ -280,19 +279,23 @@ fn problems(
     if report.works.is_empty() {
         return diagnosis::absence(&application, shown, clusters);
     }
-    let with_works = report.works.iter().filter_map(WorkStatus::cluster);
-    application.targets.extend(with_works.map(str::to_owned));
+    let with_works: BTreeSet<&str> = report.works.iter().filter_map(WorkStatus::cluster).collect();
+    let mut without_work = shown.to_vec();
+    without_work.retain(|name| !with_works.contains(&**name));
+    let absence = diagnosis::absence_besides(&without_work, &application, clusters);
+    application.targets.extend(with_works.into_iter().map(str::to_owned));
     application
         .targets
         .retain(|name| shown.is_empty() || shown.contains(name));
     if application.is_synced_on(shown) {
         "Synced".clone_into(&mut application.sync);
     }
-    match in_argo_cd {
+    let problems = match in_argo_cd {
         Some(_) => diagnosis::problems_of_works(&application, clusters),
         // Its state is not known.
         None => diagnosis::problems(&application, clusters),
-    }
+    };
+    if problems.is_empty() { absence } else { problems }
 }
 
 /// The last printed status, and the reason why no later one could be read.

@@ -7,8 +7,8 @@ use super::install::{InstallHub, finish, with_hub};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
     ArgoCd, CMD_PARAMS, InstallOptions, LABELS, PROJECT, REDIS_PROXY, ShippedObject, belongs_to_added_controller,
-    belongs_to_another_argocd, helm_release, is_ours, is_own_policy, needs_redis_proxy, objects, other_namespace,
-    stuck_deletions,
+    belongs_to_another_argocd, content_of_administrator, helm_release, is_ours, needs_redis_proxy, objects,
+    other_namespace, stuck_deletions,
 };
 use crate::workload::{items, name};
 use controller::LEASE;
@@ -199,11 +199,13 @@ async fn remove(
                 "{shown} kept: Argo CD's Pods need it to start: remove the volume there, then uninstall again\n"
             ));
         }
-        "ConfigMap" if is_own_policy(&object.live) => {
-            let (namespace, name) = (&args.argo_cd.namespace, name(&object.live));
-            return Ok(format!(
-                "{shown} kept: its policy is not our sample: to delete it, run kubectl -n {namespace} delete configmap {name}\n"
-            ));
+        "ConfigMap" => {
+            if let Some(why) = content_of_administrator(&object.live) {
+                let (namespace, name) = (&args.argo_cd.namespace, name(&object.live));
+                return Ok(format!(
+                    "{shown} kept: {why}: to delete it, run kubectl -n {namespace} delete configmap {name}\n"
+                ));
+            }
         }
         _ => {}
     }

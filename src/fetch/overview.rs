@@ -353,7 +353,18 @@ impl Hub {
         let states = states.flat_map(|(cluster, works)| applications.on_cluster(cluster, works, &clock));
         let overview = Overview::OnClusters(OnCluster::all(states));
         let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
-        let known = self.clusters().await?;
+        let known = match self.managed_clusters().await? {
+            Lookup::Found(known) => Some(known),
+            Lookup::NotFound => None,
+            Lookup::Refused(why) => {
+                if let Some((cluster, _)) = on_clusters.iter().find(|(_, works)| works.is_empty()) {
+                    return Ok(Err(format!(
+                        "managed cluster {cluster} has no works, and may not be registered: managedclusters are not read: {why}"
+                    )));
+                }
+                None
+            }
+        };
         for problem in clusters
             .iter()
             .filter_map(|name| cluster_problem(name, known.as_ref()?))

@@ -1,8 +1,9 @@
 //! The selection of objects to remove on uninstall, and the reasons to keep some.
 
 use super::argo_cd::NAME;
-use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject};
-use crate::workload::items;
+use super::settings::{self, CONTROLLER};
+use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject, is_own_policy};
+use crate::workload::{items, name};
 use hub_state::json::borrowed;
 use hub_state::pull;
 use ocm::gitops_cluster::namespace_of_finalizer;
@@ -23,6 +24,15 @@ pub fn is_ours(object: &ShippedObject, live: &Value) -> bool {
     let description = &object.value["spec"]["description"];
     let is_described = description.is_string() && live["spec"]["description"] == *description;
     is_described || our_managers(live).next().is_some()
+}
+
+/// Returns why a ConfigMap of ours has content of the administrator, if it has: a reinstallation does not restore it.
+pub fn content_of_administrator(config_map: &Value) -> Option<&'static str> {
+    if is_own_policy(config_map) {
+        return Some("its policy is not our sample");
+    }
+    let has_settings = name(config_map) == CONTROLLER && !settings::others(Some(config_map)).is_empty();
+    has_settings.then_some("it has settings of your own")
 }
 
 /// The objects that other products install under the same names: the CRD of Red Hat ACM, whose schema our reports match, and the
@@ -161,6 +171,14 @@ mod tests {
         assert!(is_ours(&project, &applied(MANAGER)) && !is_ours(&project, &applied("theirs")));
         let described = json!({"spec": {"description": "Applications delivered to managed clusters by pull"}});
         assert!(is_ours(&project, &described) && !is_ours(&project, &json!({"spec": {"description": "mine"}})));
+    }
+
+    #[test]
+    fn settings_of_the_administrator_are_found() {
+        let mut config_map = shipped_object("ConfigMap", CONTROLLER).value;
+        assert_eq!(content_of_administrator(&config_map), None);
+        config_map["data"]["ARGOCD_OCM_CMP_WORKERS"] = "9".into();
+        assert!(content_of_administrator(&config_map).is_some());
     }
 
     #[test]

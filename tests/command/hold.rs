@@ -34,3 +34,22 @@ fn hold_with_an_end_needs_a_controller_that_renews_its_lease() {
         "{printed}"
     );
 }
+
+/// Otherwise nothing explains why a sync fails.
+#[test]
+fn hold_is_shown_until_the_policy_ends_it() {
+    let mut objects = objects();
+    let annotations = json!({"argocd-ocm-cmp.github.io/hold-until": "2026-02-01T00:00:00Z"});
+    let labels = json!({"argocd-ocm-cmp.github.io/hold": "until-time"});
+    objects.insert(
+        "/api/v1/namespaces/eu1".to_owned(),
+        json!({"metadata": {"name": "eu1", "labels": labels, "annotations": annotations}}),
+    );
+    for (renewed, is_shown) in [("2026-01-01T00:00:00Z", true), ("2026-02-01T00:00:00Z", false)] {
+        let mut objects = objects.clone();
+        let lease = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases/argocd-ocm-cmp-controller";
+        objects.insert(lease.to_owned(), json!({"spec": {"renewTime": renewed}}));
+        let printed = FakeHub::start(objects).run("status shop");
+        assert_eq!(printed.contains("eu1 is on hold until"), is_shown, "{printed}");
+    }
+}

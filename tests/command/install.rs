@@ -178,6 +178,8 @@ error: invalid value 'x:' for '--agent-image <IMAGE>': "x:" is not an image: wri
 $ install --additions-only (exit code 2)
 error: the following required arguments were not provided:
   --features <NAMES>
+$ install --additions-only --features plugin --policy policy.yaml (exit code 2)
+error: the argument '--additions-only' cannot be used with '--policy <FILE>'
 $ install --print --no-policy --policy policy.yaml (exit code 2)
 error: the argument '--no-policy' cannot be used with '--policy <FILE>'
 $ install --print --no-policy --policy-configmap theirs (exit code 2)

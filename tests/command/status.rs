@@ -88,8 +88,10 @@ fn waits_until_the_current_version_is_delivered() {
     assert!(printed.starts_with("exit code: 0\n"), "{printed}");
     // The next read may succeed.
     without_application.get_mut(&path).expect("an answer")["code"] = 500.into();
-    let printed = FakeHub::start(without_application).run("status shop");
-    assert!(printed.starts_with("exit code: 2\n"), "{printed}");
+    let hub = FakeHub::start(without_application);
+    assert!(hub.run("status shop").starts_with("exit code: 2\n"));
+    let printed = hub.run("status shop --wait --timeout 1s");
+    assert!(printed.contains("gave up after 1s: the hub at"), "{printed}");
     // `argocd app delete --cascade=false` leaves the works. Those made with `kubectl apply` never had an Application.
     let mut left = objects();
     left.remove(&path);
@@ -197,7 +199,7 @@ fn clusters_are_listed_with_their_problems() {
         "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects/web".to_owned(),
         json!({"metadata": {"name": "web", "namespace": "argocd"}}),
     );
-    let hub = FakeHub::start(objects);
+    let hub = FakeHub::start(objects.clone());
     let printed = hub.run("status --clusters eu1 --project web");
     assert!(
         printed.contains("warning: eu1 is unreachable: showing its last reported state"),
@@ -207,6 +209,30 @@ fn clusters_are_listed_with_their_problems() {
     let printed = hub.run("status --clusters eu1 --project wbe");
     assert!(
         printed.contains("AppProject argocd/wbe does not exist: correct its name"),
+        "{printed}"
+    );
+    // A misspelled name must not look healthy, beside another one and without the permission to list clusters.
+    let printed = hub.run("status shop --clusters eu1,eu9");
+    assert!(
+        printed.starts_with("exit code: 1\n") && printed.contains("managed cluster eu9 is not registered"),
+        "{printed}"
+    );
+    let forbidden =
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "forbidden", "code": 403});
+    objects.insert(
+        "/apis/cluster.open-cluster-management.io/v1/managedclusters".to_owned(),
+        forbidden,
+    );
+    let hub = FakeHub::start(objects);
+    assert!(hub.run("status --clusters eu1").starts_with("exit code: 0\n"));
+    let printed = hub.run("status shop --clusters eu1,eu9");
+    assert!(
+        printed.starts_with("exit code: 1\n") && printed.contains("it has no work on eu9"),
+        "{printed}"
+    );
+    let printed = hub.run("status --clusters eu1,eu9");
+    assert!(
+        printed.starts_with("exit code: 2\n") && printed.contains("managed cluster eu9 has no works"),
         "{printed}"
     );
 }

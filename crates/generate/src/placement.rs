@@ -143,6 +143,12 @@ impl RolloutStrategy {
                     .to_owned(),
             );
         }
+        if self.is_progressive() && !is_zero(&self.max_failures) && !self.mandatory_groups.is_empty() {
+            lines.push(
+                "rollout-max-failures has no effect with rollout-groups, with which OCM tolerates no failure: leave one of the two out"
+                    .to_owned(),
+            );
+        }
         if self.kind == RolloutKind::All {
             let given = [
                 ("rollout-max-failures", self.max_failures.is_some()),
@@ -386,7 +392,12 @@ mod tests {
             max_failures: Some(ClusterCount::Number(1)),
             ..RolloutStrategy::default()
         };
-        assert!(progressive(endless).contains("set rollout-progress-deadline"));
+        assert!(progressive(endless.clone()).contains("set rollout-progress-deadline"));
+        let intolerant = RolloutStrategy {
+            mandatory_groups: vec![DecisionGroup::Index(0)],
+            ..endless
+        };
+        assert!(progressive(intolerant).contains("has no effect with rollout-groups"));
         let mut long: PlacementTarget = placement(RolloutStrategy::default());
         long.namespace = "a".repeat(40);
         assert!(long.objections(&none, true)[0].contains("use a namespace of at most 32 characters"));

@@ -15,6 +15,11 @@ const UNTIL: &str = "argocd-ocm-cmp.github.io/hold-until";
 /// The annotation with the reason.
 const REASON: &str = "argocd-ocm-cmp.github.io/hold-reason";
 
+/// Returns the time of the last renewal of a Lease. That of the controller's is the time at which the policy ends holds.
+pub fn renewed_at(lease: &Value) -> Option<Timestamp> {
+    lease["spec"]["renewTime"].as_str()?.parse().ok()
+}
+
 /// A hold of a managed cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {

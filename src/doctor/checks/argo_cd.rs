@@ -33,7 +33,7 @@ check! {
         "remove --disable-tls, or add --client-ca-path= to the arguments of Deployment argocd-repo-server";
     error NOT_READY "argo-cd-controller-not-ready":
         "no Pod of {workload} is ready, so Argo CD neither compares nor syncs Applications",
-        "see the Events of its Pods with `kubectl describe`, and their logs with `kubectl logs`";
+        "see its Events and those of its Pods with `kubectl describe`, and their logs with `kubectl logs`";
     error NOT_MOUNTED "argo-cd-mount-missing":
         "Deployment {deployment} mounts ConfigMap {config_map}, which does not exist, so its next Pod does not start",
         "install again, or if the feature was removed from a Helm release, run argocd-ocm-cmp install --additions-only with its other features";
@@ -91,8 +91,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     let mut findings: Vec<_> = missing.collect();
     // On the hub of argocd-agent, it may be scaled down.
     let application_controller = hub_state.application_controller();
-    if let Some(workload) = application_controller
-        .filter(|workload| workload["status"]["replicas"].as_u64() > Some(0) && !is_ready(workload))
+    if let Some(workload) =
+        application_controller.filter(|workload| workload["spec"]["replicas"].as_u64() > Some(0) && !is_ready(workload))
     {
         findings.push(NOT_READY.finding(&[("workload", &format!("{namespace}/{}", name(workload)))]));
     }

@@ -7,6 +7,7 @@ use crate::doctor::message::{Finding, check};
 use crate::workload::named;
 use controller::LEASE;
 use jiff::{SignedDuration, Timestamp};
+use ocm::hold::renewed_at;
 use ocm::resources::{GITOPS_CLUSTERS, REPORTS};
 use serde_json::Value;
 
@@ -126,10 +127,6 @@ fn lease(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
 
 /// Returns true if the holder of a Lease renews it.
 pub(crate) fn is_renewed(lease: &Value, now: Timestamp) -> bool {
-    let spec = &lease["spec"];
-    let renewed = spec["renewTime"]
-        .as_str()
-        .and_then(|renew_time| renew_time.parse::<Timestamp>().ok());
-    let lasts = SignedDuration::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or_default());
-    renewed.is_some_and(|at| now.duration_since(at) <= lasts.saturating_add(GRACE))
+    let lasts = SignedDuration::from_secs(lease["spec"]["leaseDurationSeconds"].as_i64().unwrap_or_default());
+    renewed_at(lease).is_some_and(|at| now.duration_since(at) <= lasts.saturating_add(GRACE))
 }

@@ -25,6 +25,9 @@ check! {
     error EXCLUDED "argocd-cm-hides":
         "Argo CD ignores {kind} because of {key} in argocd-cm",
         "change {key} so that Argo CD watches work.open-cluster-management.io";
+    warning SELECTED "argocd-cm-selects":
+        "since version 3.6, Argo CD ignores {kind} without the labels {selector} because of resource.selectors in argocd-cm",
+        "exempt work.open-cluster-management.io there, unless works have these labels";
     warning BY_LABEL "argocd-cm-tracks-by-label":
         "Argo CD tracks objects by label only, so it treats copies of a work as its own and prunes them",
         "set application.resourceTrackingMethod in argocd-cm to annotation";
@@ -63,15 +66,25 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !kinds.is_empty() {
         findings.push(NO_RULE.finding(&[("kinds", &list_names(kinds))]));
     }
-    for (key, hides_matching) in [("resource.exclusions", true), ("resource.inclusions", false)] {
+    let rules = |key: &str| {
         let filter = objects(data(key).unwrap_or_default());
-        let rules = filter.first().map_or(&[][..], items);
+        filter.first().map_or(Vec::new(), |rules| items(rules).to_vec())
+    };
+    for (key, hides_matching) in [("resource.exclusions", true), ("resource.inclusions", false)] {
+        let rules = rules(key);
         let is_matching = |kind: &str| rules.iter().any(|rule| rule_matches(rule, kind));
         // An empty filter includes all.
         let is_hidden = |kind: &&str| !rules.is_empty() && is_matching(kind) == hides_matching;
         let kinds: Vec<_> = [KIND, SET_KIND].into_iter().filter(is_hidden).collect();
         if !kinds.is_empty() {
             findings.push(EXCLUDED.finding(&[("kind", &list_names(kinds)), ("key", &key)]));
+        }
+    }
+    for rule in rules("resource.selectors") {
+        let kinds = [KIND, SET_KIND].into_iter().filter(|kind| rule_matches(&rule, kind));
+        let (kinds, selector) = (list_names(kinds), rule["selector"].as_str().unwrap_or_default().trim());
+        if !kinds.is_empty() && !selector.is_empty() {
+            findings.push(SELECTED.finding(&[("kind", &kinds), ("selector", &selector)]));
         }
     }
     if data("application.resourceTrackingMethod") == Some("label") {

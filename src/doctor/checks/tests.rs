@@ -430,12 +430,13 @@ fn finds_problems_of_argo_cd() {
         ("argo-cd-without-repo-server", |hub| {
             value_of(&mut hub.deployments).remove(0);
         }),
+        // A quota may allow no Pod at all.
         ("argo-cd-controller-not-ready", |hub| {
-            value_of(&mut hub.stateful_sets)[0]["status"] = json!({"replicas": 1});
+            value_of(&mut hub.stateful_sets)[0]["spec"]["replicas"] = 1.into();
         }),
         // It is scaled down.
         ("", |hub| {
-            value_of(&mut hub.stateful_sets)[0]["status"] = json!({"replicas": 0});
+            value_of(&mut hub.stateful_sets)[0]["spec"]["replicas"] = 0.into();
         }),
         ("argo-cd-mount-missing", |hub| {
             hub.missing_mounts = vec![("argocd-server".to_owned(), "argocd-ocm-cmp-ui".to_owned())];
@@ -717,6 +718,13 @@ fn finds_problems_of_argocd_cm() {
         ("inclusions", "- apiGroups: ['work.*']", ""),
         ("inclusions", "- kinds: ['*']", ""),
         ("inclusions", "- kinds: ['Manifest*']", "argocd-cm-hides"),
+        (
+            "selectors",
+            "- {kinds: [ManifestWork], selector: team=a}",
+            "argocd-cm-selects",
+        ),
+        ("selectors", "- {kinds: [Pod], selector: team=a}", ""),
+        ("selectors", "- {selector: ' '}", ""),
     ] {
         let ids = problems_after(|hub| argocd_cm(hub)[format!("resource.{key}")] = json!(filter));
         assert_eq!(ids.join(" "), expected, "{key}: {filter}");

@@ -305,6 +305,11 @@ pub(super) fn malformed() -> Result<Vec<(Value, RuleConditions)>> {
         *object.pointer_mut(field).context("a field")? = Value::Null;
         malformed.push((object, conditions_of_health("Healthy")?));
     }
+    // As the API server writes a new one.
+    let mut crd =
+        objects(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"})).remove(0);
+    crd["status"]["conditions"] = Value::Null;
+    malformed.push((crd, conditions_of_health("Progressing")?));
     Ok(malformed)
 }
 

@@ -11,11 +11,17 @@ pub(super) fn rules(verdicts: &KindVerdicts) -> [CelRule; 2] {
         expression: expression.leak(),
         message: "",
     };
-    [
-        rule(PROGRESSING, progressing(verdicts)),
-        rule(HEALTHY, healthy(verdicts)),
-    ]
+    let (mut progressing, mut healthy) = (progressing(verdicts), healthy(verdicts));
+    if verdicts.kind == "CustomResourceDefinition" {
+        // The API server writes null before the first condition. A search in it is an error, which `||` ignores if the other side is true.
+        progressing += "||";
+        progressing += NO_CONDITIONS;
+        healthy = format!("{NO_CONDITIONS}||{healthy}");
+    }
+    [rule(PROGRESSING, progressing), rule(HEALTHY, healthy)]
 }
+
+const NO_CONDITIONS: &str = "!hasConditions(object.?status.orValue(''))";
 
 /// Returns CEL that is true if any rule applies.
 fn progressing(verdicts: &KindVerdicts) -> String {

@@ -3,6 +3,7 @@
 use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests, written_at};
 use super::mirrored_status::MirroredStatus;
 use super::text::{group, time};
+use super::work_name;
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json::{Written, annotation, at, check_depth, entry, items, own, text_at};
 use jiff::Timestamp;
@@ -21,6 +22,8 @@ pub struct Application {
     pub namespace: Box<str>,
     pub name: Box<str>,
     pub uid: Box<str>,
+    /// The hash of the three for the name of its work. A comparison with many names computes it once.
+    pub name_hash: Box<str>,
     pub version: Box<str>,
     /// The managed cluster that the Application names; `None` if it names no cluster.
     pub cluster: Option<Box<str>>,
@@ -65,10 +68,12 @@ impl Application {
         let annotated = |name| annotation(object, name).map(Box::from);
         let named = annotated(names::DESTINATION_NAME).map(Destination::Name);
         let finalizers = items(object, "/metadata/finalizers").iter();
+        let [namespace, name, uid] = ["/metadata/namespace", "/metadata/name", "/metadata/uid"].map(needed);
         Ok(Some(Self {
-            namespace: needed("/metadata/namespace"),
-            name: needed("/metadata/name"),
-            uid: needed("/metadata/uid"),
+            name_hash: work_name::name_hash(&namespace, &name, &uid),
+            namespace,
+            name,
+            uid,
             version: needed("/metadata/resourceVersion"),
             cluster: annotated(names::CLUSTER),
             project: needed("/spec/project"),

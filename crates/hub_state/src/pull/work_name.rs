@@ -24,11 +24,13 @@ pub fn name(application: &Application) -> String {
 
 /// Returns the name to use if another Application's work has the first one.
 pub fn other_name(application: &Application) -> String {
-    let Application {
-        namespace, name, uid, ..
-    } = application;
-    let hash = hash(&[namespace, name, uid], HASH_DIGITS);
-    with_hash(name.to_string(), "-", &hash, NAME_MAX)
+    let Application { name, name_hash, .. } = application;
+    with_hash(name.to_string(), "-", name_hash, NAME_MAX)
+}
+
+/// Returns the hash in [`other_name`].
+pub(super) fn name_hash(namespace: &str, name: &str, uid: &str) -> Box<str> {
+    hash(&[namespace, name, uid], HASH_DIGITS).into()
 }
 
 /// Returns the names that works of an Application have: [`name`] and [`other_name`]. Both contain part of its UID, and a
@@ -39,9 +41,13 @@ pub fn names(application: &Application) -> [String; 2] {
 
 /// Returns true if this is one of the [`names()`] of an Application's works.
 pub fn is_name(work: &str, application: &Application) -> bool {
-    // Many Applications may have the same name, in different namespaces: of most, the first digits of the UID differ.
+    // Many Applications may have the same name, in different namespaces, or long names that begin alike: of most, the digits differ.
     let digits = work.rsplit_once('-').map_or("", |(_, digits)| digits);
-    let may_be = digits.len() != UID_DIGITS || application.uid.starts_with(digits);
+    let may_be = match digits.len() {
+        UID_DIGITS => application.uid.starts_with(digits),
+        HASH_DIGITS => *application.name_hash == *digits,
+        _ => true,
+    };
     may_be && (name(application) == work || other_name(application) == work)
 }
 
