@@ -147,7 +147,7 @@ pub(crate) fn full_name(object: &ObjectId) -> String {
 }
 
 /// Returns the name of a kind as kubectl prints it, such as `deployment.apps`.
-pub(super) fn kind_name(kind: &GroupKind) -> String {
+fn kind_name(kind: &GroupKind) -> String {
     kind.to_string()
         .replacen(&*kind.kind, &kind.kind.to_ascii_lowercase(), 1)
 }

@@ -1,7 +1,6 @@
 //! Objects and Events in the formats of `-o`.
 
-use super::kubectl_name;
-use super::object_name::kind_name;
+use super::{full_name, kubectl_name};
 use crate::list::{List, from_json};
 use crate::table;
 use crate::table::clean;
@@ -46,12 +45,12 @@ impl List for ObjectList {
         for entry in &self.objects {
             match entry {
                 ObjectEntry::Absent(object, why) => {
-                    rows.push([&kubectl_name(object), "-", *why, "-"].map(clean).into());
+                    rows.push([&self.name(object), "-", *why, "-"].map(clean).into());
                 }
                 ObjectEntry::Tree(nodes) => {
                     rows.extend(branches(nodes).into_iter().map(|(node, branch)| {
                         vec![
-                            branch + &node_name(node),
+                            branch + &clean(&self.name(&id(node))),
                             node.ready.clone().unwrap_or_else(|| "-".to_owned()),
                             node.status.clone(),
                             age(&node.created, self.now),
@@ -73,10 +72,27 @@ impl List for ObjectList {
 
     fn names(&self) -> Vec<String> {
         let name = |entry: &ObjectEntry| match entry {
-            ObjectEntry::Tree(nodes) => nodes.iter().map(node_name).collect(),
-            ObjectEntry::Absent(object, _) => vec![clean(&kubectl_name(object))],
+            ObjectEntry::Tree(nodes) => nodes.iter().map(|node| clean(&self.name(&id(node)))).collect(),
+            ObjectEntry::Absent(object, _) => vec![clean(&self.name(object))],
         };
         unique(self.objects.iter().flat_map(name).collect())
+    }
+}
+
+impl ObjectList {
+    /// Returns the name of an object, with its namespace if the delivered objects are in several.
+    fn name(&self, object: &ObjectId) -> String {
+        let namespaces = self.objects.iter().map(|entry| match entry {
+            ObjectEntry::Tree(nodes) => nodes.first().map_or("", |node| &node.namespace),
+            ObjectEntry::Absent(object, _) => &object.namespace,
+        });
+        let mut namespaces = namespaces.filter(|namespace| !namespace.is_empty());
+        let first = namespaces.next();
+        if namespaces.all(|namespace| Some(namespace) == first) {
+            kubectl_name(object)
+        } else {
+            full_name(object)
+        }
     }
 }
 
@@ -103,12 +119,15 @@ fn branches(nodes: &[TreeNode]) -> Vec<(&TreeNode, String)> {
     lines
 }
 
-fn node_name(node: &TreeNode) -> String {
-    let kind = GroupKind {
-        group: node.group.as_str().into(),
-        kind: node.kind.as_str().into(),
-    };
-    clean(&format!("{}/{}", kind_name(&kind), node.name))
+fn id(node: &TreeNode) -> ObjectId {
+    ObjectId {
+        kind: GroupKind {
+            group: node.group.as_str().into(),
+            kind: node.kind.as_str().into(),
+        },
+        namespace: node.namespace.clone(),
+        name: node.name.clone(),
+    }
 }
 
 fn event_object(event: &ObjectEvent) -> String {
@@ -227,6 +246,25 @@ secret/key                -       Forbidden          -
         let wide = list.table(true);
         assert!(wide.contains("back-off\u{fffd}[31m"), "{wide}");
         assert_eq!(list.names().first().map(String::as_str), Some("deployment.apps/web"));
+    }
+
+    #[test]
+    fn objects_of_several_namespaces_are_named_with_them() {
+        let config = |namespace: &str| ObjectId {
+            kind: "ConfigMap".parse().expect("a kind"),
+            namespace: namespace.to_owned(),
+            name: "web".to_owned(),
+        };
+        let list = ObjectList {
+            objects: vec![
+                ObjectEntry::Absent(config("a"), "Missing"),
+                ObjectEntry::Tree(vec![node("ConfigMap", "web", None, None)]),
+            ],
+            json: String::new(),
+            now: now(),
+        };
+        assert_eq!(list.names(), ["configmap/a/web", "configmap/shop/web"]);
+        assert!(list.table(false).contains("\nconfigmap/a/web "));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Tests of access: the callers and objects that the service answers about.
 
-use crate::stage::{NAME, OF_SHOP, WEB, stage};
+use crate::stage::{NAME, OF_SHOP, WEB, stage, work};
 use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use testbed::wait::{self, DEADLINE};
+use testbed::{ObjectRef, is_applied};
 
 #[tokio::test]
 async fn accepts_only_argocd_server() -> Result<()> {
@@ -73,6 +76,48 @@ async fn shows_only_what_the_application_delivers() -> Result<()> {
     let (status, text) = stage.get("logs", &format!("{WEB}&pod=stranger"), &OF_SHOP).await?;
     ensure!(status == 404, "{status}: {text}");
     Ok(())
+}
+
+/// A tenant names an object of another one in a work, which its executor may not apply.
+#[tokio::test]
+async fn executor_limits_what_its_application_shows() -> Result<()> {
+    let stage = stage().await?;
+    let other = ObjectRef::manifest_work("cluster1", "other");
+    stage.hub.wait_for(&other, is_applied).await?;
+    let role = "create role tenant --namespace=default --verb=get,create,update,patch,delete --resource=configmaps";
+    stage.cluster1.kubectl(&format!("{role} --resource-name=of-tenant"))?;
+    stage
+        .cluster1
+        .kubectl("create rolebinding tenant --namespace=default --role=tenant --serviceaccount=default:tenant")?;
+    let objects = ["of-another", "of-tenant"].map(|name| ObjectRef::config_map("default", name).with(json!({})));
+    let mut tenant = work("tenant", "tenant", &objects);
+    let account = json!({"namespace": "default", "name": "tenant"});
+    tenant["spec"]["executor"] = json!({"subject": {"type": "ServiceAccount", "serviceAccount": account}});
+    tenant["spec"]["manifestConfigs"] = json!([{
+        "resourceIdentifier": {"group": "", "resource": "configmaps", "namespace": "default", "name": "of-another"},
+        "feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "Uid", "path": ".metadata.uid"}]}],
+    }]);
+    stage.hub.apply(&tenant).await?;
+    stage.create_application("tenant", &["cluster1"]).await?;
+    let show = async |name: &str| {
+        let headers = [
+            ("Argocd-Application-Name", "argocd:tenant"),
+            ("Argocd-Project-Name", "team"),
+        ];
+        let query = format!("cluster=cluster1&group=&kind=ConfigMap&namespace=default&name={name}");
+        stage.get("object", &query, &headers).await
+    };
+    wait::eventually("its own object is shown", DEADLINE, async || {
+        let (status, text) = show("of-tenant").await.ok()?;
+        (status == 200 && text.contains("\"uid\"")).then_some(())
+    })
+    .await?;
+    let (status, text) = show("of-another").await?;
+    ensure!(status == 403 && text.contains("with an executor"), "{status}: {text}");
+    // OCM's agent reports its fields nevertheless.
+    let tenant = ObjectRef::manifest_work("cluster1", "tenant");
+    let reports = |work: &Value| work["status"]["resourceStatus"].to_string().contains("\"Uid\"");
+    stage.hub.wait_for(&tenant, reports).await.map(drop)
 }
 
 #[tokio::test]

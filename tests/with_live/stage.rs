@@ -118,23 +118,10 @@ impl Stage {
                 &[ObjectRef::config_map("default", "of-another").with(json!({}))],
             ))
             .await?;
-        let resource = |cluster: &str| {
-            json!({"group": "work.open-cluster-management.io", "version": "v1", "kind": "ManifestWork",
-            "namespace": cluster, "name": "shop", "status": "Synced"})
-        };
         self.hub
             .apply(&work_for("cluster2", "shop", "shop", &delivered))
             .await?;
-        self.hub
-            .create_application(
-                &ObjectRef::cluster("argoproj.io/v1alpha1", "Application", "shop").with(json!({
-                    "metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
-                    "spec": {"project": "team", "source": {"repoURL": "https://example.com/x", "path": "."},
-                        "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
-                    "status": {"resources": [resource("cluster1"), resource("cluster2")]},
-                })),
-            )
-            .await?;
+        self.create_application("shop", &["cluster1", "cluster2"]).await?;
         for name in ["live-rbac", "shop"] {
             self.hub
                 .wait_for(&ObjectRef::manifest_work("cluster1", name), is_applied)
@@ -152,6 +139,22 @@ impl Stage {
         })
         .await
         .map(drop)
+    }
+
+    /// Creates an Application of project `team`, for which Argo CD lists a work of its name on each of these clusters.
+    pub(crate) async fn create_application(&self, name: &str, clusters: &[&str]) -> Result<()> {
+        let resource = |cluster: &&str| {
+            json!({"group": "work.open-cluster-management.io", "version": "v1", "kind": "ManifestWork",
+            "namespace": cluster, "name": name, "status": "Synced"})
+        };
+        let resources: Vec<Value> = clusters.iter().map(resource).collect();
+        let application = ObjectRef::cluster("argoproj.io/v1alpha1", "Application", name).with(json!({
+            "metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}},
+            "spec": {"project": "team", "source": {"repoURL": "https://example.com/x", "path": "."},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
+            "status": {"resources": resources},
+        }));
+        self.hub.create_application(&application).await.map(drop)
     }
 
     /// Starts argocd-server with the extension, and with the trusted certificate where Go reads those of a machine.
@@ -265,7 +268,7 @@ fn identity(hub: &Hub) -> Result<(String, PathBuf)> {
     Ok((of("secret", "{{.data.token | base64decode}}")?, certificate))
 }
 
-fn work(name: &str, application: &str, manifests: &[Value]) -> Value {
+pub(crate) fn work(name: &str, application: &str, manifests: &[Value]) -> Value {
     work_for("cluster1", name, application, manifests)
 }
 

@@ -92,27 +92,33 @@ export function onCluster(application: Fields, cluster: string): OnCluster {
     const status = map(application, 'status');
     const fleet = fleetOf({...application, status: {...status, resources: works(application)}});
     const there = fleet.clusters.find(({name}) => name === cluster);
-    // A sync that fails for other clusters does not concern this one.
-    const concerns = ({type}: Fields): boolean => type !== 'SyncError' || there?.sync !== 'Synced';
+    // A sync that fails for other clusters does not concern this one; one that cannot remove a work here does.
+    const isElsewhere = ({status, kind, namespace}: Fields): boolean =>
+        status === 'Synced' || (kind === WORK && namespace !== cluster);
+    const isSynced = there !== undefined && listed(application).every(isElsewhere);
+    const concerns = ({type}: Fields): boolean => type !== 'SyncError' || !isSynced;
     const conditions = conditionsOf(application).filter(concerns);
     const error = conditions.find(condition => textOf(condition, 'type').endsWith('Error'));
     const reason = error === undefined ? '' : `${textOf(error, 'type')}: ${textOf(error, 'message')}`;
     const sync = text(map(status, 'sync'), 'status') ?? '';
     const common = {...row(application), hold: there?.hold, unreachable: there?.unreachable ?? false};
+    // With an error of Argo CD, only an earlier version is healthy.
+    const isRefused = conditions.some(({type}) => /^(?!ManifestWork|ManagedCluster).*Error$/.test(String(type)));
+    const ofCurrent = (health: HealthStatus): HealthStatus => (isRefused && health === 'Healthy' ? 'Degraded' : health);
     if (there !== undefined) {
         const own = there.health === 'Healthy' ? '' : there.message;
-        // With an error of Argo CD, only an earlier version is healthy.
-        const isRefused = conditions.some(({type}) => /^(?!ManifestWork|ManagedCluster).*Error$/.test(String(type)));
-        const health = isRefused && there.health === 'Healthy' ? 'Degraded' : there.health;
+        const health = ofCurrent(there.health);
         const unchecked = fleet.unchecked ? 'Argo CD has no health of the works.' : '';
         const message = [reason, own, unchecked].filter(part => part !== '').join('; ');
         return {...common, health, sync: there.sync, message, works: there.works};
     }
     if (pulledOn(application) === cluster) {
-        const health = map(status, 'health');
+        const pulled = map(status, 'health');
         const first = conditions.find(condition => textOf(condition, 'type').endsWith('Warning')) ?? {};
-        const message = [reason, textOf(health, 'message'), textOf(first, 'message')].find(part => part !== '') ?? '';
-        return {...common, health: fromArgoCd(text(health, 'status')), sync, message, works: []};
+        const message = [reason, textOf(pulled, 'message'), textOf(first, 'message')].find(part => part !== '') ?? '';
+        const inArgoCd = text(pulled, 'status');
+        const health = inArgoCd === undefined ? 'Waiting' : ofCurrent(fromArgoCd(inArgoCd));
+        return {...common, health, sync, message, works: []};
     }
     const health = sync === '' ? 'Waiting' : 'Missing';
     return {...common, health, sync, message: reason || 'It has no work on the cluster yet.', works: []};
@@ -173,21 +179,28 @@ function clustersOf(application: Fields): Set<string> {
     return clusters;
 }
 
+/** Returns all works in the status of an Application, without hooks. */
+function listed(application: Fields): Fields[] {
+    return maps(map(application, 'status'), 'resources').filter(
+        resource => textOf(resource, 'group') === GROUP && resource['hook'] !== true,
+    );
+}
+
 /**
- * Returns the works in the status of an Application. Those that Argo CD would prune may only have a mark of the Application, which the
+ * Returns the works of an Application in its status. Those that Argo CD would prune may only have a mark of the Application, which the
  * agent of a cluster may write. After a failed comparison these are all works; then their names decide.
  */
 function works(application: Fields): Fields[] {
     const [name = '', namespace = ''] = ['name', 'namespace'].map(key => textOf(map(application, 'metadata'), key));
+    const set = settingsOf(application, 'name', ['NAME']);
+    const names = [name, ...set, ...set.map(own => `${name}.${own}`)];
     // As `argocd-ocm-cmp generate` names works and their parts.
     const isNamed = (work: string): boolean =>
-        work === name || work.startsWith(`${name}.p`) || work.startsWith(`${namespace}.${name}.`);
-    return maps(map(application, 'status'), 'resources').filter(
+        names.some(own => work === own || work.startsWith(`${own}.p`)) || work.startsWith(`${namespace}.${name}.`);
+    return listed(application).filter(
         resource =>
-            textOf(resource, 'group') === GROUP &&
-            resource['hook'] !== true &&
-            (resource['requiresPruning'] !== true ||
-                (resource['status'] === 'Unknown' && isNamed(textOf(resource, 'name')))),
+            resource['requiresPruning'] !== true ||
+            (resource['status'] === 'Unknown' && isNamed(textOf(resource, 'name'))),
     );
 }
 
@@ -201,16 +214,21 @@ function pulledOn(application: Fields): string | undefined {
 
 /** Returns the clusters that the plugin's settings of an Application name. */
 function targetsOf(application: Fields): string[] {
+    const values = settingsOf(application, 'clusters', ['CLUSTERS', 'TARGET_CLUSTER']);
+    return values.flatMap(value => value.split(',').map(name => name.trim()));
+}
+
+/** Returns the texts of a setting of each source, as the plugin reads them: those of the parameter, else of the first of the variables. */
+function settingsOf(application: Fields, parameter: string, variables: readonly string[]): string[] {
     const spec = map(application, 'spec');
     const sources = [map(spec, 'source'), map(map(spec, 'sourceHydrator'), 'drySource'), ...maps(spec, 'sources')];
-    const values = sources.flatMap(source => {
-        const plugin = map(source, 'plugin');
-        const variables = maps(plugin, 'env').filter(({name}) => name === 'CLUSTERS' || name === 'TARGET_CLUSTER');
-        const parameters = maps(plugin, 'parameters').filter(({name}) => name === 'clusters');
-        return [
-            ...variables.map(({value}) => value),
-            ...parameters.flatMap(parameter => [parameter['string'], ...list(parameter, 'array')]),
-        ];
+    return sources.flatMap(source => {
+        const texts = (field: string, wanted: string): string[] =>
+            maps(map(source, 'plugin'), field)
+                .filter(({name}) => name === wanted)
+                .flatMap(each => [each['value'], each['string'], ...list(each, 'array')])
+                .filter((text): text is string => typeof text === 'string' && text.trim() !== '');
+        const given = [texts('parameters', parameter), ...variables.map(variable => texts('env', variable))];
+        return given.find(found => found.length > 0) ?? [];
     });
-    return values.flatMap(value => (typeof value === 'string' ? value.split(',').map(name => name.trim()) : []));
 }

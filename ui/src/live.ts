@@ -67,8 +67,11 @@ export interface LogOptions {
     readonly follow: boolean;
 }
 
-/** The maximum time until an answer of a cluster starts. */
-export const PATIENCE_MS = 5_000;
+/**
+ * The maximum time until the service answers, which gives up earlier: it waits 5 seconds for each request of a cluster, and may need
+ * several.
+ */
+const PATIENCE_MS = 30_000;
 
 /** The maximum time until Argo CD itself answers: a list of thousands of Applications takes seconds. */
 const ARGO_CD_PATIENCE_MS = 60_000;

@@ -80,7 +80,8 @@ function decoded(text: unknown): string | undefined {
     }
 }
 
-/** Returns the text with these values masked. */
+/** Returns the text with these values masked; the longest first, because another one may be a part of it. */
 export function withMasked(text: string, values: ReadonlySet<string>): string {
-    return [...values].reduce((text, value) => text.split(value).join(MASK), text);
+    const longestFirst = [...values].sort((one, other) => other.length - one.length);
+    return longestFirst.reduce((text, value) => text.split(value).join(MASK), text);
 }

@@ -40,8 +40,6 @@ export function answerLive(request: IncomingMessage, response: ServerResponse): 
             return send(403, 'text/plain', 'permission denied: extensions, invoke, live');
         case 'nonsense':
             return send(200, 'application/json', '{"live": ');
-        case 'silent':
-            return;
     }
     const endpoint = url.pathname.split('/').pop();
     if (endpoint === 'object') return json(200, object(name));

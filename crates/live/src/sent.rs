@@ -17,7 +17,30 @@ pub struct SentObject {
     pub manifest: Value,
     /// The path of the object in the API of the cluster.
     pub path: String,
+    /// The works of which one must own the live object; `None` for any owner.
+    owners: Option<Vec<String>>,
 }
+
+impl SentObject {
+    /// Returns true if the live object may be shown. A work with an executor may name any object, and only the agent checks whether the
+    /// executor may write it: the agent then makes the work its owner. The conditions in the work prove nothing, because its own rules
+    /// may set them.
+    pub(crate) fn may_show(&self, live: &Value) -> bool {
+        let Some(works) = &self.owners else { return true };
+        let references = live["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let mut agents = references.filter(|owner| owner["kind"] == "AppliedManifestWork");
+        agents.any(|owner| {
+            let name = owner["name"].as_str().unwrap_or_default();
+            let work = name.split_at_checked(HUB_HASH).map(|(_, work)| work);
+            work.and_then(|work| work.strip_prefix('-'))
+                .is_some_and(|work| works.iter().any(|name| name == work))
+        })
+    }
+}
+
+/// The number of digits of the hash of the hub, with which the name of an AppliedManifestWork begins. A dash and the name of the work
+/// follow.
+const HUB_HASH: usize = 64;
 
 /// The works that Argo CD lists for an Application.
 #[derive(Debug)]
@@ -100,23 +123,29 @@ pub fn check_project(
 /// # Errors
 /// Returns an error if no work has the object, or if its identity in the work cannot be a path.
 pub fn find(works: &[Value], request: &LiveRequest) -> Result<SentObject, HttpRefusal> {
-    for work in works {
-        let manifests = work["spec"]["workload"]["manifests"].as_array();
-        let sent_manifest = manifests
-            .into_iter()
-            .flatten()
-            .find(|manifest| ObjectId::of(manifest).as_ref() == Some(&request.object));
-        if let Some(manifest) = sent_manifest {
-            return Ok(SentObject {
-                path: path_of(manifest, work, &request.object)?,
-                manifest: manifest.clone(),
-            });
-        }
-    }
-    Err(HttpRefusal::not_found(format!(
-        "{} is not in the works of Application {} on cluster {}: only what the Application delivers can be shown",
-        request.object, request.application.instance, request.cluster
-    )))
+    let find_manifest = |work: &Value| {
+        let manifests = work["spec"]["workload"]["manifests"].as_array()?;
+        let is_it = |manifest: &&Value| ObjectId::of(manifest).as_ref() == Some(&request.object);
+        manifests.iter().find(is_it).cloned()
+    };
+    let sent = works.iter().filter_map(|work| Some((work, find_manifest(work)?)));
+    let sent: Vec<_> = sent.collect();
+    // A cluster decides itself what it shows to a user's own identity.
+    let needs_owner = |work: &Value| request.project.is_some() && !work["spec"]["executor"].is_null();
+    let name = |work: &Value| work["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let owner = |work: &Value| needs_owner(work).then(|| name(work));
+    let owners = sent.iter().map(|(work, _)| owner(work)).collect();
+    let Some((work, manifest)) = sent.into_iter().next() else {
+        return Err(HttpRefusal::not_found(format!(
+            "{} is not in the works of Application {} on cluster {}: only what the Application delivers can be shown",
+            request.object, request.application.instance, request.cluster
+        )));
+    };
+    Ok(SentObject {
+        path: path_of(&manifest, work, &request.object)?,
+        manifest,
+        owners,
+    })
 }
 
 /// Returns the identities of the objects in works, sorted and without repetitions.
@@ -265,6 +294,42 @@ mod tests {
             )
             .is_err()
         );
+    }
+
+    /// Otherwise a tenant could name an object of another one in a work.
+    #[test]
+    fn under_an_executor_only_owned_objects_may_be_shown() {
+        let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "b"}});
+        let may_show = |executors: &[&Value], project: Option<&str>, owner: &str| {
+            let works = executors.iter().zip(["shop", "shop.part-a"]).map(|(executor, name)| {
+                let mut work = work(&json!([manifest]), &Value::Null);
+                (work["metadata"]["name"], work["spec"]["executor"]) = (name.into(), (*executor).clone());
+                work
+            });
+            let mut request = request("ConfigMap", "", "b", "web");
+            request.project = project.map(str::to_owned);
+            let owners = json!([{"kind": "ConfigMap", "name": "x"}, {"kind": "AppliedManifestWork", "name": owner}]);
+            let live = json!({"metadata": {"ownerReferences": owners}});
+            find(&works.collect::<Vec<_>>(), &request)
+                .expect("an object")
+                .may_show(&live)
+        };
+        let executor =
+            json!({"subject": {"type": "ServiceAccount", "serviceAccount": {"namespace": "a", "name": "deployer"}}});
+        let [own, part] = ["shop", "shop.part-a"].map(|name| format!("{}-{name}", "0".repeat(HUB_HASH)));
+        for (owner, expected) in [
+            (own.as_str(), true),
+            (&own.replace("shop", "web-shop"), false),
+            (&own[1..], false),
+            ("shop", false),
+            ("", false),
+        ] {
+            assert_eq!(may_show(&[&executor], Some("team"), owner), expected, "{owner}");
+            assert!(may_show(&[&executor], None, owner), "the identity of the user");
+            assert!(may_show(&[&Value::Null], Some("team"), owner), "no executor");
+            assert!(may_show(&[&executor, &Value::Null], Some("team"), owner));
+        }
+        assert!(may_show(&[&executor, &executor], Some("team"), &part));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::streams::Streams;
 use crate::tree::{Tree, kinds_below, selector};
 use crate::tunnel::{ObjectLookup, Tunnel};
 use futures::future::{join_all, try_join_all};
+use http::StatusCode;
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::Client;
@@ -90,7 +91,18 @@ impl Service {
     async fn live(&self, request: &LiveRequest, sent: &SentObject) -> Result<Option<Value>, HttpRefusal> {
         match self.tunnel.get(&request.cluster, &sent.path, OBJECT_BYTES).await? {
             ObjectLookup::No(_) => Ok(None),
-            ObjectLookup::Yes((live, _)) if is(&live, &request.object) => Ok(Some(live)),
+            ObjectLookup::Yes((live, _)) if is(&live, &request.object) => {
+                if sent.may_show(&live) {
+                    return Ok(Some(live));
+                }
+                Err(HttpRefusal::new(
+                    StatusCode::FORBIDDEN,
+                    format!(
+                        "cluster {} has {}, but no work of the Application owns it: of works with an executor, only such objects are shown",
+                        request.cluster, request.object
+                    ),
+                ))
+            }
             ObjectLookup::Yes(_) => Err(HttpRefusal::nonsense(format!(
                 "cluster {} answers with another object than {}",
                 request.cluster, request.object

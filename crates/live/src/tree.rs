@@ -207,22 +207,14 @@ fn state(group: &str, kind: &str, object: &Value) -> ShownState {
             of_replicas(desired, count(&status["readyReplicas"]))
         }
         ("batch", "Job") => {
-            let conditions = status["conditions"].as_array().into_iter().flatten();
-            let ended = conditions
-                .filter(|condition| condition["status"] == "True")
-                .find(|condition| condition["type"] == "Complete" || condition["type"] == "Failed");
+            let conditions = || status["conditions"].as_array().into_iter().flatten();
+            let is_true = |kind: &str| conditions().find(|value| value["type"] == kind && value["status"] == "True");
+            let mut words = ["Complete", "Failed", "Suspended"].into_iter();
+            let shown = words.find_map(|kind| Some((kind, is_true(kind)?)));
             ShownState {
-                word: ended
-                    .map_or("Running", |value| {
-                        if value["type"] == "Failed" {
-                            "Failed"
-                        } else {
-                            "Complete"
-                        }
-                    })
-                    .to_owned(),
-                message: ended
-                    .and_then(|value| value["message"].as_str())
+                word: shown.map_or("Running", |(kind, _)| kind).to_owned(),
+                message: shown
+                    .and_then(|(_, value)| value["message"].as_str())
                     .filter(|text| !text.is_empty())
                     .map(str::to_owned),
                 ready: None,
@@ -390,6 +382,28 @@ mod tests {
             state(json!({"phase": 7, "containerStatuses": "x"})),
             expected("Unknown", "0/1")
         );
+    }
+
+    #[test]
+    fn shows_the_state_of_jobs_as_kubectl_does() {
+        let state = |conditions: &[(&str, &str)]| {
+            let conditions = conditions
+                .iter()
+                .map(|(kind, status)| json!({"type": kind, "status": status}));
+            let conditions: Vec<_> = conditions.collect();
+            let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "uid": "1"},
+                "status": {"conditions": conditions}});
+            Tree::new(&job, &[], false).nodes.remove(0).status
+        };
+        for (conditions, expected) in [
+            (&[][..], "Running"),
+            (&[("Suspended", "True")], "Suspended"),
+            (&[("Suspended", "False"), ("FailureTarget", "True")], "Running"),
+            (&[("Suspended", "True"), ("Failed", "True")], "Failed"),
+            (&[("Suspended", "False"), ("Complete", "True")], "Complete"),
+        ] {
+            assert_eq!(state(conditions), expected);
+        }
     }
 
     /// The Pods of the version before are ready while those of a broken one restart.

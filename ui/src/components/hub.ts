@@ -27,14 +27,14 @@ import {useStyle} from './style';
 /** Returns the cluster in the address of the page. */
 function useCluster(): string {
     const {useEffect, useState} = react();
-    const read = (): string => new URLSearchParams(window.location.search).get('cluster') ?? '';
-    const [cluster, setCluster] = useState(read);
+    const [, render] = useState(0);
     useEffect(() => {
-        const listener = (): void => setCluster(read());
+        const listener = (): void => render(current => current + 1);
         window.addEventListener('popstate', listener);
         return () => window.removeEventListener('popstate', listener);
     }, []);
-    return cluster;
+    // Argo CD's sidebar changes the address without this event, and renders the page again.
+    return new URLSearchParams(window.location.search).get('cluster') ?? '';
 }
 
 export function HubPage(): Element {

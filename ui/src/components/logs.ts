@@ -105,7 +105,7 @@ export function Logs({target, application, pods, pod: first}: Props): Element {
         words === '' ? `${log.lines.length} lines` : `${found.length} of ${log.lines.length} lines`,
         log.dropped > 0 && `${log.dropped} earlier lines are gone`,
         shown.length < found.length && `showing the last ${shown.length}`,
-        state === 'open' && (follow ? 'following' : 'loading'),
+        state === 'open' ? (follow ? 'following' : 'loading') : follow && 'the stream has ended',
     ];
     return h(
         'div',

@@ -51,6 +51,12 @@ test('a cluster is chosen with the keyboard, and shows its Applications, the wor
     assert.equal(await focused(), '3:0');
     await chromium.run('history.back()');
     await becomes('.ocm-placeholder', 'Choose one of 20 managed clusters.');
+    await chromium.run('history.forward()');
+    await becomes('.ocm-title', 'cluster2');
+    // The sidebar.
+    await chromium.run('history.pushState(null, "", "/managed-clusters")');
+    await show(PAGE, {});
+    await becomes('.ocm-placeholder', 'Choose one of 20 managed clusters.');
     assert.deepEqual(await chromium.run('return window.errors'), []);
 });
 

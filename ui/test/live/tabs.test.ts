@@ -188,7 +188,6 @@ test('what cannot be shown is said in one line', async () => {
         ['unreachable', 'managed cluster cluster2 is unreachable: its agent is not connected'],
         ['forbidden', 'you have no permission'],
         ['nonsense', 'the answer is not JSON'],
-        ['silent', 'no answer from the cluster within 5 seconds'],
         ['missing', 'This hub does not have the feature live'],
         ['page', 'This hub does not have the feature live'],
         ['fast', 'The object is not on the cluster.'],

@@ -62,6 +62,9 @@ test('an Application without works has the health of the pull model, or the reas
         0,
     ]);
     assert.deepEqual(state({}), ['Waiting', '', 'It has no work on the cluster yet.', 0]);
+    const pulled = (status: Fields): unknown => state({...edge, status})[0];
+    assert.equal(pulled({}), 'Waiting');
+    assert.equal(pulled({health: {status: 'Healthy'}, conditions: [{type: 'ComparisonError'}]}), 'Degraded');
     assert.deepEqual(unread(edge, new Error('permission denied')).message, 'permission denied');
 });
 
@@ -89,20 +92,30 @@ test('a healthy Application whose hydration or sync failed is degraded, also wit
     for (const phase of ['Failed', 'Error'])
         assert.equal(of({}, sync(phase, 'OutOfSync')), 'Degraded SyncError: eu1 is on hold');
     assert.equal(of({}, sync('Failed', 'OutOfSync'), 'eu2'), 'Healthy ', 'it is synced there');
+    const pruned = resource('eu2', 'Healthy', '', {name: 'shop.part-a', status: 'OutOfSync', requiresPruning: true});
+    const left = {...sync('Failed', 'OutOfSync'), resources: [resource('eu2', 'Healthy'), pruned]};
+    assert.equal(of({}, left, 'eu2'), 'Degraded SyncError: eu1 is on hold', 'a work there is not removed');
     assert.equal(of({}, sync('Failed', 'Synced')), 'Healthy ', 'a later commit is what the last sync delivered');
     assert.equal(of({}, sync('Succeeded', 'OutOfSync')), 'Healthy ');
 });
 
 // The agent of a cluster may write the mark of an Application on works of others there.
 test('a work that would be pruned counts only after a failed comparison, and with the name of the Application', () => {
-    const pruned = (name: string, status: string): Fields =>
-        application([resource('eu1', 'Healthy', '', {name, status, requiresPruning: true})]);
+    const plugin = {parameters: [{name: 'name', string: 'front'}], env: [{name: 'NAME', value: 'back'}]};
+    const pruned = (name: string, status: string): Fields => ({
+        ...application([resource('eu1', 'Healthy', '', {name, status, requiresPruning: true})]),
+        spec: {sources: [{plugin}]},
+    });
     const isOn = (of: Fields): boolean => hubOf({items: [of]}).byCluster.has('eu1');
     for (const [name, status, expected] of [
         ['shop', 'OutOfSync', false],
         ['shop', 'Unknown', true],
         ['shop.part-wave2', 'Unknown', true],
         ['argocd.shop.x0', 'Unknown', true],
+        ['front', 'Unknown', true],
+        ['front.part-wave2', 'Unknown', true],
+        ['shop.front.p0', 'Unknown', true],
+        ['back', 'Unknown', false],
         ['shopping', 'Unknown', false],
         ['other', 'Unknown', false],
     ] as const) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {NotInstalled, events, failure, liveHeaders, liveObject, livePath, tree} from '../../src/live';
+import {NotInstalled, events, failure, liveHeaders, liveObject, livePath, request, tree} from '../../src/live';
 import {MAX_LINES, NO_LINES, appended, matches, plain} from '../../src/loglines';
 
 test('names of objects cannot change a request', () => {
@@ -25,6 +25,14 @@ test('errors are one line for the user', () => {
     assert.match(failure(401, 'Unauthorized extension request').message, /extensions, invoke, live/);
     assert.match(failure(401, '{"error": ""}').message, /log in again/);
     assert.equal(failure(502, '<html>').message, 'Argo CD answers with status 502');
+});
+
+test('a request without an answer ends', async () => {
+    const never = (_: URL, {signal}: {signal: AbortSignal}): Promise<never> =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    Object.assign(globalThis, {document: {baseURI: 'http://host/'}, fetch: never});
+    const sent = request('x', {}, new AbortController().signal, response => response, 10);
+    await assert.rejects(sent, /^Error: no answer from Argo CD within 0.01 seconds$/);
 });
 
 test('a tree has each object below its owner, whatever the answer', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {Fields} from '../../src/fields';
-import {MASK, masked} from '../../src/masked';
+import {MASK, masked, secretValues, withMasked} from '../../src/masked';
 import {PASSWORD, SECRET, TOKEN, object} from '../samples';
 
 function revealsValue(value: unknown): boolean {
@@ -71,6 +71,11 @@ test('masks copies of a Secret in annotations', () => {
             ),
         ),
     );
+});
+
+test('masks a value of which another one is the start', () => {
+    const values = secretValues({stringData: {user: 'pass', password: 'password123'}});
+    assert.equal(withMasked('pass, password123', values), `${MASK}, ${MASK}`);
 });
 
 test('shows other objects unchanged', () => {
