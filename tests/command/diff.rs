@@ -252,9 +252,9 @@ fn compares_replica_sets_like_works() {
     insta::assert_snapshot!(diff(&folder, &[&placement[..2], &["--rollout-max-concurrency=2"]].concat()), @r#"
     exit code: 1
     ----- stdout -----
-    fleet/europe ManifestWorkReplicaSet shop-x37ce72ba0d8f9a56e9fd
-    --- works.yaml: shop-x37ce72ba0d8f9a56e9fd
-    +++ generated: shop-x37ce72ba0d8f9a56e9fd
+    fleet/europe ManifestWorkReplicaSet shop-x5395d8584ec7b1bae876
+    --- works.yaml: shop-x5395d8584ec7b1bae876
+    +++ generated: shop-x5395d8584ec7b1bae876
     @@ -62,6 +62,6 @@
        - name: europe
          rolloutStrategy:
@@ -264,8 +264,8 @@ fn compares_replica_sets_like_works() {
              minSuccessTime: "10s"
            type: Progressive
     fleet/europe Deployment.apps shop/web
-    --- works.yaml: shop-x37ce72ba0d8f9a56e9fd
-    +++ generated: shop-x37ce72ba0d8f9a56e9fd
+    --- works.yaml: shop-x5395d8584ec7b1bae876
+    +++ generated: shop-x5395d8584ec7b1bae876
     @@ -16,5 +16,5 @@
              app: web
          spec:

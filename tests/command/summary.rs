@@ -104,7 +104,7 @@ fn prints_a_list_for_programs() {
     ----- stdout -----
     works:
     - bytes: 287
-      name: shop-x37ce72ba0d8f9a56e9fd
+      name: shop-x5395d8584ec7b1bae876
       objects: 3
       phase: Sync
       placement: fleet/europe
