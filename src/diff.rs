@@ -236,9 +236,13 @@ fn lines(
             _ => ("move", "they are", "them"),
         };
         let recreated = match gap {
-            Some(Gap::LaterWave) => format!(", of a later wave: {subject} deleted and created again"),
+            Some(Gap::NoEarlierWave) => format!(", of no earlier wave: {subject} deleted and created again"),
             Some(Gap::KeptOnlyThere) => format!(
                 ", the first that keeps {object}: {subject} deleted and created again: keep {object} in an earlier commit"
+            ),
+            Some(Gap::OnlyReadThere) => format!(
+                ", which only reads {object}: {subject} deleted if the agent has applied {object}: keep {object} in an earlier commit, \
+                 with CreateOnly"
             ),
             None => String::new(),
         };
@@ -268,10 +272,13 @@ struct Move<'w> {
 /// The reason for which no work owns an object when a work drops it.
 #[derive(Clone, Copy, PartialEq)]
 enum Gap {
-    /// The source drops it before the destination is applied. A work that is deleted as a whole is deleted last.
-    LaterWave,
+    /// The source drops it before the destination is applied: Argo CD applies the works of a wave at once. A work that is deleted as a
+    /// whole is deleted last.
+    NoEarlierWave,
     /// The destination keeps it, and so does not own it.
     KeptOnlyThere,
+    /// The destination has the update strategy `ReadOnly` for it, with which the agent neither owns nor creates it.
+    OnlyReadThere,
 }
 
 fn moves<'w>(
@@ -285,8 +292,10 @@ fn moves<'w>(
         let old = (*old)?;
         let gap = if old.work.keeps(old.key()) {
             None
-        } else if stays(old.work) && old.work.wave() < new.work.wave() {
-            Some(Gap::LaterWave)
+        } else if new.work.only_reads(new.key()) {
+            Some(Gap::OnlyReadThere)
+        } else if stays(old.work) && old.work.wave() <= new.work.wave() {
+            Some(Gap::NoEarlierWave)
         } else {
             new.work.keeps(new.key()).then_some(Gap::KeptOnlyThere)
         };
@@ -399,7 +408,8 @@ mod tests {
             changes_of(&live, &generated),
             [
                 "c ManifestWork shop.part-b1 is new, with 4 objects",
-                "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop to shop.part-b1",
+                "c ConfigMap shop/b, ConfigMap shop/c, ConfigMap shop/d and 1 more move from work shop to shop.part-b1, of no earlier wave: \
+                 they are deleted and created again",
                 "c ConfigMap shop/c: shop>shop.part-b1",
             ]
         );
@@ -463,7 +473,7 @@ mod tests {
         assert_eq!(
             changes_of(&early, &late),
             [
-                "c ConfigMap shop/b moves from work shop to shop.part-wave5, of a later wave: it is deleted and created again"
+                "c ConfigMap shop/b moves from work shop to shop.part-wave5, of no earlier wave: it is deleted and created again"
             ]
         );
         assert_eq!(
@@ -487,6 +497,23 @@ mod tests {
                 "c ConfigMap shop/a moves from work shop to shop.part-b1",
                 "c ConfigMap shop/b moves from work shop to shop.part-b1, the first that keeps it: it is deleted and created again: \
                  keep it in an earlier commit",
+            ]
+        );
+        // Nor does one that only reads it own it.
+        let config = |name: &str, strategy: &str| {
+            format!(
+                r#"{{"resourceIdentifier":{{"name":"{name}","namespace":"*","resource":"configmaps"}},"updateStrategy":{{"type":"{strategy}"}}}}"#
+            )
+        };
+        let configs = [config("b", "ReadOnly"), config("*", "ServerSideApply")].join(",");
+        let read_there = [work("c", "shop.part-b1", "", &["a=1", "b=1"])
+            .replace(r#""spec":{"#, &format!(r#""spec":{{"manifestConfigs":[{configs}],"#))];
+        assert_eq!(
+            changes_of(&early[..1], &read_there)[2..4],
+            [
+                "c ConfigMap shop/a moves from work shop to shop.part-b1",
+                "c ConfigMap shop/b moves from work shop to shop.part-b1, which only reads it: it is deleted if the agent has applied it: \
+                 keep it in an earlier commit, with CreateOnly",
             ]
         );
         // A work that is deleted as a whole is deleted last.

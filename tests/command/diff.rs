@@ -233,7 +233,7 @@ fn compares_replica_sets_like_works() {
     change(&folder, "web.yaml", "web:1", "web:2");
     let printed = diff(&folder, &[&placement[..2], &["--rollout-max-concurrency=2"]].concat());
     let shown: Vec<_> = printed.lines().filter(|line| line.starts_with(['f', '+'])).collect();
-    let work = "shop-x37ce72ba0d8f9a56e9fd";
+    let work = "shop-x5395d8584ec7b1bae876";
     let expected = [
         &*format!("fleet/europe ManifestWorkReplicaSet {work}"),
         &*format!("+++ generated: {work}"),

@@ -72,8 +72,7 @@ fn prints_names_of_phases_and_hooks() {
     shop.part-presync-wave-5-prepare-12bccac7fb-default   eu1       PreSync -5   1         356     <1%
     shop.part-presync                                     eu1       PreSync      1         156     <1%
     shop.part-presync-migrate-6a9c67bb5c-default          eu1       PreSync      1         358     <1%
-    shop                                                  eu1       0            1         90      <1%
-    shop.part-sync                                        eu1       0            1         161     <1%
+    shop                                                  eu1       0            2         251     <1%
     shop.part-sync-wave2-copy-8211214b13-default          eu1       2            1         270     <1%
     shop.part-postsync                                    eu1       PostSync     1         146     <1%
     shop.part-postsync-tell-659da3f5a9-default            eu1       PostSync     1         276     <1%
@@ -98,7 +97,7 @@ fn prints_a_list_for_programs() {
     ----- stdout -----
     works:
     - bytes: 287
-      name: shop-x37ce72ba0d8f9a56e9fd
+      name: shop-x5395d8584ec7b1bae876
       objects: 3
       phase: Sync
       placement: fleet/europe

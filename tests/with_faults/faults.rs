@@ -353,7 +353,7 @@ async fn removed_crd_blocks_nothing_and_is_watched_again_later() -> Result<()> {
     // The name that `generate` gives to a work of this Application.
     let name = "shop"
         .parse::<WorkName>()?
-        .set_part("", "argocd", set_name_max("argocd"));
+        .set_part("", "argocd/all", set_name_max("argocd"));
     let group = "work.open-cluster-management.io";
     let id = format!("shop:{group}/ManifestWorkReplicaSet:argocd/{name}");
     let set = ObjectRef::namespaced(&format!("{group}/v1alpha1"), "ManifestWorkReplicaSet", "argocd", &name);

@@ -95,7 +95,7 @@ pub(super) fn prepare(
 /// The role of an object in a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// An object of the Application.
+    /// An object of the Application, or a hook of Sync that does not run.
     Ordinary,
     /// A hook that stays applied from its phase on.
     Hook,
@@ -123,7 +123,9 @@ pub(crate) fn in_phases(objects: Vec<Box<Object>>) -> Vec<(Box<Object>, Phase, R
                 if phase != Phase::PostDelete && phases.contains(&Phase::PostDelete) && is_applied_again(&object) {
                     all.push((object.clone(), Phase::PostDelete, Role::Hook));
                 }
-                all.push((object, phase, Role::Hook));
+                // An object that becomes a hook of Sync, or no longer is one, stays in its ManifestWork.
+                let is_sync = phase == Phase::Sync;
+                all.push((object, phase, if is_sync { Role::Ordinary } else { Role::Hook }));
             }
         }
     }

@@ -163,7 +163,7 @@ impl<'a> ManifestWork<'a> {
             Recipient::Cluster { .. } => self.application.part(suffix),
             Recipient::Placement(placement) => {
                 self.application
-                    .set_part(suffix, &placement.namespace, placement.name_max())
+                    .set_part(suffix, &placement.to_string(), placement.name_max())
             }
         }
     }

@@ -228,7 +228,6 @@ mod tests {
                 partition("presync-wave3", -1_999_997, None),
                 partition("wave-7", -7, None),
                 partition("", 0, None),
-                partition("sync", 0, None),
                 partition("wave7", 7, None),
                 partition("postsync-wave-999999", 1_000_001, None),
                 partition("syncfail", 0, Some(Phase::SyncFail)),
@@ -415,10 +414,10 @@ mod tests {
         };
         let is_refused = |objects: &[String]| validate::work_names(&each_alone(objects), &[String::new()]).is_err();
         let tank = |kind: &str| annotated(kind, "a", "");
-        let hook = annotated("g/v1 Tank", "a", "argocd.argoproj.io/hook: Sync");
+        let hook = annotated("g/v1 Tank", "a", "argocd.argoproj.io/hook: PreSync");
         assert!(is_refused(&[tank("g/v1 Tank"), tank("g/v1 tank")]));
         assert!(is_refused(&[tank("v1 Tank"), tank("core/v1 Tank")]));
-        assert!(is_refused(&[hook.clone(), tank("g/v1 Sync-Tank")]));
+        assert!(is_refused(&[hook.clone(), tank("g/v1 PreSync-Tank")]));
         assert!(!is_refused(&[
             hook,
             tank("g/v1 Tank"),

@@ -198,5 +198,5 @@ pub fn name_of(application: &str) -> String {
 /// Returns the name of the ManifestWorkReplicaSet of an Application in the namespace `fleet`.
 pub fn set_of(application: &str) -> String {
     let name: WorkName = application.parse().expect("an Application");
-    name.set_part("", "fleet", 60)
+    name.set_part("", "fleet/eu", 60)
 }

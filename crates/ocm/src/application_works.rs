@@ -1,10 +1,10 @@
 //! Selects the works that `status` shows for an Application.
 
 use crate::names::WorkName;
-use crate::ownership::{ListedWork, OF_REPLICA_SET, Ownership};
+use crate::ownership::{ListedWork, OF_REPLICA_SET, OF_SETS_PLACEMENT, Ownership};
 use crate::tracking::Tracking;
 use crate::work as works;
-use manifest::value::{Map, Value};
+use manifest::value::Map;
 use std::collections::{BTreeSet, HashSet};
 
 /// An Application, identified by its name in Argo CD.
@@ -79,12 +79,13 @@ impl ApplicationWorks {
 
     /// Returns true if the work of this kind with this metadata is shown.
     pub fn has(&self, kind: &str, metadata: &Map<'_>) -> bool {
-        let labels = metadata.get("labels").and_then(Value::as_map);
-        match labels.and_then(|labels| labels.get(OF_REPLICA_SET)?.as_str()) {
+        let label = |name| metadata.get("labels")?.as_map()?.get(name)?.as_str();
+        match label(OF_REPLICA_SET) {
             // The user may lack access to the sets; their names identify the Application.
             Some(set) => {
                 let (namespace, name) = set.split_once('.').unwrap_or_default();
-                kind == works::KIND && (self.sets.contains(set) || self.name.is_of_set(name, namespace))
+                let is_named = || self.name.is_of_set(name, namespace, label(OF_SETS_PLACEMENT));
+                kind == works::KIND && (self.sets.contains(set) || is_named())
             }
             None => self.ownership.has(kind, metadata),
         }
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn owns_works_of_its_replica_sets_and_works_being_deleted() {
         let application = ApplicationName::named("shop", "argocd").expect("a name");
-        let set = application.works.set_part("", "fleet", 60);
+        let set = application.works.set_part("", "fleet/eu", 60);
         let has = |sets: &[(String, String)], kind: &str, metadata: &str| {
             let document = yaml::documents(metadata).next().expect("a document").expect("YAML");
             ApplicationWorks::new(&application, &Tracking::unknown(), &HashSet::new(), sets)

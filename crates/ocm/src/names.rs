@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 mod work;
 
-use primitives::hash::{hash, with_hash};
+use primitives::hash::{beginning, hash, with_hash};
 
 pub use work::{LABEL_MAX, SET_NAME_MIN, WORK_NAME_MAX, WorkName, application_of, is_reserved, set_name_max};
 

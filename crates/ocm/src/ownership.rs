@@ -82,6 +82,9 @@ pub const OF_PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 /// The label that OCM sets on the works that it creates from a `ManifestWorkReplicaSet`: Argo CD does not manage them.
 pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
 
+/// The label of these works with the name of the Placement.
+pub const OF_SETS_PLACEMENT: &str = "work.open-cluster-management.io/placementname";
+
 impl Ownership {
     /// Identifies the works called `name`, and their parts, on a hub: those in the namespaces of `clusters` and of `works`, which
     /// would be generated, and all with tracking marks of Argo CD.
@@ -181,7 +184,7 @@ impl Ownership {
 /// Returns true if a work has a name of the Application whose works have this name.
 fn is_named(works: &WorkName, kind: &str, namespace: &str, name: &str) -> bool {
     if kind == SET_KIND {
-        works.is_of_set(name, namespace)
+        works.is_of_set(name, namespace, None)
     } else {
         works.is_of(name)
     }

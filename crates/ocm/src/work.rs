@@ -146,6 +146,25 @@ impl<'a> Work<'a> {
         rules.iter().filter_map(Value::as_map).any(is_of_it)
             || option.get("propagationPolicy").and_then(Value::as_str) == Some("Orphan")
     }
+
+    /// Returns true if the agent only reports an object of this work, and neither creates nor owns it.
+    pub fn only_reads(&self, key: &ObjectKey) -> bool {
+        let plurals = key.kind.plurals();
+        let strategy_of_it = |config: &'_ Map<'a>| {
+            let identifier = config.get("resourceIdentifier")?.as_map()?;
+            let text = |key| identifier.get(key).and_then(Value::as_str).unwrap_or_default();
+            let selects = |field, value: &str| text(field) == value || matches!(text(field), "*" | "**");
+            let is_of_it = text("group") == &*key.kind.group
+                && plurals.iter().any(|plural| plural == text("resource"))
+                && selects("namespace", key.namespace.as_deref().unwrap_or_default())
+                && selects("name", &key.name);
+            let strategy = config.at(&["updateStrategy", "type"])?.as_str()?;
+            is_of_it.then(|| strategy == "ReadOnly")
+        };
+        let spec = self.for_agent();
+        let mut configs = spec.into_iter().flat_map(|spec| spec.maps("manifestConfigs"));
+        configs.find_map(strategy_of_it) == Some(true)
+    }
 }
 
 /// The API group of works.

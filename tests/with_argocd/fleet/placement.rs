@@ -509,8 +509,10 @@ async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     let fleet = fleet().await?;
     let (hub, name) = (&fleet.hub, "moves");
     prepare(&fleet, name, &json!({})).await?;
+    prepare(&fleet, "moves-on", &json!({})).await?;
     let by_name: [(&str, &[&str]); 1] = [("clusters", &["cluster1"])];
     let by_placement: [(&str, &[&str]); 1] = [("placement", &["argocd/moves"])];
+    let by_another: [(&str, &[&str]); 1] = [("placement", &["argocd/moves-on"])];
     let app = App::start_on(hub, name, &by_name, &[("settings.json", &config_map("1"))], false).await?;
     let placed = PlacedApplication { fleet: &fleet, app };
     let settings = placed.config_map();
@@ -527,10 +529,18 @@ async fn moving_to_a_placement_and_back_keeps_objects() -> Result<()> {
     for cluster in fleet.clusters() {
         at(cluster, "2").await?;
     }
-    placed.app.set(&by_name).await?;
+    // OCM deletes the works of a Placement that a set no longer names.
+    placed.app.set(&by_another).await?;
     placed.app.commit(&[("settings.json", &config_map("3"))]).await?;
     hub.wait_gone(&set).await?;
+    let set = placed.set().await?;
     let after = at(&fleet.cluster1, "3").await?;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+
+    placed.app.set(&by_name).await?;
+    placed.app.commit(&[("settings.json", &config_map("4"))]).await?;
+    hub.wait_gone(&set).await?;
+    let after = at(&fleet.cluster1, "4").await?;
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     fleet.second.wait_gone(&settings).await?;
     fleet.third.wait_gone(&settings).await?;

@@ -218,7 +218,8 @@ impl Works {
         let name: WorkName = instance.parse().ok()?;
         let is_its = match kind {
             Kind::ReplicaSets => {
-                name.is_of_set(&object_ref.name, &object_ref.namespace) || name.may_be_set_of_source(&object_ref.name)
+                name.is_of_set(&object_ref.name, &object_ref.namespace, None)
+                    || name.may_be_set_of_source(&object_ref.name)
             }
             _ => name.is_of(&object_ref.name),
         };

@@ -13,7 +13,7 @@
 //! An Application whose name looks like one of the last three, or like a work of OCM, of an add-on or of the controller, has a base
 //! with a hash also without a policy.
 
-use super::{InvalidName, hash, is_dns_label, is_dns_subdomain, with_hash};
+use super::{InvalidName, beginning, hash, is_dns_label, is_dns_subdomain, with_hash};
 use crate::argocd_agent::CA_WORK;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -158,18 +158,19 @@ impl WorkName {
         part(&self.application, &self.base, suffix)
     }
 
-    /// Returns the name of the `ManifestWorkReplicaSet` in `namespace` that carries a part of the Application, of at most `max`
-    /// characters, at least [`SET_NAME_MIN`]. It is the same under a policy and without one, unless it is of a source.
+    /// Returns the name of the `ManifestWorkReplicaSet` for a Placement, `NAMESPACE/NAME`, that carries a part of the Application, of
+    /// at most `max` characters, at least [`SET_NAME_MIN`]. It is the same under a policy and without one, unless it is of a source.
     ///
     /// OCM gives the works in the clusters' namespaces the same name, and adopts any existing work of that name. So no other set
     /// and no work that is delivered to clusters by name may have the name: it consists of the readable part and a hash of the
-    /// whole with the namespace. It has no dots, because OCM finds the works by a label of namespace and name with one dot in it.
-    /// That label leaves room for 80 bits: about 2^80 attempts to hit the set of a given Application.
-    pub fn set_part(&self, suffix: &str, namespace: &str, max: usize) -> String {
+    /// whole with the Placement. A set of the same name for another Placement would lose the works of all clusters, because OCM deletes
+    /// those of a Placement that a set no longer names. It has no dots, because OCM finds the works by a label of namespace and name
+    /// with one dot in it. That label leaves room for 80 bits: about 2^80 attempts to hit the set of a given Application.
+    pub fn set_part(&self, suffix: &str, placement: &str, max: usize) -> String {
         let plain = plain(&self.application);
         let base = if self.is_of_source { &*self.base } else { &*plain };
         let whole = part(&self.application, base, suffix);
-        let hash = hash([namespace, "/", &whole], HASH_DIGITS);
+        let hash = hash([placement, "/", &whole], HASH_DIGITS);
         let mut readable = without_hash(&whole).to_owned();
         if self.is_of_source {
             readable = readable.replacen(base, application_of(base), 1);
@@ -200,17 +201,14 @@ impl WorkName {
         }
     }
 
-    /// Returns true if a `ManifestWorkReplicaSet` of this name in `namespace` may carry the Application or a part of it. Only the
-    /// beginning of a long name can be compared, so others may share it: among users who may write sets, Argo CD's tracking marks
-    /// decide on the owner; the clusters' agents may not write sets.
-    pub fn is_of_set(&self, set: &str, namespace: &str) -> bool {
+    /// Returns true if a `ManifestWorkReplicaSet` of this name in `namespace` may carry the Application or a part of it; `placement` is
+    /// the name of its Placement, if known. Otherwise, and of a long part, only the beginning of the name can be compared, so others may
+    /// share it: among users who may write sets, Argo CD's tracking marks decide on the owner; the clusters' agents may not write sets.
+    pub fn is_of_set(&self, set: &str, namespace: &str, placement: Option<&str>) -> bool {
         let Some((readable, _)) = set.rsplit_once(SET_MARK).filter(|(_, digits)| is_hash(digits)) else {
             return false;
         };
         let max = set_name_max(namespace);
-        if set == self.set_part("", namespace, max) {
-            return true;
-        }
         let room = max.saturating_sub(SET_MARK.len() + HASH_DIGITS);
         let plain = plain(&self.application);
         let base = if self.is_of_source {
@@ -218,12 +216,18 @@ impl WorkName {
         } else {
             &plain
         };
-        let mut start = format!("{base}{PART_MARK}").replace('.', "-");
+        let is_whole = match placement {
+            Some(placement) => set == self.set_part("", &format!("{namespace}/{placement}"), max),
+            None => readable == beginning(&without_hash(base).replace('.', "-"), room),
+        };
+        if is_whole {
+            return true;
+        }
+        let start = format!("{base}{PART_MARK}").replace('.', "-");
         if start.len() < room {
             return readable.starts_with(&start);
         }
-        start.truncate(room);
-        readable == start.trim_end_matches('-')
+        readable == beginning(&start, room)
     }
 
     /// Returns true if a `ManifestWorkReplicaSet` of this name may carry a source of the Application under a policy. Sets of other

@@ -72,7 +72,7 @@ fn sources_of_an_application_have_separate_names_under_a_policy() {
     );
     assert!(front.is_under_policy() && front.application() == "team-a_shop");
     for suffix in ["", "wave5", "thing.-example_com"] {
-        let (work, set) = (front.part(suffix), front.set_part(suffix, "argocd", 56));
+        let (work, set) = (front.part(suffix), front.set_part(suffix, "argocd/eu", 56));
         assert!(
             shop.is_of(&work) && front.is_of(&work) && front.is_of_under_policy(&work),
             "{work}"
@@ -80,11 +80,11 @@ fn sources_of_an_application_have_separate_names_under_a_policy() {
         assert!(!back.is_of(&work) && is_dns_subdomain(&work), "{work}");
         assert!(set.starts_with("team-a-shop-front-") && !set.contains('.'), "{set}");
         assert!(
-            front.is_of_set(&set, "argocd") && shop.may_be_set_of_source(&set),
+            front.is_of_set(&set, "argocd", None) && shop.may_be_set_of_source(&set),
             "{set}"
         );
         assert!(
-            !shop.is_of_set(&set, "argocd") && !back.is_of_set(&set, "argocd"),
+            !shop.is_of_set(&set, "argocd", None) && !back.is_of_set(&set, "argocd", None),
             "{set}"
         );
         // Other Applications with names like these.
@@ -102,7 +102,7 @@ fn sources_of_an_application_have_separate_names_under_a_policy() {
             for of_other in [other.part(suffix), policy.part(suffix)] {
                 assert!(of_other != work && !front.is_of(&of_other), "{of_other}");
             }
-            assert_ne!(other.set_part(suffix, "argocd", 56), set);
+            assert_ne!(other.set_part(suffix, "argocd/eu", 56), set);
         }
     }
     assert_ne!(name("team-a.shop").of_source("front"), shop.of_source("front"));
@@ -167,7 +167,7 @@ fn hostile() -> Vec<String> {
                 all.extend([
                     name.part(suffix),
                     policy.part(suffix),
-                    name.set_part(suffix, "argocd", 56),
+                    name.set_part(suffix, "argocd/eu", 56),
                 ]);
             }
         }
@@ -320,22 +320,27 @@ fn part_names_have_a_suffix_and_match_no_application() {
 
 #[test]
 fn set_names_have_no_dots_and_are_unique() {
-    let set = |application: &str, suffix: &str, namespace: &str| {
-        let set = name(application).set_part(suffix, namespace, 52);
+    let set = |application: &str, suffix: &str, placement: &str| {
+        let set = name(application).set_part(suffix, placement, 52);
         assert!(set.len() <= 52 && is_dns_label(&set), "{set}");
-        assert_eq!(name(application).under_policy().set_part(suffix, namespace, 52), set);
+        assert_eq!(name(application).under_policy().set_part(suffix, placement, 52), set);
         set
     };
-    let shop = set("shop", "", "argocd");
-    assert_eq!(shop, "shop-xe1456f7724faae33d3d6");
+    let shop = set("shop", "", "argocd/eu");
+    assert_eq!(shop, "shop-x6ce2c7527a7650990904");
     assert_ne!(work(&shop), shop, "no Application has a derived name as its own base");
-    assert_ne!(shop, set("shop", "", "other"));
-    assert!(set("shop.eu", "", "argocd").starts_with("shop-eu-x"));
-    assert_ne!(set("shop.eu", "", "argocd"), set("shop-eu", "", "argocd"));
-    assert!(set("shop", "wave5", "argocd").starts_with("shop-part-wave5-x"));
-    assert!(set("team-a_shop", "", "argocd").starts_with("team-a-shop-x"));
-    assert_eq!(set(&"a".repeat(100), "", "argocd").len(), 52);
-    set("shop", &"certificate.".repeat(10), "argocd");
+    assert_ne!(shop, set("shop", "", "other/eu"));
+    assert_ne!(
+        shop,
+        set("shop", "", "argocd/us"),
+        "OCM would delete the works of both Placements"
+    );
+    assert!(set("shop.eu", "", "argocd/eu").starts_with("shop-eu-x"));
+    assert_ne!(set("shop.eu", "", "argocd/eu"), set("shop-eu", "", "argocd/eu"));
+    assert!(set("shop", "wave5", "argocd/eu").starts_with("shop-part-wave5-x"));
+    assert!(set("team-a_shop", "", "argocd/eu").starts_with("team-a-shop-x"));
+    assert_eq!(set(&"a".repeat(100), "", "argocd/eu").len(), 52);
+    set("shop", &"certificate.".repeat(10), "argocd/eu");
 }
 
 #[test]
@@ -345,8 +350,8 @@ fn recognizes_sets_by_name_of_any_length() {
         for length in 1..=60 {
             let application = name(&"shop.eu-".repeat(10)[..length].replace(['.', '-'], "x"));
             for suffix in ["", "wave5", "presync-migrate-5f3a9c1e07", "certificate.cert-manager.io"] {
-                let set = application.set_part(suffix, namespace, max);
-                assert!(application.is_of_set(&set, namespace), "{set}");
+                let set = application.set_part(suffix, &format!("{namespace}/eu"), max);
+                assert!(application.is_of_set(&set, namespace, None), "{set}");
                 assert!(!application.is_of(&set), "{set}");
             }
         }
@@ -354,19 +359,25 @@ fn recognizes_sets_by_name_of_any_length() {
     let shop = name("shop");
     for other in ["shop-eu", "shops", "ashop"] {
         assert!(
-            !shop.is_of_set(&name(other).set_part("", "argocd", 56), "argocd"),
+            !shop.is_of_set(&name(other).set_part("", "argocd/eu", 56), "argocd", None),
             "{other}"
         );
     }
-    let elsewhere = shop.set_part("", "argocd", 56);
-    assert!(!shop.is_of_set(&elsewhere, "fleet"), "a set in another namespace");
-    assert!(!shop.is_of_set("shop", "argocd"));
+    let set = shop.set_part("", "argocd/eu", 56);
+    for (namespace, placement, expected) in [("argocd", "eu", true), ("argocd", "us", false), ("fleet", "eu", false)] {
+        assert_eq!(
+            shop.is_of_set(&set, namespace, Some(placement)),
+            expected,
+            "{namespace}/{placement}"
+        );
+    }
+    assert!(!shop.is_of_set("shop", "argocd", None));
 }
 
 #[test]
 fn recognizes_only_its_own_works() {
     let shop = name("shop");
-    assert!(!shop.is_of_set("shop.part-wave5", "argocd") && !shop.is_of_under_policy("shop.part-wave5"));
+    assert!(!shop.is_of_set("shop.part-wave5", "argocd", None) && !shop.is_of_under_policy("shop.part-wave5"));
     for other in ["shop2", "shop.eu", "shop-part-b0", "ashop", "team-a_shop"] {
         assert!(!shop.is_of(&work(other)) && !shop.is_of(&policy_work(other)), "{other}");
     }
