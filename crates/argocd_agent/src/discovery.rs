@@ -126,13 +126,13 @@ pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
 /// Returns the URL where the hub's Argo CD reaches the principal's resource proxy, and the names for its certificate.
 pub fn resource_proxy(cache: &Cache) -> (String, BTreeSet<Box<str>>) {
     const PORT: u64 = 9090;
-    let [default, _] = names::RESOURCE_PROXY_SERVICES;
+    let [default, ..] = names::RESOURCE_PROXY_SERVICES;
     let service = find_existing(cache, Kind::Services, names::RESOURCE_PROXY_SERVICES).next();
     let name = service.map_or(default, |(name, _)| name);
     let port = service.and_then(|(_, service)| port(service, "resource-proxy", &[PORT])?["port"].as_u64());
     let port = port.unwrap_or(PORT);
     let names = inside(name, cache.argocd());
-    // `argocd-agentctl` writes the short name of its own Service; Red Hat's uses the full name.
+    // `argocd-agentctl` writes the short name of its own Service; Red Hat ACM uses the full name.
     let host = if name == default {
         name.to_owned()
     } else {

@@ -23,7 +23,7 @@ pub use issued::{MAX_CERTIFICATES, revoked_but_run_by_others};
 pub use requests::CONTROLLER as REQUESTS;
 pub use rollout::requeue_after as rollout_requeue_after;
 pub use shared::CONTROLLER;
-pub use works::{CONTROLLER as WORKS, is_registered_by};
+pub use works::{CONTROLLER as WORKS, clusters_with_foreign_argocd, is_registered_by};
 
 use crate::rollout::Progress;
 use crate::template::template_name;

@@ -127,14 +127,16 @@ pub(super) fn desired(
         ServingState::Elsewhere(_) => Value::Null,
         _ => json!(argocd),
     };
-    // A CRD without this field drops it, so a missing field is no reason to write.
+    // Red Hat ACM's CRD drops our own fields, so a missing one is no reason to write.
     let names_another = gitops_cluster
         .status
         .get(STATUS_WRITER)
         .is_some_and(|known| *known != answering);
+    let has_own_fields = gitops_cluster.status.contains_key("clusters");
     let is_current = status.as_object().into_iter().flatten().all(|(key, value)| {
-        let current = gitops_cluster.status.get(key).unwrap_or(&Value::Null);
-        argocd_agent::difference(value, current).is_none()
+        let current = gitops_cluster.status.get(key);
+        let is_dropped = current.is_none() && !has_own_fields && key != "conditions";
+        is_dropped || argocd_agent::difference(value, current.unwrap_or(&Value::Null)).is_none()
     });
     if !names_another && is_current {
         return None;

@@ -38,9 +38,11 @@ pub const CA_WORK: &str = "argocd-agent-ca-mw";
 /// The Services of the principal, as named by argocd-agent and by Red Hat's operator; the first existing one is used.
 pub const PRINCIPAL_SERVICES: [&str; 2] = ["argocd-agent-principal", "openshift-gitops-agent-principal"];
 
-/// The Services of the principal's resource proxy, in the same order.
-pub const RESOURCE_PROXY_SERVICES: [&str; 2] = [
+/// The Services of the principal's resource proxy, as named by argocd-agent, by argocd-operator for the Argo CD of
+/// argocd-pull-integration, and by Red Hat's operator; the first existing one is used.
+pub const RESOURCE_PROXY_SERVICES: [&str; 3] = [
     "argocd-agent-resource-proxy",
+    "argocd-agent-principal-resource-proxy",
     "openshift-gitops-agent-principal-resource-proxy",
 ];
 

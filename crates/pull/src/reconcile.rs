@@ -86,7 +86,12 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
         None if application.is_none() && !cache.is_application_list_certain() => return None,
         None => {
             let unless_exists = application.is_none().then(|| (&APPLICATIONS, object_ref.clone()));
-            let writes = removed(&works, application, cache, context).into_iter();
+            // Red Hat ACM's users hand an Application to argocd-agent by removing the label, and keep the read-only work: its
+            // deletion would delete the Application of the agent, and what it deployed.
+            let is_handed_over =
+                |work: &&PullWorkRef<'_>| application.is_some() && work.pull_work.is_frozen_by_another();
+            let leaving = works.iter().filter(|work| !is_handed_over(work));
+            let writes = removed(leaving, application, cache, context).into_iter();
             (
                 writes.map(|write| write.unless_exists(unless_exists.clone())).collect(),
                 None,

@@ -43,7 +43,9 @@ fn removal(work: &PullWorkRef<'_>, finalizers: &[&str]) -> Option<Write> {
     let (object_ref, pull_work) = (work.object_ref.clone(), work.pull_work);
     // The API server refuses changes of a work without its marks, which its agent has removed.
     let has_marks = pull_work.has_agent_finalizer && pull_work.claim.is_some();
-    let can_patch = has_marks && pull_work.retention == Retention::Owned;
+    // An agent that only observes would create a missing Application again, which then deploys.
+    let is_missing = pull_work.missing && pull_work.is_frozen_by_another();
+    let can_patch = has_marks && !is_missing && pull_work.retention == Retention::Owned;
     let patch = can_patch.then(|| finalizers_patch(pull_work, finalizers)).flatten();
     match patch {
         Some(patch) => Some(Write::json_patch(&WORKS, object_ref, patch)),

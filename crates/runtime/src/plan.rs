@@ -33,8 +33,8 @@ impl Plan {
         for write in &action.writes {
             let change = match write.verb {
                 Verb::Create(_) => Change::Create,
-                Verb::Patch(_) | Verb::JsonPatch(_) => Change::Update,
-                Verb::Delete { .. } => Change::Delete,
+                Verb::Patch(_) => Change::Update,
+                Verb::JsonPatch(_) | Verb::Delete { .. } => Change::Delete,
             };
             let object = (write.resource.kind, write.object_ref.clone());
             let known = self.changes.entry(object).or_insert(change);
@@ -89,7 +89,13 @@ mod tests {
         let delete = Write::delete(&WORKS, object_ref("old"), ("1", "2"));
         let action = Action::new(
             InvolvedObject::new(&APPLICATIONS, ObjectRef::new("argocd", "shop"), "3".into()),
-            vec![patch("shop"), patch("shop"), patch("old"), delete],
+            vec![
+                patch("shop"),
+                patch("shop"),
+                patch("old"),
+                delete,
+                Write::json_patch(&WORKS, object_ref("leaving"), json!([])),
+            ],
             vec![Event::warning("NoCluster", "cluster eu9 does not exist".to_owned())],
         );
         let mut plan = Plan::default();
@@ -100,7 +106,7 @@ mod tests {
             read: 7,
             created: 0,
             updated: 1,
-            deleted: 1,
+            deleted: 2,
         };
         assert_eq!(plan.totals(), BTreeMap::from([("ManifestWork", works)]));
         let problems: Vec<_> = plan.problems().collect();

@@ -142,10 +142,12 @@ fn resource_proxy_has_an_address_inside_the_hub() {
     let ports = json!([{"port": 1}, {"name": "resource-proxy", "port": 9191}]);
     let services = names::RESOURCE_PROXY_SERVICES.map(|name| service(name, "ClusterIP", &ports, &Value::Null));
     assert_eq!(server(&services).0, "https://argocd-agent-resource-proxy:9191");
-    let (server, names) = server(&services[1..]);
-    let host = "openshift-gitops-agent-principal-resource-proxy.argocd.svc";
-    assert_eq!(server, format!("https://{host}:9191"));
-    assert!(names.contains(host));
+    for (number, name) in [(1, "argocd-agent-principal"), (2, "openshift-gitops-agent-principal")] {
+        let (server, names) = server(&services[number..]);
+        let host = format!("{name}-resource-proxy.argocd.svc");
+        assert_eq!(server, format!("https://{host}:9191"));
+        assert!(names.contains(&*host));
+    }
 }
 
 #[test]

@@ -175,7 +175,12 @@ fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let existing = management(cache);
     let entries = entries(cache, context);
     // Without any entry, removes those of earlier GitOpsClusters: their deletion waits for it.
-    let is_needed = !entries.is_empty() || existing.is_some_and(Object::is_ours);
+    let is_ours = existing.is_some_and(Object::is_ours);
+    let has_foreign_argocd = || {
+        let mut all = GitOpsClusterRef::with_agents(cache);
+        all.any(|(gitops, desired)| !works::clusters_with_foreign_argocd(gitops, desired).is_empty())
+    };
+    let is_needed = is_ours || !entries.is_empty() && !has_foreign_argocd();
     if !is_needed || !left_out(cache, &entries).is_empty() {
         return None;
     }

@@ -47,11 +47,11 @@ pub const CONTROLLER: Controller = Controller {
     requeue_after: no_requeue,
 };
 
-/// Returns those of two objects in Argo CD's namespace that exist, with their names.
-pub(crate) fn find_existing<'c>(
+/// Returns those objects of these names in Argo CD's namespace that exist, with their names.
+pub(crate) fn find_existing<'c, const N: usize>(
     cache: &'c Cache,
     kind: Kind,
-    names: [&'static str; 2],
+    names: [&'static str; N],
 ) -> impl Iterator<Item = (&'static str, &'c Value)> {
     names.into_iter().filter_map(move |name| {
         let existing = cache.object(kind, &ObjectRef::new(cache.argocd(), name))?;

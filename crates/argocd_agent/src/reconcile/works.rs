@@ -11,7 +11,7 @@ use crate::state;
 use crate::template::given_agent_image;
 use assignment::GitOpsClusterRef;
 use hub_state::cluster_secret::ClusterSecret;
-use hub_state::{Cache, Context, Controller, Kind, Object, TlsSecret};
+use hub_state::{Cache, Context, Controller, DesiredAgent, Kind, Object, TlsSecret};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use ocm::work::MANAGED_BY;
@@ -95,6 +95,19 @@ pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Itera
     all.filter(move |(at, work)| {
         *at.name == *name && work.object["metadata"]["annotations"][names::OPERATOR_MANAGED] == "true"
     })
+}
+
+/// Returns the clusters to which argocd-pull-integration delivers an ArgoCD for a GitOpsCluster whose add-on brings Argo CD itself. The
+/// operator there and the add-on would fight over objects of the same names.
+pub fn clusters_with_foreign_argocd(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent) -> Vec<String> {
+    let ObjectRef { namespace, name } = gitops.object_ref;
+    let name = names::argocd_work(namespace, name);
+    let has_theirs = |cluster: &&str| {
+        let work = gitops.cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, &name));
+        !desired.is_operated() && work.is_some_and(|work| work.owner().is_none())
+    };
+    let clusters = gitops.agent_clusters().into_iter().filter(has_theirs);
+    clusters.map(str::to_owned).collect()
 }
 
 /// Returns the write that removes argocd-pull-integration's configuration of an add-on, so that the one of the GitOpsCluster

@@ -507,6 +507,34 @@ fn takes_over_argocd_pull_integration_without_a_gap() {
 }
 
 #[test]
+fn takes_over_argocd_pull_integration_when_its_operators_have_no_argocd() {
+    let mut hub = Hub::new();
+    install_theirs(&mut hub, &["eu1", "eu2"]);
+    let theirs = ObjectRef::new("eu1", "argocd-agent-cr-argocd-all");
+    let work = json!({"metadata": {"labels": {
+        "app.kubernetes.io/managed-by": "argocd-pull-integration", "apps.open-cluster-management.io/gitopscluster": "true",
+    }}, "spec": {}});
+    hub.put(Kind::AgentWorks, &theirs, Some(work));
+    hub.write(&all(), &bringing("some", &[]));
+    hub.settle();
+    let strategy = |hub: &Hub| {
+        let existing = hub.get(Kind::ManagementAddOn, &management());
+        existing.expect("it is there")["spec"]["installStrategy"]["type"].clone()
+    };
+    assert_eq!(strategy(&hub), "Manual");
+    let [status, _, message] = hub.condition_of(&all(), "ManifestWorksApplied");
+    assert!(
+        status == "False" && message.contains("ManifestWork argocd-agent-cr-argocd-all of eu1"),
+        "{message}"
+    );
+    hub.is_at_rest();
+    hub.put(Kind::AgentWorks, &theirs, None);
+    hub.settle();
+    assert_eq!(strategy(&hub), "Placements");
+    hub.is_at_rest();
+}
+
+#[test]
 fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     let mut hub = Hub::new();
     install_theirs(&mut hub, &["eu1", "eu3"]);

@@ -217,10 +217,18 @@ fn prerequisites(
         )),
     };
     let works = applied(names::CA_WORK);
+    let argocd_work = names::argocd_work(&object_ref.namespace, &object_ref.name);
+    let theirs = argocd_agent::reconcile::clusters_with_foreign_argocd(gitops, desired);
     let argocd = if desired.is_operated() {
-        applied(&names::argocd_work(&object_ref.namespace, &object_ref.name))
-    } else {
+        applied(&argocd_work)
+    } else if theirs.is_empty() {
         Outcome::success("the add-on includes Argo CD")
+    } else {
+        failed(format!(
+            "ManifestWork {argocd_work} of {} delivers an ArgoCD whose operator would fight with the add-on: delete the \
+             ManifestWork, or set argoCDAgentAddon.argoCDCRManifestWork",
+            first_few(&theirs)
+        ))
     };
     if !gitops.object.spec.is_pull_integration {
         return vec![

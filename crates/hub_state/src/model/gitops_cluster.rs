@@ -172,9 +172,9 @@ fn not_implemented(requested: &GitOpsClusterSpec, addon: Option<&GitOpsAddon>, w
             "argoCDAgentAddon.operatorNamespace",
         );
     }
-    // Red Hat ACM then creates credentials for Argo CD to push with.
+    // Red Hat ACM then creates credentials for Argo CD to push with, except with the add-on.
     let is_pushed = requested.argo_server.is_some() && !is_true(&requested.create_blank_cluster_secrets);
-    add_if(is_pushed && !wants_agent, PUSH);
+    add_if(is_pushed && !wants_agent && addon.is_none(), PUSH);
     add_if(is_true(&requested.create_policy_template), "createPolicyTemplate");
     add_if(has(&requested.managed_service_account_ref), "managedServiceAccountRef");
     let Some(addon) = addon else { return fields };

@@ -117,6 +117,11 @@ impl PullWork {
         }))
     }
 
+    /// Returns true if another controller made the work read-only, as Red Hat ACM does when its pull model is disabled.
+    pub fn is_frozen_by_another(&self) -> bool {
+        self.retention == Retention::Owned && self.read_only_config.is_some()
+    }
+
     /// Returns the reason why the agent could not apply the current generation of the work.
     pub fn refused(&self) -> Option<&str> {
         match &self.applied {

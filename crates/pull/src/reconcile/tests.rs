@@ -649,6 +649,24 @@ fn deletion_without_cascade_ends_the_observation_of_a_read_only_work() {
     assert_eq!(hub.settle(&shop()), [DELETED]);
 }
 
+/// Red Hat ACM's runbook gives an Application to argocd-agent: it disables the pull model, removes the label, and keeps the work.
+#[test]
+fn application_handed_to_an_agent_keeps_its_read_only_work() {
+    let mut hub = with_applied(&[names::CASCADE[0]]);
+    let mut work = hub.work(WORK).clone();
+    work["spec"]["manifestConfigs"][0]["updateStrategy"] = json!({"type": "ReadOnly"});
+    hub.put("manifestworks", &at(WORK), Some(work.clone()));
+    hub.change_metadata(&json!({"labels": null}));
+    assert_eq!(hub.settle(&shop()), [""; 0]);
+    // Later the Application is deleted, also on the cluster.
+    let missing = json!({"type": "Available", "status": "False"});
+    let manifest = &mut work["status"]["resourceStatus"]["manifests"][0];
+    manifest["conditions"].as_array_mut().expect("a list").push(missing);
+    hub.put("manifestworks", &at(WORK), Some(work));
+    hub.put("applications", &shop(), None);
+    assert_eq!(hub.settle(&shop()), [DELETED], "the agent creates it for no finalizers");
+}
+
 #[test]
 fn deletion_with_cascade_first_adds_the_finalizer_on_the_cluster() {
     let mut hub = with_applied(&[]);

@@ -269,6 +269,8 @@ fn push_is_unsupported_where_acm_would_push() {
     let argocd = json!({"argoNamespace": "argocd"});
     let not_implemented = |requested: &Value| spec(requested).not_implemented;
     assert_eq!(not_implemented(&json!({"argoServer": argocd})), [PUSH]);
+    let addon = json!({"argoServer": argocd, "gitopsAddon": {"enabled": true}});
+    assert_eq!(not_implemented(&addon), ["gitopsAddon"]);
     for blank in [
         json!({"argoServer": argocd, "createBlankClusterSecrets": true}),
         json!({"argoServer": argocd, "gitopsAddon": {"enabled": true, "argoCDAgent": {"enabled": true}}}),
