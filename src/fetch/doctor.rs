@@ -14,7 +14,7 @@ use crate::install::{
 };
 use crate::workload::name;
 use generate::{confine, health_rules};
-use hub::{WORK_PAGE, each, explain, in_order, status};
+use hub::{PAGE, WORK_PAGE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams, PostParams};
 use kube::core::request::Request;
 use kube::core::subresource::LogParams;
@@ -148,7 +148,7 @@ impl Hub {
         self.list_reduced(path, ListParams::default(), Some).await
     }
 
-    /// Lists all objects of a path, and keeps a part of each.
+    /// Lists all objects of a path, and keeps a part of each. Without a limit of objects in one response, they may be as large as works.
     async fn list_reduced<T: DeserializeOwned, K, C: Default + Extend<K>>(
         &self,
         path: &str,
@@ -157,7 +157,8 @@ impl Hub {
     ) -> Result<Lookup<C>, Error> {
         let mut all = C::default();
         let keep = |object: T| all.extend(keep(object));
-        let read = each(&self.client, path, params.limit(WORK_PAGE), keep).await;
+        let page = params.limit.unwrap_or(WORK_PAGE);
+        let read = each(&self.client, path, params.limit(page), keep).await;
         Ok(to_lookup(read)?.map(|()| all))
     }
 
@@ -205,12 +206,16 @@ impl Hub {
     }
 
     pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, DiagnosedCluster>>, Error> {
-        self.list_all(&CLUSTERS, |cluster| Some(read::cluster(cluster))).await
+        let keep = |cluster| Some(read::cluster(cluster));
+        self.list_reduced(&everywhere(&CLUSTERS), ListParams::default().limit(PAGE), keep)
+            .await
     }
 
     /// Returns the managed clusters with an add-on, and its availability on each.
     async fn addons(&self, name: &str) -> Result<Lookup<BTreeMap<String, bool>>, Error> {
-        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        let named = ListParams::default()
+            .limit(PAGE)
+            .fields(&format!("metadata.name={name}"));
         let keep = |addon| Some(read::addon(addon));
         self.list_reduced(&everywhere(&ADDONS), named, keep).await
     }

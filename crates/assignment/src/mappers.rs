@@ -92,9 +92,6 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let object_ref = changed.object_ref;
     let before = changed.before::<PlacementDecision>();
     let after = cache.decision(object_ref);
-    let none = BTreeSet::new();
-    let clusters = |decision: Option<&PlacementDecision>| decision.map_or(&none, |decision| &decision.clusters).clone();
-    let moved = &clusters(before) ^ &clusters(after);
     let placements: BTreeSet<_> = before
         .into_iter()
         .chain(after)
@@ -105,7 +102,7 @@ pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
         .flat_map(|placement| of_placement(cache, placement))
         .collect();
     if !affected.is_empty() {
-        affected.extend(moved.iter().map(ReconcileRequest::cluster));
+        affected.extend(changed.moved_clusters(cache).iter().map(ReconcileRequest::cluster));
         affected.extend(agents(cache, changed));
     }
     affected

@@ -4,7 +4,7 @@ use crate::refusal::HttpRefusal;
 use crate::request::LiveRequest;
 use crate::sent::{ListedWorks, SentObject, check_project, find};
 use futures::future::try_join_all;
-use hub::{HubObject, WORK_PAGE, each, explain, in_order, status};
+use hub::{HubObject, PAGE, WORK_PAGE, each, each_metadata, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -63,12 +63,17 @@ impl Delivery {
     /// # Errors
     /// Returns an error if the hub cannot be read.
     pub async fn clusters(&self, hub: &Client) -> Result<BTreeSet<String>, HttpRefusal> {
+        self.read_clusters(hub).await.map_err(|error| refused(&error))
+    }
+
+    async fn read_clusters(&self, hub: &Client) -> Result<BTreeSet<String>, Error> {
         let mut clusters: BTreeSet<String> = self.0.clusters().map(str::to_owned).collect();
         for (namespace, name) in self.0.sets() {
-            let works = self.works_of_set(hub, None, namespace, name);
-            let works = works.await.map_err(|error| refused(&error))?;
-            let of = |work: &Value| work["metadata"]["namespace"].as_str().map(str::to_owned);
-            clusters.extend(works.iter().filter_map(of));
+            if self.has_set(hub, namespace, name).await? {
+                let path = WORKS.path(&ObjectRef::new("", ""));
+                let add = |HubObject(work)| clusters.extend(work["metadata"]["namespace"].as_str().map(str::to_owned));
+                each_metadata(hub, &path, of_set(namespace, name).limit(PAGE), add).await?;
+            }
         }
         Ok(clusters)
     }
@@ -88,31 +93,38 @@ impl Delivery {
         let mut works: Vec<Value> = in_order(reads).await?.into_iter().flatten().collect();
         works.retain(|work| listed.owns(WORKS.kind, work));
         let sets = listed.sets().into_iter();
-        let of_sets = sets.map(|(namespace, name)| self.works_of_set(hub, Some(cluster), namespace, name));
+        let of_sets = sets.map(|(namespace, name)| self.works_of_set(hub, cluster, namespace, name));
         works.extend(try_join_all(of_sets).await?.into_iter().flatten());
         Ok(works)
     }
 
-    /// Returns the works that OCM has created from a set of the Application on a managed cluster, or on all.
+    /// Returns the works that OCM has created from a set of the Application on a managed cluster.
     async fn works_of_set(
         &self,
         hub: &Client,
-        cluster: Option<&str>,
+        cluster: &str,
         namespace: &str,
         name: &str,
     ) -> Result<Vec<Value>, Error> {
-        let set = get(hub, &WORK_SETS, namespace, name.to_owned()).await?;
-        let owns = |set: &Value| self.0.owns(WORK_SETS.kind, set);
-        if !set.as_ref().is_some_and(owns) {
-            return Ok(Vec::new());
-        }
-        let of_set = ListParams::default().labels(&format!("{OF_REPLICA_SET}={namespace}.{name}"));
-        let path = WORKS.path(&ObjectRef::new(cluster.unwrap_or_default(), ""));
         let mut works = Vec::new();
-        let add = |HubObject(work)| works.push(work);
-        each(hub, &path, of_set.limit(WORK_PAGE), add).await?;
+        if self.has_set(hub, namespace, name).await? {
+            let path = WORKS.path(&ObjectRef::new(cluster, ""));
+            let add = |HubObject(work)| works.push(work);
+            each(hub, &path, of_set(namespace, name).limit(WORK_PAGE), add).await?;
+        }
         Ok(works)
     }
+
+    /// Returns true if a set exists, and the Application owns it.
+    async fn has_set(&self, hub: &Client, namespace: &str, name: &str) -> Result<bool, Error> {
+        let set = get(hub, &WORK_SETS, namespace, name.to_owned()).await?;
+        Ok(set.is_some_and(|set| self.0.owns(WORK_SETS.kind, &set)))
+    }
+}
+
+/// Selects the works that OCM has created from a set.
+fn of_set(namespace: &str, name: &str) -> ListParams {
+    ListParams::default().labels(&format!("{OF_REPLICA_SET}={namespace}.{name}"))
 }
 
 /// The ConfigMap in Argo CD's namespace with the certificate authority of cluster-proxy.
@@ -159,4 +171,44 @@ async fn get(hub: &Client, resource: &Resource, namespace: &str, name: String) -
 
 fn refused(error: &Error) -> HttpRefusal {
     HttpRefusal::nonsense(format!("the hub cannot be read: {}", explain(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use std::convert::Infallible;
+
+    #[tokio::test]
+    async fn clusters_of_a_set_are_read_without_the_content_of_its_works() {
+        let application = ApplicationName::named("shop", "argocd").expect("a name");
+        let set = application.works.set_part("", "fleet", 60);
+        let resource = json!({"group": WORKS.group, "kind": WORK_SETS.kind, "namespace": "fleet", "name": set});
+        let object = json!({
+            "metadata": {"name": "shop", "namespace": "argocd"},
+            "spec": {"project": "default"},
+            "status": {"resources": [resource]},
+        });
+        let id = format!("shop:{}/{}:fleet/{set}", WORKS.group, WORK_SETS.kind);
+        let metadata = json!({"namespace": "fleet", "name": set, "annotations": {ocm::tracking::TRACKING_ID: id}});
+        let hub = tower::service_fn(move |request: Request<Body>| {
+            let accepts = request.headers().get("accept").and_then(|value| value.to_str().ok());
+            let body = match request.uri().path().rsplit('/').next() {
+                Some("argocd-cm") => json!({}),
+                Some("shop") => object.clone(),
+                Some("manifestworks") if accepts.is_some_and(|text| text.contains("PartialObjectMetadataList")) => {
+                    json!({"items": [{"metadata": {"namespace": "eu1", "name": "shop-1"}}]})
+                }
+                Some("manifestworks") => json!("whole works"),
+                _ => json!({"metadata": metadata}),
+            };
+            async move { Ok::<_, Infallible>(Response::new(Body::from(body.to_string().into_bytes()))) }
+        });
+        let hub = Client::new(hub, "default");
+        let delivery = Delivery::read_application(&hub, &application, None).await;
+        let clusters = delivery.expect("an Application").clusters(&hub).await;
+        assert_eq!(clusters.expect("a list"), BTreeSet::from(["eu1".to_owned()]));
+    }
 }

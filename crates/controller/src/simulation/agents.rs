@@ -93,6 +93,23 @@ fn writes_placement_decisions_before_the_add_on() {
     hub.is_at_rest();
 }
 
+/// A fleet has thousands of such works, each of which would reconcile the GitOpsCluster with all its clusters.
+#[test]
+fn reports_about_the_objects_of_an_agents_work_reconcile_nothing() {
+    let mut hub = Hub::with_all_agents();
+    hub.affected.clear();
+    let work = ObjectRef::new("eu1", names::CA_WORK);
+    let available = json!({"type": "Available", "status": "True"});
+    let mut status = hub.get(Kind::AgentWorks, &work).expect("a work")["status"].clone();
+    status["conditions"]
+        .as_array_mut()
+        .expect("a list")
+        .push(available.clone());
+    status["resourceStatus"] = json!({"manifests": [{"conditions": [available]}]});
+    hub.edit(Kind::AgentWorks, &work, &json!({"status": status}));
+    assert_eq!(hub.affected, []);
+}
+
 #[test]
 fn creates_a_new_template_before_deleting_the_old_one() {
     let mut hub = Hub::with_all_agents();

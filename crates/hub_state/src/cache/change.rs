@@ -2,12 +2,12 @@
 
 use super::store::{Indexed, Store, Update};
 use super::{Cache, ReconcileRequest, WorkBefore};
-use crate::model::{Availability, Cluster, Kind};
+use crate::model::{Availability, Cluster, Kind, PlacementDecision};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub trait Cached: Indexed<Key: ObjectKey> + 'static {
@@ -171,6 +171,14 @@ impl<'c> Changed<'c> {
     pub fn has_acceptance_changed(&self, cache: &Cache) -> bool {
         let was_accepted = self.before::<Cluster>().is_some_and(|cluster| cluster.is_accepted);
         was_accepted != cache.accepted_cluster(&self.object_ref.name).is_some()
+    }
+
+    /// Returns the managed clusters that a PlacementDecision has begun to name, or no longer names.
+    pub fn moved_clusters(&self, cache: &Cache) -> BTreeSet<Arc<str>> {
+        let clusters = |decision: Option<&PlacementDecision>| {
+            decision.map_or_else(BTreeSet::new, |decision| decision.clusters.clone())
+        };
+        &clusters(self.before()) ^ &clusters(cache.decision(self.object_ref))
     }
 }
 

@@ -171,6 +171,14 @@ fn compared(kind: Kind, object: Value) -> Value {
             let spec = json!({"template": {"metadata": annotations, "spec": {"containers": images}}});
             json!({"metadata": object["metadata"], "spec": spec})
         }
+        // An agent also reports each object of a work. Only the condition matters that shows if it has applied the work.
+        Kind::AgentWorks => {
+            let status = object.remove("status").unwrap_or_default();
+            let conditions = status["conditions"].as_array().into_iter().flatten();
+            let applied: Vec<_> = conditions.filter(|condition| condition["type"] == "Applied").collect();
+            object.insert("status".to_owned(), json!({"conditions": applied}));
+            object.into()
+        }
         // Only the existence of the Secret with the token key matters; the others have separate fields.
         Kind::TokenKey | Kind::IssuedCertificates | Kind::Requests => {
             json!({"metadata": object["metadata"]})

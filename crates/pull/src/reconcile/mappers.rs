@@ -62,10 +62,13 @@ pub(super) fn hold(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest
     concerned.into_iter().map(ReconcileRequest::application).collect()
 }
 
-/// Maps a change of a PlacementDecision to the Applications in its namespace.
+/// Maps a change of a PlacementDecision to the Applications in its namespace for the managed clusters that it has begun to name or no
+/// longer names: a namespace may have thousands of others.
 pub(super) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
-    let all = cache.pull_applications_in(&changed.object_ref.namespace).cloned();
-    all.map(ReconcileRequest::application).collect()
+    let moved = changed.moved_clusters(cache);
+    let concerned = moved.iter().flat_map(|cluster| cache.pull_applications_to(cluster));
+    let concerned = concerned.filter(|application| application.namespace == changed.object_ref.namespace);
+    concerned.cloned().map(ReconcileRequest::application).collect()
 }
 
 /// Maps a change of the namespaces that Argo CD reads to all Applications.

@@ -530,6 +530,7 @@ fn namespace_may_use_clusters_selected_by_its_placements() {
         hub.cache.apply(stored(Kind::Decisions, &decision))
     };
     assert_eq!(decide(&mut hub, "argocd-2", &["eu1"]), [], "another namespace");
+    assert_eq!(decide(&mut hub, "argocd", &["eu2"]), [], "another cluster");
     hub.settle(&shop());
     let why = "no Placement in Namespace argocd selects ManagedCluster eu1";
     hub.has(&shop(), &[(ERROR, why)], &[]);
