@@ -444,6 +444,11 @@ fn of_message(
         }
         ProblemCause::ProjectMissing => format!("AppProject {} does not exist", application.project),
         ProblemCause::Repository => format!("Argo CD cannot read the repository: {words}"),
+        // The errors of all works are one problem.
+        ProblemCause::SyncFailed => match between(message, "User \"", "\" cannot ") {
+            Some(user) => format!("user {user} lacks the permission to write works"),
+            None => words.to_owned(),
+        },
         _ => words.to_owned(),
     };
     Some(vec![Diagnosis::new(*cause, problem, *remedy)])
@@ -453,7 +458,7 @@ fn of_message(
 type ErrorText = (&'static [&'static str], ProblemCause, &'static str);
 
 /// The errors of Argo CD that are recognized.
-static ERROR_TEXTS: [ErrorText; 7] = [
+static ERROR_TEXTS: [ErrorText; 9] = [
     (
         &[
             "could not find cmp-server plugin",
@@ -506,6 +511,21 @@ static ERROR_TEXTS: [ErrorText; 7] = [
         ],
         ProblemCause::Repository,
         "correct spec.source, the repository, or its credentials in Argo CD",
+    ),
+    // An Argo CD with a list of namespaces, as argocd-operator creates it by default.
+    (
+        &["\" is not managed"],
+        ProblemCause::SyncFailed,
+        "let Argo CD manage all namespaces: add its own to ARGOCD_CLUSTER_CONFIG_NAMESPACES of argocd-operator, or without the operator \
+         remove namespaces from the cluster Secret of the hub",
+    ),
+    (
+        &[
+            "resource \"manifestworks\" in API group",
+            "resource \"manifestworkreplicasets\" in API group",
+        ],
+        ProblemCause::SyncFailed,
+        "grant it as deploy/argocd_rbac.yaml does, such as with argocd-ocm-cmp install --features argocd-rbac, and sync again",
     ),
 ];
 

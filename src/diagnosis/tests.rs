@@ -113,6 +113,13 @@ fn recognizes_causes_by_the_texts_of_argo_cd() {
             "there are no clusters with this name: cluster1: set spec.destination.server to https://kubernetes.default.svc, the hub, \
              without spec.destination.name",
         ),
+        (
+            "Failed to load live state: namespace \"cluster1\" for ManifestWork \"shop\" is not managed".to_owned(),
+            ProblemCause::SyncFailed,
+            "Failed to load live state: namespace \"cluster1\" for ManifestWork \"shop\" is not managed: let Argo CD manage all \
+             namespaces: add its own to ARGOCD_CLUSTER_CONFIG_NAMESPACES of argocd-operator, or without the operator remove namespaces \
+             from the cluster Secret of the hub",
+        ),
     ] {
         let expected = vec![(cause, line.to_owned(), true)];
         assert_eq!(found(&application("ComparisonError", &message)), expected, "{message}");
@@ -175,6 +182,29 @@ fn sync_that_meets_an_unknown_cluster_is_not_waited_for() {
     assert_eq!(found(&application)[0].0, ProblemCause::SyncFailed);
     application.sync = "Synced".to_owned();
     assert_eq!(problems(&application, None), [], "a later sync corrected it");
+}
+
+#[test]
+fn missing_permission_to_write_works_is_one_problem_of_all_clusters() {
+    let denied = |cluster: &str| {
+        format!(
+            "manifestworks.work.open-cluster-management.io \"shop\" is forbidden: User \"system:serviceaccount:gitops:controller\" cannot \
+             get resource \"manifestworks\" in API group \"work.open-cluster-management.io\" in the namespace \"{cluster}\""
+        )
+    };
+    let failed = DiagnosedApplication {
+        conditions: Vec::new(),
+        sync: "OutOfSync".to_owned(),
+        operation: Some(SyncOperation {
+            phase: "Failed".to_owned(),
+            message: format!("one or more objects failed to apply, reason: {}", denied("cluster1")),
+            failures: vec![denied("cluster1"), denied("cluster2")],
+        }),
+        ..application("", "")
+    };
+    let expected = "user system:serviceaccount:gitops:controller lacks the permission to write works: grant it as \
+                    deploy/argocd_rbac.yaml does, such as with argocd-ocm-cmp install --features argocd-rbac, and sync again";
+    assert_eq!(found(&failed), [(ProblemCause::SyncFailed, expected.to_owned(), true)]);
 }
 
 #[test]

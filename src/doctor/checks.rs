@@ -57,7 +57,7 @@ pub static CHECKS: &[&Check] = &[
 ];
 
 /// The names of the checks of a hub that has nothing of this program yet.
-pub(crate) const BEFORE_INSTALL: [&str; 4] = ["argo-cd", "ocm", "confinement", "clusters"];
+pub(crate) const BEFORE_INSTALL: [&str; 5] = ["argo-cd", "ocm", "confinement", "rights", "clusters"];
 
 /// The message of every check about missing permissions.
 pub static REFUSED: Message = Message::unreadable(

@@ -1,8 +1,10 @@
 //! The commands of all pages, and the test that runs each: a quick test, a test with a hub of the testbed, or, for a reason, none.
 
-use crate::page::{Page, pages};
+use crate::page::{Page, pages, root};
 use argocd_ocm_cmp::cli::Cli;
+use argocd_ocm_cmp::install::IS_PUBLISHED;
 use clap::Parser as _;
+use std::fs;
 
 /// A command in a page.
 #[derive(Clone, Debug)]
@@ -131,9 +133,47 @@ fn every_command_is_run_or_excluded_with_a_reason() {
 }
 
 #[test]
+fn kubectl_installs_the_files_of_the_default_features() {
+    let applied: Vec<String> = commands()
+        .into_iter()
+        .filter(|command| command.section == "docs/install.md#install-with-kubectl")
+        .map(|command| command.text)
+        .collect();
+    let table = fs::read_to_string(root().join("chart/features.yaml")).expect("the table of features");
+    for feature in ["plugin", "project", "policy", "controller", "agent-admission"] {
+        let row = table
+            .split("\n- name: ")
+            .find(|row| row.lines().next() == Some(feature));
+        let words = row.expect(feature).split([' ', '[', ',', ']', '\n']);
+        for file in words.filter(|word| word.ends_with(".yaml")) {
+            let is_applied = applied.iter().any(|text| text.contains(&format!(" -f {file}")));
+            assert!(is_applied, "docs/install.md does not apply {file} of {feature}");
+        }
+    }
+}
+
+/// No release is published, and the page of this section tells to write an image into the files first.
+#[test]
+fn no_command_deploys_the_image_of_a_release() {
+    const WITH_IMAGE: [&str; 4] = [
+        "deploy_cmp.yaml",
+        "deploy_controller.yaml",
+        "live.yaml",
+        "helm install ",
+    ];
+    for Shown { section, text, .. } in commands() {
+        let is_of_release = WITH_IMAGE.iter().any(|part| text.contains(part)) && !text.contains(" image.repository=");
+        assert!(
+            IS_PUBLISHED || !is_of_release || section == "docs/install.md#install-with-kubectl",
+            "{section}: {text}"
+        );
+    }
+}
+
+#[test]
 fn program_parses_every_documented_command() {
     for command in commands() {
-        for part in command.text.replace(['(', ')'], "|").split('|') {
+        for part in command.text.replace("\\\n", " ").replace(['(', ')'], "|").split('|') {
             let part = [" #", " 2>", ">"]
                 .into_iter()
                 .fold(part, |part, mark| part.split(mark).next().unwrap_or_default());

@@ -35,6 +35,22 @@ fn every_page_is_short() {
     }
 }
 
+/// An interactive zsh passes a comment to the command as arguments.
+#[test]
+fn no_command_has_a_comment_after_it() {
+    for page in pages() {
+        let mut shells = page.blocks.iter();
+        let commented =
+            shells.find(|block| ["console", "sh", "shell"].contains(&&*block.language) && block.text.contains(" # "));
+        assert!(
+            commented.is_none(),
+            "{}: {}",
+            page.path,
+            commented.map_or("", |block| &block.text)
+        );
+    }
+}
+
 /// The maximum number of words of all pages, without code, tables' borders, and generated pages and parts.
 const WORDS: usize = 29_700;
 

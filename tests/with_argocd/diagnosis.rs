@@ -192,5 +192,22 @@ async fn first_mistakes_have_an_answer() -> Result<()> {
         let message = finding(&hub, id, name).with_context(|| format!("{name}: doctor does not find {id}"))?;
         assert!(message.contains(text), "{message}");
     }
-    Ok(())
+    // As argocd-operator creates it by default.
+    let of_hub = json!({
+        "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "stringData": {"name": "in-cluster", "server": "https://kubernetes.default.svc", "namespaces": "argocd", "config": "{}"},
+    });
+    hub.create(&ObjectRef::secret("argocd", "hub").with(of_hub)).await?;
+    let name = "one-namespace";
+    git.commit(&[(&format!("{name}/config.yaml"), config_map)])?;
+    hub.create_application(&application(name, &git)?).await?;
+    let expected = "has no works: Failed to load live state: namespace \"cluster1\" for ManifestWork ";
+    wait::eventually("status explains the list of namespaces", wait::DEADLINE, async || {
+        let (code, stdout, _) = printed(hub.kubeconfig_path(), &[name]).ok()?;
+        let line = *problems(&stdout, name).first()?;
+        (code == Some(1) && line.starts_with(expected) && line.contains("ARGOCD_CLUSTER_CONFIG_NAMESPACES"))
+            .then_some(())
+    })
+    .await
+    .with_context(|| format!("{:?}", printed(hub.kubeconfig_path(), &[name])))
 }

@@ -3,6 +3,7 @@
 use crate::doctor::hub_state::{HubState, Lookup};
 use crate::doctor::message::{Finding, check, list_first};
 use crate::doctor::rights::Permission;
+use crate::install::Feature;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ check! {
     "rights"
     error MISSING "rights-missing":
         "ServiceAccount {namespace}/{account} is missing permissions from {file}: {rights}",
-        "grant them as {file} does, and check that the bindings name this ServiceAccount";
+        "grant them with argocd-ocm-cmp install --features {feature}, or as {file} does to this ServiceAccount";
     unreadable CANNOT_CHECK "rights-not-asked":
         "cannot check the permissions of ServiceAccounts: {why}",
         "ask for permission to create subjectaccessreviews of authorization.k8s.io, or ask an administrator to run this";
@@ -36,10 +37,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         lines.dedup();
         if !lines.is_empty() {
             let (file, account) = origin(&of_file[0].0);
+            let mut features = Feature::all().iter();
+            let feature = features.find(|feature| feature.permissions() == Some(file));
             findings.push(MISSING.finding(&[
                 ("namespace", &hub_state.namespace),
                 ("account", &account),
                 ("file", &file),
+                ("feature", &feature.map_or("", |feature| feature.name())),
                 ("rights", &list_first(&lines)),
             ]));
         }

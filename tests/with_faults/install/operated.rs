@@ -64,8 +64,15 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     for name in ["cd-repo-server", "cd-server", "cd-applicationset-controller"] {
         hub.wait_for(&ObjectRef::deployment(NAMESPACE, name), |_| true).await?;
     }
+    let controller = ObjectRef::namespaced("apps/v1", "StatefulSet", NAMESPACE, "cd-application-controller");
+    hub.wait_for(&controller, |_| true).await?;
 
-    let words = ["install", "-n", NAMESPACE, "--features=plugin,applicationset,ui"];
+    let words = [
+        "install",
+        "-n",
+        NAMESPACE,
+        "--features=plugin,applicationset,argocd-rbac,ui",
+    ];
     let lines = installation.run_ok(&words)?;
     assert!(lines.contains("argocd.argoproj.io/cd configured\n"), "{lines}");
     assert!(!lines.contains("repo-server configured"), "{lines}");
@@ -81,6 +88,9 @@ async fn additions_are_in_the_resource_of_an_operator() -> Result<()> {
     let binding = ObjectRef::role_binding(NAMESPACE, "argocd-ocm-cmp-placement");
     let binding = hub.read(&binding).await?;
     assert_eq!(binding["subjects"][0]["name"], "cd-applicationset-controller");
+    let binding = ObjectRef::cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "argocd-ocm-cmp");
+    let binding = hub.read(&binding).await?;
+    assert_eq!(binding["subjects"][0]["name"], "cd-argocd-application-controller");
 
     // The next change of the resource makes the operator write the Deployment again.
     let change = json!({"spec": {"repo": {"logLevel": "debug"}}});
