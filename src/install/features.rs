@@ -35,7 +35,6 @@ static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
 
 static ALL: LazyLock<Vec<Feature>> = LazyLock::new(|| TABLE.iter().map(|row| Feature(&row.name)).collect());
 
-#[expect(missing_docs, reason = "the table describes them")]
 impl Feature {
     pub const PLUGIN: Self = Self("plugin");
     pub const POLICY: Self = Self("policy");

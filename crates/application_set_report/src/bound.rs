@@ -89,7 +89,6 @@ const DETAIL_STEPS: [(Priority, Priority, Detail); 9] = [
     (Priority::Unhealthy, Priority::Healthy, FULL),
 ];
 
-/// The whole entry.
 const FULL: Detail = Detail::Full(usize::MAX);
 
 /// An entry and what the report shows of it; `None` if it is dropped.

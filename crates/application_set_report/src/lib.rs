@@ -44,11 +44,9 @@ pub struct Line<'a> {
     pub resources: Vec<&'a [Resource]>,
 }
 
-/// The desired report.
 #[derive(Debug)]
 pub struct Report<'a> {
     set: &'a ObjectRef,
-    /// The UID of the ApplicationSet.
     uid: &'a str,
     /// The description of what the report leaves out, or `None` if it is complete.
     cut: Option<String>,

@@ -22,7 +22,6 @@ use runtime::action::{Action, InvolvedObject, Write};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The controller of the reports of ApplicationSets.
 pub const CONTROLLER: Controller = Controller {
     name: "application-set-report",
     about: "a MulticlusterApplicationSetReport for each ApplicationSet, with the health of its Applications by cluster",

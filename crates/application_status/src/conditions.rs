@@ -171,11 +171,8 @@ fn first_few(messages: BTreeMap<String, String>) -> Vec<String> {
 /// The totals over the clusters of an Application, as its condition [`INFO`] has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// The number of clusters.
     pub clusters: usize,
-    /// The number of clusters where the Application is applied.
     pub applied: usize,
-    /// The number of clusters where it is healthy.
     pub healthy: usize,
     /// The numbers of objects and works, if the message has them.
     pub size: Option<[usize; 2]>,

@@ -69,7 +69,6 @@ fn is_rolled_out(message: &str) -> bool {
     })
 }
 
-/// Returns the message with the totals.
 fn info(conditions: &[Condition]) -> Option<&str> {
     let info = conditions.iter().find(|condition| condition.kind == INFO);
     info.map(|condition| &*condition.message)

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 /// The prefix of the namespace and name of a ManifestWorkReplicaSet in a condition's message.
 pub(super) const SET: &str = "ManifestWorkReplicaSet ";
 
-/// The state of an Application on its clusters.
 #[derive(Debug, Default)]
 pub(super) struct Fleet<'c> {
     pub(super) clusters: BTreeMap<String, ClusterStatus>,
@@ -19,11 +18,9 @@ pub(super) struct Fleet<'c> {
     pub(super) sets: BTreeMap<String, &'c WorkState>,
     pub(super) works: usize,
     pub(super) objects: usize,
-    /// True if the Application is being deleted.
     pub(super) deleting: bool,
 }
 
-/// The state of an Application on one cluster.
 #[derive(Debug)]
 pub(super) struct ClusterStatus {
     pub(super) health: HealthStatus,
@@ -35,7 +32,6 @@ pub(super) struct ClusterStatus {
     pub(super) degraded: Vec<String>,
     pub(super) retried: Vec<String>,
     pub(super) overdue: Vec<String>,
-    /// The objects that other Applications deliver too.
     pub(super) shared: BTreeMap<ObjectRef, Vec<Box<str>>>,
 }
 

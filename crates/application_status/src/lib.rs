@@ -26,7 +26,6 @@ use runtime::action::{Action, InvolvedObject, Write};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The controller of the conditions of Applications.
 pub const CONTROLLER: Controller = Controller {
     name: "application-status",
     about: "conditions and Events on the plugin's Applications, about the health of their works",

@@ -49,9 +49,7 @@ pub fn deployment_config(gitops_cluster: &ObjectRef, argocd: &str, desired: &Des
 /// The installation of the add-on for one GitOpsCluster: its install strategy entries.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The namespace and name of the GitOpsCluster.
     pub gitops_cluster: ObjectRef,
-    /// Its AddOnDeploymentConfig.
     pub config: ObjectRef,
     /// The name of its AddOnTemplate.
     pub template: String,

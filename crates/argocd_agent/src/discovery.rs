@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 pub struct Server {
     /// A host name or an IP address; an IPv6 address is in brackets, because agents dial `address:port`.
     pub address: Box<str>,
-    /// The port number.
     pub port: Box<str>,
 }
 
@@ -42,11 +41,8 @@ pub(crate) fn alternative_name(address: &str) -> Option<Box<str>> {
 /// The end of each reason why managed clusters cannot reach the principal.
 const REMEDIATION: &str = "or set the principal's address and port in the GitOpsCluster";
 
-/// Returns the address where managed clusters reach the principal: the configured one, otherwise the discovered one. The
-/// default port of a configured address is 443.
-///
-/// # Errors
-/// Returns the reason why there is no such address.
+/// Returns the address where managed clusters reach the principal: the configured one, otherwise the discovered one. The default
+/// port of a configured address is 443. The error is the reason why there is none.
 pub fn server(cache: &Cache, desired: &DesiredAgent) -> Result<Server, String> {
     let configured = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let server = match configured(&desired.address) {

@@ -66,11 +66,9 @@ pub struct AddonStatus {
     /// The clusters that delay the installation, because they have the add-on but no GitOpsCluster selects them; `None` if the
     /// ClusterManagementAddOn has the template.
     pub delayed_by: Option<Vec<String>>,
-    /// The progress of the rollout to its clusters.
     pub progress: Progress,
 }
 
-/// Returns the progress of the add-on of a GitOpsCluster.
 pub fn addon_status(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> AddonStatus {
     let cache = gitops.cache;
     let name = template_name(gitops, desired, context);

@@ -38,7 +38,6 @@ pub(crate) type UpdatedClusters<'a> = BTreeMap<&'a str, Option<Timestamp>>;
 /// The clusters of a GitOpsCluster, and the current OCM configuration for them.
 #[derive(Clone, Debug)]
 pub(crate) struct RolloutInput<'a> {
-    /// The desired template.
     pub(crate) desired: &'a str,
     /// The pace of the rollout, unless it is to all clusters at once.
     pub(crate) limits: Option<Limits>,
@@ -65,7 +64,6 @@ pub(crate) struct Plan<'a> {
     pub(crate) progress: Progress,
 }
 
-/// The state of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// All reachable clusters have the desired version.
@@ -76,12 +74,9 @@ pub enum State {
     Stopped,
 }
 
-/// The progress of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The state of the rollout.
     pub state: State,
-    /// The message for the status.
     pub message: String,
 }
 
@@ -277,7 +272,6 @@ impl RolloutInput<'_> {
     }
 }
 
-/// Joins the first few names.
 fn few(names: &[&str]) -> String {
     let mut text = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
     if names.len() > MAX_NAMED {

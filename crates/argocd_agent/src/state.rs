@@ -25,11 +25,9 @@ pub enum State {
 /// The state of the agent of a cluster, as its ManagedClusterAddOn reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentStatus<'o> {
-    /// The state of the agent.
     pub state: State,
     /// True if all manifests of the add-on are applied.
     pub is_installed: bool,
-    /// The reason of the state; may be empty.
     pub message: &'o str,
 }
 

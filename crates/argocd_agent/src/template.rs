@@ -188,7 +188,6 @@ fn default_images(cache: &Cache, desired: &DesiredAgent, context: &Context<'_>) 
     })
 }
 
-/// Returns the image of the principal of the hub.
 pub fn principal_image(cache: &Cache) -> Option<&str> {
     find_existing(cache, Kind::Deployments, names::PRINCIPAL_DEPLOYMENTS).find_map(|(_, deployment)| {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];

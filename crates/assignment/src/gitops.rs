@@ -11,21 +11,16 @@ use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject, Write};
 use std::collections::BTreeSet;
 
-/// A GitOpsCluster in the cache.
 #[derive(Clone, Copy)]
 pub struct GitOpsClusterRef<'c> {
-    /// The cache.
     pub cache: &'c Cache,
-    /// Its namespace and name.
     pub object_ref: &'c ObjectRef,
-    /// The object.
     pub object: &'c GitOpsCluster,
 }
 
 /// The state of a GitOpsCluster for this controller: served, or the reason why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServingState {
-    /// The controller serves it.
     Served,
     /// Its Argo CD is in this other namespace.
     Elsewhere(String),
@@ -36,7 +31,6 @@ pub enum ServingState {
 }
 
 impl<'c> GitOpsClusterRef<'c> {
-    /// Returns a GitOpsCluster by its namespace and name.
     pub fn get(cache: &'c Cache, object_ref: &ObjectRef) -> Option<Self> {
         let (object_ref, object) = cache.gitops_cluster_entry(object_ref)?;
         Some(Self {
@@ -66,7 +60,6 @@ impl<'c> GitOpsClusterRef<'c> {
         self.object.spec.agent.as_ref().filter(|_| is_served)
     }
 
-    /// Returns the Placement.
     pub fn placement(self) -> ObjectRef {
         self.object.placement(self.object_ref)
     }
@@ -108,7 +101,6 @@ impl<'c> GitOpsClusterRef<'c> {
         self.object.spec.argocd.as_deref().unwrap_or(&self.object_ref.namespace)
     }
 
-    /// Returns true if the GitOpsCluster is for the Argo CD of this controller.
     pub fn is_for_this_argocd(self) -> bool {
         *self.argocd() == **self.cache.argocd()
     }
@@ -159,7 +151,6 @@ impl<'c> GitOpsClusterRef<'c> {
         !self.is_for_this_argocd() && self.has_finalizer_of(self.argocd())
     }
 
-    /// Returns true if the Placement selects a managed cluster.
     pub fn is_selected(self, cluster: &str) -> bool {
         self.cache.is_selected_by(&self.placement(), cluster)
     }
@@ -224,7 +215,6 @@ impl<'c> GitOpsClusterRef<'c> {
         !self.is_of_another_controller() && (!self.object.spec.may_have_agent() || self.has_released(cluster))
     }
 
-    /// Returns true if the GitOpsCluster lists the agent of a managed cluster as revoked.
     pub fn revokes(self, cluster: &str) -> bool {
         let agent = self.object.spec.agent.as_ref();
         agent.is_some_and(|agent| agent.revoked.contains(cluster))
@@ -279,7 +269,6 @@ pub(super) fn has_owner_released(
     }
 }
 
-/// Returns true if a GitOpsCluster has certainly released the agent of a managed cluster, which it has installed.
 pub fn has_released_agent(cache: &Cache, owner: &ObjectRef, cluster: &str) -> bool {
     has_owner_released(cache, owner, |gitops| gitops.has_released_agent(cluster))
 }

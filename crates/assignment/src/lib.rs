@@ -19,7 +19,6 @@ use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Returns the assignment of a managed cluster.
 pub fn for_cluster(cache: &Cache, cluster: &str) -> Arc<Assignment> {
     cache.assignment(cluster, compute)
 }
@@ -29,7 +28,6 @@ pub fn for_cluster(cache: &Cache, cluster: &str) -> Arc<Assignment> {
 pub enum HubRole {
     /// The cluster is the hub itself: it gets the Secret with the hub's own server, and no agent.
     Hub,
-    /// The cluster is another one.
     Remote,
     /// The cluster may be the hub, but the administrator has not named it. Nothing is written or installed for it.
     Unclear,
@@ -153,12 +151,10 @@ pub fn absent_owners<'c>(cache: &'c Cache, cluster: &'c str) -> impl Iterator<It
 }
 
 impl<'c> GitOpsClusterRef<'c> {
-    /// Returns true if the GitOpsCluster runs argocd-agent on a managed cluster.
     pub fn runs_agent(self, cluster: &str) -> bool {
         for_cluster(self.cache, cluster).agent_owner.as_ref() == Some(self.object_ref)
     }
 
-    /// Returns the managed clusters on which the GitOpsCluster runs argocd-agent.
     pub fn agent_clusters(self) -> BTreeSet<&'c str> {
         let selected = self.cache.selected_by(&self.placement()).map(|cluster| &**cluster);
         let mut all: BTreeSet<_> = selected.collect();
@@ -174,7 +170,6 @@ pub enum SecretOwner<'c> {
     GitOpsCluster(GitOpsClusterRef<'c>, Option<&'c str>),
     /// The previous owner has released it, and there is no new one.
     Released,
-    /// The Secret stays unchanged.
     Unchanged,
 }
 
@@ -211,7 +206,6 @@ pub fn has_released_secret(secret_kind: SecretKind, cache: &Cache, cluster: &str
     ObjectRef::parse(owner).is_some_and(|owner| gitops::has_owner_released(cache, &owner, has_released))
 }
 
-/// Returns true if a GitOpsCluster registers a managed cluster.
 pub fn is_registered(cache: &Cache, cluster: &str) -> bool {
     GitOpsClusterRef::all(cache)
         .any(|gitops| SecretKind::requested_by(gitops.object).is_some() && gitops.selects(cluster))

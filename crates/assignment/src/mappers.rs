@@ -11,7 +11,6 @@ use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Maps a change of a GitOpsCluster.
 pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let object_ref = changed.object_ref;
     let before = changed.before::<GitOpsCluster>();
@@ -82,7 +81,6 @@ pub fn cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     affected
 }
 
-/// Maps a change of a Placement.
 pub fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let mut affected = of_placement(cache, changed.object_ref);
     if !affected.is_empty() {
@@ -91,7 +89,6 @@ pub fn placement(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> 
     affected
 }
 
-/// Maps a change of a PlacementDecision.
 pub fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let object_ref = changed.object_ref;
     let before = changed.before::<PlacementDecision>();
@@ -124,7 +121,6 @@ pub fn namespace(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     all.chain([ReconcileRequest::argocd(cache.argocd())]).collect()
 }
 
-/// Maps a change of a cluster Secret.
 pub fn secret(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let clusters = clusters_of(cache, changed);
     if clusters.is_empty() {

@@ -31,18 +31,14 @@ const CERTIFICATE_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24)
 /// A managed cluster that needs a cluster Secret.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisteredCluster<'c> {
-    /// The name of the cluster.
     pub name: &'c str,
-    /// The labels of the cluster.
     pub labels: &'c Labels,
     /// The Placement that selects the cluster, if the Secret names it as argocd-pull-integration does.
     pub placement: Option<&'c str>,
-    /// The namespace of Argo CD.
     pub argocd: &'c str,
     /// The label with which Argo CD may track applied objects. It is not copied: Argo CD would consider the Secret removed from
     /// Git and delete it.
     pub tracking_label: &'c str,
-    /// The manager of the cluster's Secret.
     pub manager: SecretManager<'c>,
     /// The GitOpsCluster that registers the cluster, as `NAMESPACE/NAME`.
     pub owner: Option<&'c str>,
@@ -54,7 +50,6 @@ pub struct RegisteredCluster<'c> {
     pub ca: Option<(&'c TlsSecret, Timestamp)>,
 }
 
-/// The result of a decision on a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SecretUpdate {
     /// The write to perform, if any. A new certificate goes into the `data` of the Secret.

@@ -12,7 +12,6 @@ use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, InvolvedObject, Verb};
 use std::time::Duration;
 
-/// The controller of cluster Secrets.
 pub const CONTROLLER: Controller = Controller {
     name: "cluster-secrets",
     about: "an Argo CD cluster Secret for each managed cluster, with its labels for ApplicationSet generators",

@@ -11,6 +11,8 @@
 //! this replica holds the Lease ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each
 //! decision uses one state.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub mod controllers;
 pub mod metrics;
 mod options;
@@ -40,10 +42,6 @@ use tracing::info;
 pub const LEASE: &str = "argocd-ocm-cmp-controller";
 
 /// Runs the controllers until SIGTERM or SIGINT.
-///
-/// # Errors
-///
-/// Returns an error of one plain line if it cannot start.
 pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     runtime::panics::log();
     let mut signals = Signals::install()?;
@@ -90,10 +88,6 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
 const PLAN_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the writes of the controllers, from one look at the hub. Nothing is written.
-///
-/// # Errors
-///
-/// Returns an error of one plain line if the hub cannot be read.
 pub async fn plan(mut options: Options, clocks: Clocks) -> Result<Plan, String> {
     options.dry_run = true;
     let (client, url) = connect(&options).await?;

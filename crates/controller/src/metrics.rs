@@ -1,7 +1,5 @@
 //! The Prometheus metrics of the hub's objects, beside those of the runtime.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use hub_state::model::{Availability, GitOpsCluster};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
@@ -49,13 +47,11 @@ impl HubMetrics {
         metrics
     }
 
-    /// Records the number of works with this health.
     pub fn works(&self, health: HealthStatus, count: usize) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.works.get_or_create(&[("state", health.name())]).set(count);
     }
 
-    /// Records the number of managed clusters with this reachability.
     pub fn managed_clusters(&self, availability: Availability, count: usize) {
         let available = match availability {
             Availability::Available => "true",
@@ -68,7 +64,6 @@ impl HubMetrics {
             .set(count);
     }
 
-    /// Records the expiry of all certificates of argocd-agent on the hub, by the names of their Secrets.
     pub fn certificates(&self, all: impl Iterator<Item = (&'static str, Timestamp)>) {
         self.certificates.clear();
         for (secret, until) in all {

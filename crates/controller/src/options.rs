@@ -10,31 +10,23 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// The options of the process.
 #[derive(Debug)]
 pub struct Options {
-    /// The connection to the hub.
     pub hub: Connection,
-    /// The controllers that run.
     pub controllers: Vec<&'static Controller>,
-    /// Their settings.
     pub settings: Settings,
     /// The namespace of the Lease; none if no other replica writes.
     pub lease_namespace: Option<String>,
-    /// The identity of this replica.
     pub identity: String,
     /// The listen address of probes and metrics.
     pub address: SocketAddr,
     /// True if the controller logs writes instead of making them.
     pub dry_run: bool,
-    /// The maximum number of writes in flight.
     pub concurrent_writes: usize,
 }
 
-/// The clocks of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// Returns the wall clock time.
     pub time: fn() -> Timestamp,
     /// Returns the monotonic time, which cannot be set.
     pub elapsed: fn() -> Instant,
@@ -49,17 +41,12 @@ impl Options {
             .collect()
     }
 
-    /// Returns the readiness that waits for these kinds.
     pub(crate) fn readiness(&self) -> Readiness<Kind> {
         Readiness::new(self.needs().into_iter().map(|kind| (kind, kind.resource().plural)))
     }
 }
 
 /// Returns the controllers with these names; `*` selects all.
-///
-/// # Errors
-///
-/// Returns an error of one plain line if a name is unknown.
 pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Vec<&'static Controller>, String> {
     let mut chosen: Vec<&'static Controller> = Vec::new();
     for name in names {

@@ -3,8 +3,6 @@
 //! It shares its thread with the Leases, the probes and the writes in progress, and so yields after [`YIELD_AFTER`] of computing. A
 //! panic while an object is reconciled or written is counted and logged, and the object is retried as after a failed write.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod gauges;
 #[cfg(test)]
 mod tests;
@@ -83,16 +81,13 @@ const WRITE_REFUSED: &str = "WriteRefused";
 const WRITE_TIMED_OUT: &str =
     "the API server does not answer in time: look for a slow or unresponsive admission webhook";
 
-/// A write in progress.
 struct Running {
     /// The index of the workqueue, the object, and its writes; none for an Event.
     reconciled: Option<(usize, Due, Arc<Action>)>,
     task: AbortHandle,
-    /// True if the write was aborted.
     is_aborted: bool,
 }
 
-/// The slots in which Events may be written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EventSlots {
     None,
@@ -100,7 +95,6 @@ enum EventSlots {
     All,
 }
 
-/// A workqueue and its controller.
 struct Workqueue {
     controller: &'static Controller,
     /// The group of slots, shared with controllers of the same name.
@@ -110,18 +104,15 @@ struct Workqueue {
     is_slow_next: bool,
 }
 
-/// The state of the event loop.
 pub(super) struct Reconciler {
     watches: Watches,
     cache: Cache,
     /// The objects of the lists that are not complete yet.
     listed: BTreeMap<Kind, HashSet<ObjectRef>>,
-    /// Consecutive panics in the cache, by kind.
     panics: BTreeMap<Kind, u32>,
     /// The kinds that the hub does not serve; each is logged once.
     missing: BTreeSet<Kind>,
     workqueues: Vec<Workqueue>,
-    /// The index of the workqueue that has the next turn.
     next_workqueue: usize,
     writes: JoinSet<WriteResult>,
     running: HashMap<task::Id, Running>,
@@ -145,9 +136,7 @@ pub(super) struct Reconciler {
     pub(super) restores: Option<watch::Receiver<u64>>,
     /// The time since which this replica leads and has read everything; none while it may not write.
     writes_since: Option<Instant>,
-    /// The writes of a dry run.
     plan: Plan,
-    /// The totals of the dry run in the log.
     logged_totals: BTreeMap<&'static str, Totals>,
     ready: Arc<Readiness<Kind>>,
     metrics: Metrics,
@@ -258,7 +247,6 @@ impl Reconciler {
         self.writes.is_empty() && self.ready.check().is_ok() && due.all(|at| at > soon)
     }
 
-    /// Logs the totals of a dry run that have changed.
     fn log_totals(&mut self) {
         let totals = self.plan.totals();
         for (kind, now) in &totals {
@@ -306,7 +294,6 @@ impl Reconciler {
         }
     }
 
-    /// Returns true if the loop has computed for so long that it has to yield.
     fn has_computed_since(&self, begun: Instant) -> bool {
         (self.clocks.elapsed)().saturating_duration_since(begun) >= YIELD_AFTER
     }
@@ -399,7 +386,6 @@ impl Reconciler {
         }
     }
 
-    /// Records the result of a write.
     fn finish_write(&mut self, done: Result<(task::Id, WriteResult), JoinError>) {
         let (id, done) = match done {
             Ok((id, done)) => (id, Ok(done)),
@@ -473,7 +459,6 @@ impl Reconciler {
         self.record_refusal(workqueue, &due.object_ref, None);
     }
 
-    /// Adds an Event to the outbox.
     fn put(&mut self, recorded: RecordedEvent) {
         let controller = recorded.controller;
         if recorded.event.warning {
@@ -869,7 +854,6 @@ impl Reconciler {
     }
 }
 
-/// Returns when the API server has an older state than before.
 async fn next_restore(restores: &mut Option<watch::Receiver<u64>>) {
     let has_changed = match restores {
         Some(restores) => restores.changed().await.is_ok(),

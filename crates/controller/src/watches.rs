@@ -1,7 +1,5 @@
 //! The watches, one for each kind of object, as one stream of events.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use hub_state::model::Kind;
@@ -28,13 +26,10 @@ const WATCH_TIMEOUT: u32 = 110;
 /// The time after which a silent connection is closed: longer than a watch request, because there may be no events.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An event of the watch of a kind.
 pub(crate) type KindEvent = (Kind, Result<Event<Received>, watcher::Error>);
 
-/// The watches of all required kinds.
 pub(crate) struct Watches {
     client: Client,
-    /// The namespace of Argo CD.
     argocd: String,
     /// The events; it ends if no kind is watched.
     pub(crate) events: SelectAll<BoxStream<'static, KindEvent>>,
@@ -79,7 +74,6 @@ impl Watches {
         self.events.push(events.map(move |event| (kind, event)).boxed());
     }
 
-    /// Returns the watched kinds.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.running.keys().copied().collect()
     }

@@ -27,7 +27,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The controller of GitOpsClusters, their finalizer and their status.
 pub const CONTROLLER: Controller = Controller {
     kind: Kind::GitOpsClusters,
     // The counts in the status change often while a fleet is registered.

@@ -18,7 +18,6 @@ use runtime::action::{Action, InvolvedObject};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The controller of Secrets without a credential.
 pub const CONTROLLER: Controller = Controller {
     name: "gitopscluster",
     about: "Argo CD cluster Secrets for the clusters that a GitOpsCluster's Placement selects, and the GitOpsCluster's status",
@@ -37,7 +36,6 @@ pub const CONTROLLER: Controller = Controller {
     requeue_after: no_requeue,
 };
 
-/// The controller of Secrets for clusters with argocd-agent.
 pub const AGENTS: Controller = Controller {
     min_write_interval: Duration::from_secs(1),
     reconcile: |cache, cluster, context| reconcile(SecretKind::Agent, cache, cluster, context),

@@ -63,9 +63,6 @@ pub const NO_HUB: &str = "no hub to read from: ";
 pub type RequestHook = fn(http::Request<Body>) -> http::Request<Body>;
 
 /// Creates a client and returns it with the URL of its API server. Sends nothing yet; `hook` changes each request.
-///
-/// # Errors
-/// Returns one line if the configuration is invalid.
 pub fn client(config: Config, hook: RequestHook) -> Result<(Client, String), String> {
     let url = config.cluster_url.to_string();
     match ClientBuilder::try_from(config) {
@@ -76,9 +73,6 @@ pub fn client(config: Config, hook: RequestHook) -> Result<(Client, String), Str
 
 /// Finds the hub and the credentials by kubectl's rules: the flags, `KUBECONFIG`, `~/.kube/config`, and in a Pod its
 /// ServiceAccount.
-///
-/// # Errors
-/// Returns one line if no kubeconfig names a hub.
 pub async fn config(connection: &Connection) -> Result<Config, String> {
     let options = KubeConfigOptions {
         context: connection.context.clone(),
@@ -110,9 +104,6 @@ pub async fn config(connection: &Connection) -> Result<Config, String> {
 }
 
 /// Removes the proxy of the environment if it is not for the hub: kube reads it whatever `NO_PROXY` lists.
-///
-/// # Errors
-/// Returns one line if the hub is behind a proxy: kube supports none here.
 fn refuse_proxy(config: &mut Config) -> Result<(), String> {
     let Some(proxy) = config.proxy_url.take() else {
         return Ok(());
@@ -183,9 +174,6 @@ fn clean_token(credentials: &mut AuthInfo) -> Result<(), String> {
 }
 
 /// Returns a token without the blanks around it.
-///
-/// # Errors
-/// Returns one line if it cannot be sent.
 pub fn trim_token(text: &str) -> Result<&str, String> {
     let text = text.trim();
     match HeaderValue::try_from(text) {

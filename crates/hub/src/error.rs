@@ -79,9 +79,6 @@ pub fn is_unanswered(error: &Error) -> bool {
 
 /// Sends a request once more if it is not answered in time. It must have the same effect when it is sent twice. An API server has
 /// left a request unanswered while CRDs were created and deleted.
-///
-/// # Errors
-/// Returns the error of the last request.
 pub async fn ask_twice<T>(mut ask: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
     match ask().await {
         Err(error) if is_unanswered(&error) => ask().await,

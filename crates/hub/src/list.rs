@@ -13,18 +13,12 @@ use tokio::task::yield_now;
 const IN_FLIGHT: usize = 16;
 
 /// Runs all jobs, a bounded number at a time, and returns their results in order.
-///
-/// # Errors
-/// Returns the error of the first job in order that fails; jobs that have not finished by then are dropped.
 pub async fn in_order<T, E>(jobs: impl IntoIterator<Item: Future<Output = Result<T, E>>>) -> Result<Vec<T>, E> {
     stream::iter(jobs).buffered(IN_FLIGHT).try_collect().await
 }
 
-/// Reads all objects of a path into `T`, at most `page` objects per request. While `keep` processes a page, the API server sends the
-/// next one.
-///
-/// # Errors
-/// Returns an error if a request fails or the response is not a list.
+/// Reads all objects of a path into `T`, at most `page` objects per request. While `keep` processes a page, the API server sends
+/// the next one.
 pub async fn each<T: DeserializeOwned>(
     client: &Client,
     path: &str,
@@ -35,9 +29,6 @@ pub async fn each<T: DeserializeOwned>(
 }
 
 /// Reads the metadata of all objects of a path into `T`, as [`each`] reads the objects.
-///
-/// # Errors
-/// As [`each`].
 pub async fn each_metadata<T: DeserializeOwned>(
     client: &Client,
     path: &str,
@@ -47,7 +38,6 @@ pub async fn each_metadata<T: DeserializeOwned>(
     pages(client, path, page, Request::list_metadata, keep).await
 }
 
-/// Creates the request for a page.
 type ListRequest = fn(&Request, &ListParams) -> Result<http::Request<Vec<u8>>, request::Error>;
 
 async fn pages<T: DeserializeOwned>(

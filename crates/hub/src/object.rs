@@ -24,9 +24,6 @@ impl<'de> Deserialize<'de> for HubObject {
 }
 
 /// Parses the `metadata` of an object without `managedFields`.
-///
-/// # Errors
-/// Returns an error if the text is no JSON object, or another field is nested too deeply.
 pub fn parse_metadata(text: &str) -> Result<Value> {
     parse_fields(text, |name, value| match name {
         "managedFields" => Ok(Value::Null),

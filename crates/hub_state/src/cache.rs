@@ -1,8 +1,6 @@
 //! The cache of hub objects, kept by watch events: maps each change to the objects to reconcile. It does no I/O: changes and the
 //! time are arguments.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod agents;
 mod application_works;
 mod applications;
@@ -50,10 +48,8 @@ use works::{Works, claimed};
 /// The value of the setting that declares that no managed cluster is the hub.
 const NO_HUB: &str = "none";
 
-/// A work of the basic pull model.
 #[derive(Clone, Copy, Debug)]
 pub struct PullWorkRef<'i> {
-    /// The namespace and name of the work.
     pub object_ref: &'i ObjectRef,
     /// The Application that it carries.
     pub pull_work: &'i PullWork,
@@ -61,7 +57,6 @@ pub struct PullWorkRef<'i> {
     pub is_named: bool,
 }
 
-/// The cached objects of the hub.
 #[derive(Debug, Default)]
 pub struct Cache {
     applications: Store<Application>,
@@ -90,15 +85,11 @@ pub struct Cache {
     certificates: Store<TlsSecret>,
     /// The assignments of managed clusters to GitOpsClusters, as far as they were needed since their inputs changed.
     assignments: Memo<String, Assignment>,
-    /// The names of the AddOnTemplates of GitOpsClusters.
     template_names: Memo<ObjectRef, Box<str>>,
     /// The resources of Applications that ApplicationSets generated, kept only if reports are enabled.
     resources: Option<Interned<Resource>>,
-    /// The works that exist and cannot be read, with the reasons.
     unreadable_works: BTreeMap<ObjectRef, Box<str>>,
-    /// The last writes that the API server refused.
     refusals: Refusals,
-    /// The namespace of Argo CD.
     argocd: Arc<str>,
     /// The managed cluster that is the hub itself, according to the administrator, or [`NO_HUB`].
     hub_cluster: Option<Box<str>>,
@@ -108,7 +99,6 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache for a hub whose Argo CD is in this namespace.
     pub fn new(argocd: &str) -> Self {
         Self {
             works: Works::new(argocd),
@@ -117,14 +107,12 @@ impl Cache {
         }
     }
 
-    /// Serves the Argo CD in another namespace, as another controller on the same hub does.
     #[cfg(any(test, feature = "testing"))]
     pub fn serve(&mut self, argocd: &str) {
         self.argocd = argocd.into();
         self.assignments.forget_all();
     }
 
-    /// Names the managed cluster that is the hub itself.
     pub fn name_hub(&mut self, hub_cluster: Option<&str>) {
         self.hub_cluster = hub_cluster.map(Into::into);
         self.assignments.forget_all();
@@ -136,23 +124,19 @@ impl Cache {
         self
     }
 
-    /// Maps changes by these mappers.
     pub fn with_mappers(mut self, mappers: Mappers) -> Self {
         self.mappers = mappers;
         self
     }
 
-    /// Returns the namespace of Argo CD.
     pub fn argocd(&self) -> &Arc<str> {
         &self.argocd
     }
 
-    /// Returns the managed cluster that is the hub itself, according to the administrator.
     pub fn hub_cluster(&self) -> Option<&str> {
         self.hub_cluster.as_deref().filter(|cluster| *cluster != NO_HUB)
     }
 
-    /// Returns true if a managed cluster is the hub itself.
     pub fn is_hub(&self, cluster: &str) -> bool {
         self.hub_cluster() == Some(cluster)
     }
@@ -168,17 +152,14 @@ impl Cache {
         self.cluster(cluster).is_some_and(is_marked) && !is_hub_known()
     }
 
-    /// Returns the Applications of the basic pull model in a namespace.
     pub fn pull_applications_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ObjectRef> {
         of_the_pull_model(self.applications.in_namespace(namespace))
     }
 
-    /// Returns the Applications of the basic pull model whose destination is a managed cluster.
     pub fn pull_applications_to(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> {
         self.applications.indices().pulled_to.get(cluster)
     }
 
-    /// Returns the Applications of the basic pull model whose works have this name.
     pub fn pull_applications_by_work_name(&self, work: &str) -> impl Iterator<Item = &ObjectRef> {
         let may_be_named = self.applications.indices().by_stem.get(work_name::stem(work));
         may_be_named.filter(move |application| {
@@ -198,17 +179,14 @@ impl Cache {
         self.applications.indices().generated_on.get(cluster)
     }
 
-    /// Returns the names of all ManagedClusters.
     pub fn clusters(&self) -> impl Iterator<Item = &Arc<str>> {
         self.clusters.keys()
     }
 
-    /// Returns all Applications of the basic pull model.
     pub fn all_pull_applications(&self) -> impl Iterator<Item = &ObjectRef> {
         of_the_pull_model(self.applications.iter())
     }
 
-    /// Returns the last writes that the API server refused.
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
     }
@@ -218,12 +196,10 @@ impl Cache {
         self.refusals = Refusals::default();
     }
 
-    /// Returns an Application.
     pub fn application(&self, object_ref: &ObjectRef) -> Option<&Application> {
         self.applications.get(object_ref)
     }
 
-    /// Returns what the pull model uses of an Application; none if it is not of the pull model.
     pub fn pull_application(&self, object_ref: &ObjectRef) -> Option<&pull::Application> {
         self.application(object_ref)?.pull.as_deref()
     }
@@ -233,12 +209,10 @@ impl Cache {
         self.has_seen_deletion || !self.applications.is_empty()
     }
 
-    /// Returns the namespaces in which Argo CD reads Applications, besides its own.
     pub fn namespaces(&self) -> &Namespaces {
         &self.namespaces
     }
 
-    /// Returns an AppProject in the namespace of Argo CD.
     pub fn project(&self, name: &str) -> Option<&Value> {
         let project = self.object(Kind::Projects, &ObjectRef::new(&self.argocd, name));
         project.map(|project| &project.object)
@@ -289,13 +263,11 @@ impl Cache {
         work.map(|(object_ref, why)| (object_ref, &**why))
     }
 
-    /// Returns true if works of another Application of the basic pull model have this name.
     pub fn is_others_name(&self, work: &str, application: &ObjectRef) -> bool {
         self.pull_applications_by_work_name(work)
             .any(|other| other != application)
     }
 
-    /// Returns a ManagedCluster.
     pub fn cluster(&self, name: &str) -> Option<&Cluster> {
         self.clusters.get(name)
     }
@@ -305,7 +277,6 @@ impl Cache {
         self.cluster(name).filter(|cluster| cluster.is_accepted)
     }
 
-    /// Returns the reachability of a managed cluster.
     pub fn availability(&self, cluster: &str) -> Availability {
         Availability::from_cluster(self.cluster(cluster))
     }
@@ -333,7 +304,6 @@ impl Cache {
         ends.min()
     }
 
-    /// Returns the number of managed clusters with this reachability.
     pub fn cluster_count(&self, availability: Availability) -> usize {
         self.clusters.indices()[availability as usize]
     }
@@ -344,12 +314,10 @@ impl Cache {
         !self.lists_no_cluster && self.clusters.get(cluster).is_none()
     }
 
-    /// Returns a GitOpsCluster.
     pub fn gitops_cluster(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {
         self.gitops.get(object_ref)
     }
 
-    /// Returns a GitOpsCluster with its namespace and name.
     pub fn gitops_cluster_entry(&self, object_ref: &ObjectRef) -> Option<(&ObjectRef, &GitOpsCluster)> {
         self.gitops.entry(object_ref)
     }
@@ -364,7 +332,6 @@ impl Cache {
         self.template_names.get(object_ref, compute)
     }
 
-    /// Returns all GitOpsClusters with their namespaces and names.
     pub fn gitops_clusters(&self) -> impl Iterator<Item = (&ObjectRef, &GitOpsCluster)> {
         self.gitops.iter()
     }
@@ -381,7 +348,6 @@ impl Cache {
             .is_some_and(|namespace| namespace.object == true)
     }
 
-    /// Returns the Applications that an ApplicationSet generated.
     pub fn applications_of(&self, set: &ObjectRef) -> impl Iterator<Item = (&ObjectRef, &Application)> {
         let members = self.applications.indices().by_set.get(set);
         members.filter_map(|object_ref| Some((object_ref, self.application(object_ref)?)))
@@ -447,7 +413,6 @@ impl Cache {
     }
 }
 
-/// Returns those of these Applications that are of the basic pull model.
 fn of_the_pull_model<'i>(
     all: impl Iterator<Item = (&'i ObjectRef, &'i Application)>,
 ) -> impl Iterator<Item = &'i ObjectRef> {

@@ -1,7 +1,5 @@
 //! Reads Argo CD's cluster Secrets, and names those that the controllers manage.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod credential;
 mod labels;
 mod manager;
@@ -48,23 +46,16 @@ pub const CONFIG: &str = "config";
 /// A cluster Secret of Argo CD, by any writer, reduced to the needed fields; it holds no credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSecret {
-    /// The UID of the Secret.
     pub uid: Box<str>,
-    /// The resource version of the Secret.
     pub version: Box<str>,
-    /// True if the Secret is being deleted.
     pub deleting: bool,
-    /// The cluster's name in Argo CD.
     cluster: Box<str>,
     /// The server that Argo CD would connect to.
     server: Box<str>,
-    /// The remaining content of the Secret.
     config_content: ConfigContent,
     /// The client certificate of Argo CD, if the Secret is that of an agent.
     pub credential: Option<Box<Credential>>,
-    /// The labels.
     pub labels: Labels,
-    /// The value of [`COPIED`].
     pub copied: Box<str>,
     /// True if the Secret has [`SKIP_RECONCILE`] with the value that the controller writes.
     pub skips: bool,
@@ -85,11 +76,7 @@ enum ConfigContent {
 }
 
 impl ClusterSecret {
-    /// Reads a Secret's JSON.
-    ///
-    /// # Errors
-    /// Returns an error if the JSON is not a Secret, which the API server should never store. The error quotes nothing of the
-    /// content.
+    /// The error quotes nothing of the content.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Secret<'t> {
@@ -142,7 +129,6 @@ impl ClusterSecret {
         Some(&*self.owner_annotation).filter(|owner| self.is_ours() && !owner.is_empty())
     }
 
-    /// Returns the cluster's name in Argo CD.
     pub fn cluster(&self) -> &str {
         &self.cluster
     }
@@ -151,7 +137,6 @@ impl ClusterSecret {
         self.credential.as_ref()?.certificate.as_ref()
     }
 
-    /// Returns the renewal time of Argo CD's client certificate, if the Secret has one.
     pub fn renews_at(&self) -> Option<Timestamp> {
         Some(self.certificate()?.renews_at())
     }
@@ -161,7 +146,6 @@ impl ClusterSecret {
         self.credential.is_some()
     }
 
-    /// Returns true if the signing CA has issued Argo CD's client certificate.
     pub fn is_issued_by(&self, ca: &TlsSecret) -> bool {
         let pair = self.certificate().zip(ca.certificates.first());
         pair.is_some_and(|(certificate, signer)| certificate.is_issued_by(signer))
@@ -178,12 +162,10 @@ impl ClusterSecret {
         self.server.trim_end_matches('/')
     }
 
-    /// Returns true if Argo CD reaches the hub itself by the Secret.
     pub fn is_in_cluster(&self) -> bool {
         self.server() == manager::HUB_SERVER
     }
 
-    /// Returns true if the Secret is that of a cluster with argocd-agent.
     pub fn is_of_agent(&self) -> bool {
         self.labels.get(AGENT_NAME).is_some()
     }
@@ -246,7 +228,6 @@ pub const PLAIN: &str = "{}";
 /// The encoding of that configuration in a Secret.
 const PLAIN_VALUE: &str = r#""e30=""#;
 
-/// Decodes a value of a Secret.
 fn decoded(raw: &RawValue) -> Result<Box<str>, serde_json::Error> {
     let bytes: Option<ByteString> = serde_json::from_str(raw.get())?;
     Ok(String::from_utf8_lossy(&bytes.unwrap_or_default().0).into())

@@ -3,8 +3,6 @@
 //! The objects of the hub borrow their keys and strings from the text that the API server sends: owned ones need an allocation for
 //! each, which takes longer than parsing them.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use manifest::value::{Map, Value};
 use manifest::yaml;
 use runtime::invalid_object::InvalidObject;
@@ -48,7 +46,6 @@ pub struct Written<'v, 't> {
 }
 
 impl<'v, 't> Written<'v, 't> {
-    /// Writes all of a value.
     pub fn whole(value: &'v Value<'t>) -> Self {
         Self::without(value, |_, _| false)
     }
@@ -78,16 +75,11 @@ impl Serialize for Written<'_, '_> {
     }
 }
 
-/// Returns the JSON of a value.
 pub fn to_string(value: &Value<'_>) -> String {
     serde_json::to_string(&Written::whole(value)).expect("JSON is written as JSON")
 }
 
 /// Parses an object of the hub.
-///
-/// # Errors
-///
-/// Returns an error if the text is not JSON.
 pub fn parse(text: &str) -> Result<Value<'_>, InvalidObject> {
     yaml::json(text).map_err(|error| InvalidObject::new(&error.message))
 }
@@ -96,10 +88,6 @@ pub fn parse(text: &str) -> Result<Value<'_>, InvalidObject> {
 const DEPTH: usize = 127;
 
 /// Refuses an object with too deep values, which cannot be [written](Written) because that recurses.
-///
-/// # Errors
-///
-/// Returns an error if a list or object is in 127 others.
 pub fn check_depth(object: &Value<'_>) -> Result<(), InvalidObject> {
     if is_deeper(object, DEPTH) {
         return Err(InvalidObject::new("values are nested more than 127 levels deep"));
@@ -123,7 +111,6 @@ pub fn at<'v, 't>(value: &'v Value<'t>, path: &str) -> Option<&'v Value<'t>> {
     keys.try_fold(value, |value, key| value.as_map()?.get(key))
 }
 
-/// Returns the integer at this path of an object.
 pub fn integer_at(object: &Value<'_>, path: &str) -> Option<i64> {
     match at(object, path)? {
         Value::Int(integer) => Some(*integer),
@@ -141,7 +128,6 @@ pub fn own(object: &Value<'_>, path: &str) -> Option<Box<str>> {
     text_at(object, path).map(Into::into)
 }
 
-/// Returns the elements of the list at this path.
 pub fn items<'v, 't>(object: &'v Value<'t>, path: &str) -> &'v [Value<'t>] {
     at(object, path).map(Value::items).unwrap_or_default()
 }

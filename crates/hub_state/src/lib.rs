@@ -8,6 +8,8 @@
 //! [`pull`], [`report`] and [`cluster_secret`] read the objects of the pull model, the reports of ApplicationSets, and Argo CD's
 //! cluster Secrets.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub mod annotations;
 pub mod cache;
 pub mod cluster_secret;
@@ -18,4 +20,5 @@ pub mod pull;
 pub mod reconcile;
 pub mod report;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::arithmetic_side_effects, reason = "a test may panic")]
 pub mod testing;

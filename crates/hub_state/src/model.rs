@@ -1,8 +1,6 @@
 //! The model of the hub's objects: only the fields that the controllers need. The works of a fleet contain every manifest; of
 //! those only the health is kept.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod application;
 mod assignment;
 mod certificate_request;

@@ -1,8 +1,6 @@
 //! Reads the objects of the pull model: an [`Application`] of the hub, and the ManifestWork that carries it to its managed cluster
 //! ([`PullWork`]). Labels, annotations and names are those of argocd-pull-integration and of Red Hat ACM's multicloud-integrations.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 pub mod application;
 pub mod deployment;
 pub mod digest;

@@ -1,7 +1,5 @@
 //! A controller as a value: what it reconciles, what it needs in the cache, and the functions that decide.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use crate::cache::{Cache, Mapper, Mappers};
 use crate::model::{Images, Kind};
 use crate::pull;
@@ -11,7 +9,6 @@ use runtime::action::Action;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A controller.
 #[derive(Debug)]
 pub struct Controller {
     /// The name on the command line and in metrics.
@@ -31,26 +28,21 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Returns the kinds that must be in the cache with these settings.
     pub fn kinds(&self, settings: &Settings) -> impl Iterator<Item = Kind> {
         let needed = self.watches.iter().filter(|watch| (watch.is_needed)(settings));
         needed.map(|watch| watch.kind)
     }
 }
 
-/// A kind that a controller needs in the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// The kind.
     pub kind: Kind,
     /// Maps a change of an object to the objects to reconcile.
     pub map: Mapper,
-    /// Returns true if the controller needs the kind with these settings.
     pub is_needed: fn(&Settings) -> bool,
 }
 
 impl Watch {
-    /// Watches a kind, and maps its changes to the objects to reconcile.
     pub const fn new(kind: Kind, map: Mapper) -> Self {
         Self {
             kind,
@@ -59,7 +51,6 @@ impl Watch {
         }
     }
 
-    /// Watches the kind only with settings for which `is_needed` returns true.
     pub const fn only_if(self, is_needed: fn(&Settings) -> bool) -> Self {
         Self { is_needed, ..self }
     }
@@ -85,24 +76,19 @@ pub fn no_requeue(_: &Cache, _: &ObjectRef, _: &Context) -> Option<Timestamp> {
     None
 }
 
-/// The context of a reconciliation.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'m> {
-    /// The current time.
     pub now: Timestamp,
     /// True if Argo CD shows stale state of the Application.
     pub stale: bool,
     /// The time for which the leader still counts as new: until then, the API server may not have answered each of its writes, so
     /// what it would refuse is unknown.
     pub new_leader_for: Option<Duration>,
-    /// The settings of the controllers.
     pub settings: &'m Settings,
 }
 
-/// The settings of all controllers.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The namespace of Argo CD.
     pub argocd: String,
     /// The managed cluster that is the hub itself.
     pub hub_cluster: Option<String>,
@@ -110,6 +96,5 @@ pub struct Settings {
     pub agents: bool,
     /// The images that run on managed clusters unless a GitOpsCluster overrides them.
     pub images: Images,
-    /// The settings of the basic pull model.
     pub pull: pull::Settings,
 }

@@ -1,7 +1,5 @@
 //! Reads the MulticlusterApplicationSetReport of an ApplicationSet, as far as needed to compare it with the desired one.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod statuses;
 
 use crate::json::{own, text_at};
@@ -22,13 +20,10 @@ pub const TRUNCATED: &str = "argocd-ocm-cmp.github.io/truncated";
 /// An object on a managed cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource {
-    /// The name of the object.
     pub name: Box<str>,
-    /// The kind of the object.
     pub kind: Box<str>,
     /// The namespace of the object on the cluster; empty for a cluster-scoped object.
     pub namespace: Box<str>,
-    /// The API group and version of the object.
     pub api_version: Box<str>,
 }
 
@@ -57,26 +52,17 @@ impl Resource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
-/// An existing report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExistingReport {
-    /// The UID of the report.
     pub uid: Box<str>,
-    /// The resource version of the report.
     pub version: Box<str>,
     /// The fingerprint of the content; `None` if the content cannot be that of a report.
     pub fingerprint: Option<Fingerprint>,
-    /// The owner references.
     pub owners: Vec<Value>,
-    /// True if the report is being deleted.
     pub deleting: bool,
 }
 
 impl ExistingReport {
-    /// Reads a report's JSON.
-    ///
-    /// # Errors
-    /// Returns the parse error of an invalid object, which the API server should never store.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Object<'t> {

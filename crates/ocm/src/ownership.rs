@@ -33,7 +33,6 @@ pub type ListedWork = (String, String, String);
 /// An object in Argo CD's list of an Application, which only Argo CD writes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(missing_docs, reason = "Argo CD documents them")]
 pub struct ListedResource {
     pub group: String,
     pub kind: String,

@@ -27,7 +27,6 @@ pub use request::{SigningRequest, read_request};
 
 /// The error of reading or issuing. No variant contains any part of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages describe the variants")]
 pub enum Error {
     /// An error in a named field of a Secret.
     #[error("{0}: {1}")]

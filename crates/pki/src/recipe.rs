@@ -28,7 +28,6 @@ const JWT_KEY: &str = "jwt.key";
 ///
 /// A certificate ends at most with the CA that issues it. The common name of a CA is its [`authority_name`](super::authority_name).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the other fields need no more than their names")]
 pub enum Recipe {
     /// A signing key for tokens: RSA-4096. Makes `jwt.key`.
     Jwt,

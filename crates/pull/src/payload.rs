@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 /// The field of a source with Helm values as an object.
 const VALUES: &str = "valuesObject";
 
-/// Returns the namespace of an Application on its managed cluster.
 pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'a str {
     let asked = application.cluster_namespace.as_deref();
     let namespace = asked.unwrap_or(&application.namespace);
@@ -47,7 +46,6 @@ pub fn manifests(
     manifests
 }
 
-/// Returns the Application for the managed cluster.
 pub fn application(application: &Application, settings: &Settings, requests: &Requests) -> Value {
     let mut base: Value = serde_json::from_str(&application.base).expect("it was written as JSON");
     let mut annotations = entries(base.get("annotations"));

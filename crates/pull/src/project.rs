@@ -15,7 +15,6 @@ const ALL: &str = "*";
 /// Applications, or for none, which Argo CD refuses.
 const HUB: &str = "https://hub.invalid";
 
-/// Returns the `spec` of an AppProject for a managed cluster.
 pub(super) fn translated_spec(project: &Value, cluster: &str) -> Value {
     let mut spec = project.get("spec").cloned().unwrap_or_else(|| json!({}));
     if let Some(Value::Array(destinations)) = spec.get_mut("destinations") {

@@ -26,7 +26,6 @@ use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, InvolvedObject, Write};
 use std::time::Duration;
 
-/// The controller of the pull model.
 pub const CONTROLLER: Controller = Controller {
     name: "pull",
     about: "a work for each Application of the basic pull model, whose status it copies to the Application",
@@ -159,7 +158,6 @@ impl<'i> PulledApplication<'i> {
         !self.application.reconciled && self.check_namespace().is_ok()
     }
 
-    /// Checks that Applications are allowed in the namespace of the Application.
     fn check_namespace(&self) -> Result<(), String> {
         tenancy::check_namespace(
             &self.object_ref.namespace,
@@ -168,7 +166,6 @@ impl<'i> PulledApplication<'i> {
         )
     }
 
-    /// Returns the writes that remove these works of the Application.
     fn removed<'w>(&self, works: impl IntoIterator<Item = &'w PullWorkRef<'w>>) -> Vec<Write> {
         removed(works, Some(self.application), self.cache, self.context)
     }
@@ -254,9 +251,6 @@ impl<'i> PulledApplication<'i> {
     }
 
     /// Returns the managed cluster of the Application.
-    ///
-    /// # Errors
-    /// Returns the reason why there is none.
     fn target(&self) -> Result<&'i str, String> {
         let Self { cache, pull, .. } = *self;
         let (namespace, settings) = (&self.object_ref.namespace, &self.context.settings.pull);
@@ -295,7 +289,6 @@ impl<'i> PulledApplication<'i> {
         })
     }
 
-    /// Returns true if the cluster has a work of the Application.
     fn is_on(&self, cluster: &str) -> bool {
         self.works.iter().any(|work| *work.object_ref.namespace == *cluster)
     }
@@ -395,7 +388,6 @@ fn delivered(desired: &Desired, object_ref: ObjectRef, work: Option<&PullWorkRef
     }
 }
 
-/// Returns the Event for new conditions.
 fn new_conditions(before: &MirroredStatus, after: &MirroredStatus) -> Option<Event> {
     let is_known = |condition: &Condition| {
         let mut before = before.conditions.iter();

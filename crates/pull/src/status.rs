@@ -17,14 +17,11 @@ use hub_state::pull::text::{bounded, bounded_line, time, whole_seconds};
 use jiff::Timestamp;
 use ocm::pull_model as names;
 
-/// The inputs of an Application's status.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusInputs<'s> {
     /// The Application, if its deployments are recorded in its history.
     pub application: Option<&'s Application>,
-    /// The target managed cluster.
     pub cluster: &'s str,
-    /// The ManifestWork on that cluster.
     pub pull_work: Option<&'s PullWork>,
     /// The step of the agent that has been outstanding for minutes; none if the cluster is unavailable.
     pub overdue: Option<&'s str>,
@@ -34,7 +31,6 @@ pub struct StatusInputs<'s> {
     pub read_only: bool,
     /// True if the controller owns the status: Argo CD on the hub skips the Application.
     pub is_ours: bool,
-    /// The current time.
     pub now: Timestamp,
 }
 
@@ -94,7 +90,6 @@ pub fn is_comparison_requested(pull_work: Option<&PullWork>) -> bool {
     pull_work.is_some_and(|pull_work| pull_work.refresh.is_some())
 }
 
-/// Returns the status without the conditions that the hub's own Argo CD set.
 fn without_hubs_own(mirror: &MirroredStatus) -> MirroredStatus {
     let mut mirror = mirror.clone();
     mirror.conditions.retain(|condition| !is_hubs_own(condition));
@@ -222,7 +217,6 @@ fn hides_operation(mirror: &MirroredStatus, inputs: &StatusInputs<'_>) -> bool {
     asked && mirror.sync.status.as_deref() != Some("Synced")
 }
 
-/// Returns the conditions with the name of the cluster before each message.
 fn with_cluster_name(cluster: &str, conditions: Vec<Condition>) -> Vec<Condition> {
     let named = conditions.into_iter().map(|condition| Condition {
         message: bounded_line(&format!("{cluster}: {}", condition.message)),

@@ -12,9 +12,6 @@ use ocm::pull_model as names;
 use serde_json::Value;
 
 /// Checks that Applications are allowed in this namespace.
-///
-/// # Errors
-/// Returns the reason if they are not.
 pub fn check_namespace(namespace: &str, settings: &Settings, enabled: &Namespaces) -> Result<(), String> {
     let argocd = &settings.argocd;
     if namespace == argocd || enabled.has(namespace) {
@@ -27,9 +24,6 @@ pub fn check_namespace(namespace: &str, settings: &Settings, enabled: &Namespace
 }
 
 /// Checks that an Application may run on this managed cluster. `project` is its AppProject on the hub, if there is one.
-///
-/// # Errors
-/// Returns the reason if it may not.
 pub fn check_project(
     application: &Application,
     cluster: &str,

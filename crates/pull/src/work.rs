@@ -30,7 +30,6 @@ pub fn next_retention(settings: &Settings, pull_work: Option<&PullWork>) -> Rete
     }
 }
 
-/// The desired ManifestWork.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
     object: Value,
@@ -93,7 +92,6 @@ impl Desired {
             && work.feedback_mode.is_none_or(|stored| stored == self.feedback)
     }
 
-    /// Returns the work to create.
     pub fn object(&self) -> &Value {
         &self.object
     }
@@ -146,7 +144,6 @@ fn labels(application: &Application, settings: &Settings) -> Value {
     }))
 }
 
-/// Returns the OCM resource identifier of an object of ours.
 fn identifier(object: &Value) -> Value {
     let (group, resource) = match object["kind"].as_str() {
         Some(names::KIND) => (names::GROUP, names::PLURAL),
@@ -162,12 +159,10 @@ fn identifier(object: &Value) -> Value {
     }))
 }
 
-/// Returns the update strategy with these settings of server-side apply.
 pub(crate) fn server_side_apply(settings: &Value) -> Value {
     json!({"type": "ServerSideApply", "serverSideApply": settings})
 }
 
-/// Returns the ManifestConfig of an object: its update strategy and feedback rules.
 fn config(object: &Value, application: &Application, retention: Retention, mode: FeedbackMode) -> Option<Value> {
     let kind = object["kind"].as_str()?;
     let strategy = match kind {

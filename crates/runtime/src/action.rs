@@ -6,7 +6,6 @@ use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use serde_json::Value;
 
-/// The maximum number of changes that an Event names.
 const MAX_NAMED_CHANGES: usize = 3;
 
 /// The maximum length of the message of an Event, in bytes: that of Kubernetes' API `events.k8s.io`.
@@ -15,7 +14,6 @@ const MAX_MESSAGE: usize = 1024;
 /// The writes for an object, to be carried out at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
-    /// The object on which Events are recorded.
     pub involved_object: InvolvedObject,
     /// The writes, in this order. If one fails, the rest is skipped and the object is reconciled again.
     pub writes: Vec<Write>,
@@ -26,19 +24,14 @@ pub struct Action {
     pub events: Vec<Event>,
 }
 
-/// The object on which an Event is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvolvedObject {
-    /// The resource of the object.
     pub resource: &'static Resource,
-    /// The namespace and name of the object.
     pub object_ref: ObjectRef,
-    /// The UID, which distinguishes the object from an earlier one of the same name.
     pub uid: Box<str>,
 }
 
 impl InvolvedObject {
-    /// Creates the reference to an object of this UID.
     pub fn new(resource: &'static Resource, object_ref: ObjectRef, uid: Box<str>) -> Self {
         Self {
             resource,
@@ -48,14 +41,10 @@ impl InvolvedObject {
     }
 }
 
-/// A write of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// The resource of the object.
     pub resource: &'static Resource,
-    /// The namespace and name of the object.
     pub object_ref: ObjectRef,
-    /// The kind of write, and its content.
     pub verb: Verb,
     /// The recipe for data that the writer adds to the content: secrets that must not be kept before, and random values.
     pub recipe: Option<Recipe>,
@@ -63,10 +52,8 @@ pub struct Write {
     pub unless_exists: Option<(&'static Resource, ObjectRef)>,
 }
 
-/// A kind of write, and its content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verb {
-    /// Creates this object, which does not exist.
     Create(Value),
     /// Patches an object by a JSON merge patch. It contains the `resourceVersion` that the decision is based on: the API server
     /// rejects it for any other version.
@@ -74,7 +61,6 @@ pub enum Verb {
     /// Patches an element of a list, by the operations of a JSON patch (RFC 6902): a merge patch would need the whole list. One
     /// replaces the `resourceVersion`, with the same effect.
     JsonPatch(Value),
-    /// Deletes an object.
     Delete {
         /// The UID as a precondition: another object of the same name is not deleted.
         uid: Box<str>,
@@ -84,7 +70,6 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the verb of the request.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Create(_) => "create",
@@ -95,22 +80,18 @@ impl Verb {
 }
 
 impl Write {
-    /// Creates an object.
     pub fn create(resource: &'static Resource, object_ref: ObjectRef, object: Value) -> Self {
         Self::new(resource, object_ref, Verb::Create(object))
     }
 
-    /// Patches an object.
     pub fn patch(resource: &'static Resource, object_ref: ObjectRef, body: Value) -> Self {
         Self::new(resource, object_ref, Verb::Patch(body))
     }
 
-    /// Patches an element of a list by these operations.
     pub fn json_patch(resource: &'static Resource, object_ref: ObjectRef, operations: Value) -> Self {
         Self::new(resource, object_ref, Verb::JsonPatch(operations))
     }
 
-    /// Deletes the object of this UID and resource version.
     pub fn delete(resource: &'static Resource, object_ref: ObjectRef, (uid, version): (&str, &str)) -> Self {
         let verb = Verb::Delete {
             uid: uid.into(),
@@ -119,7 +100,6 @@ impl Write {
         Self::new(resource, object_ref, verb)
     }
 
-    /// Writes only if this object does not exist.
     pub fn unless_exists(self, unless_exists: Option<(&'static Resource, ObjectRef)>) -> Self {
         Self { unless_exists, ..self }
     }
@@ -134,7 +114,6 @@ impl Write {
         }
     }
 
-    /// Adds the data that this recipe generates.
     pub fn with_recipe(self, recipe: Recipe) -> Self {
         Self {
             recipe: Some(recipe),
@@ -142,7 +121,6 @@ impl Write {
         }
     }
 
-    /// Returns the object to create, or the patch; none for a deletion.
     pub fn body(&self) -> Option<&Value> {
         match &self.verb {
             Verb::Create(body) | Verb::Patch(body) | Verb::JsonPatch(body) => Some(body),
@@ -150,7 +128,6 @@ impl Write {
         }
     }
 
-    /// Returns the object to create, or the patch, to change it.
     pub fn body_mut(&mut self) -> Option<&mut Value> {
         match &mut self.verb {
             Verb::Create(body) | Verb::Patch(body) | Verb::JsonPatch(body) => Some(body),
@@ -160,7 +137,6 @@ impl Write {
 }
 
 impl Action {
-    /// Creates the action with these writes and Events, which asks for no refresh.
     pub fn new(involved_object: InvolvedObject, writes: Vec<Write>, events: impl IntoIterator<Item = Event>) -> Self {
         Self {
             involved_object,
@@ -170,7 +146,6 @@ impl Action {
         }
     }
 
-    /// Returns the Events to record after the writes, on behalf of the controller of this name.
     pub fn recorded_events(self, controller: &'static str) -> impl Iterator<Item = RecordedEvent> {
         let Self {
             involved_object,
@@ -188,32 +163,23 @@ impl Action {
     }
 }
 
-/// An Event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedEvent {
-    /// The name of the controller.
     pub controller: &'static str,
-    /// The object of the Event.
     pub involved_object: InvolvedObject,
-    /// The Event.
     pub event: Event,
     /// True if the Event reports a lasting problem that a person has to solve, not a repeated occurrence.
     pub is_persistent: bool,
 }
 
-/// The contents of an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// True for the type Warning.
     pub warning: bool,
-    /// The reason in CamelCase.
     pub reason: &'static str,
-    /// The message.
     pub message: String,
 }
 
 impl Event {
-    /// Creates an Event of the type Warning.
     pub fn warning(reason: &'static str, message: String) -> Self {
         Self {
             warning: true,
@@ -222,7 +188,6 @@ impl Event {
         }
     }
 
-    /// Creates an Event of the type Normal.
     pub fn normal(reason: &'static str, message: String) -> Self {
         Self {
             warning: false,

@@ -18,13 +18,11 @@ use tracing::debug;
 /// The maximum number of concurrent connections; others wait until one ends.
 const MAX_CONNECTIONS: usize = 64;
 
-/// The time limit for sending a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time limit for a connection, with all requests and responses.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum size of a request, in bytes.
 const MAX_REQUEST_SIZE: usize = 16 * 1024;
 
 /// Serves requests while it is polled; dropping it closes the connections.

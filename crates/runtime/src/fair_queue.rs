@@ -3,8 +3,6 @@
 //!
 //! A tenant with 100,000 items therefore delays another tenant's single item by one item, not by 100,000.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -27,7 +25,6 @@ impl FlowKey {
     }
 }
 
-/// Items in fair order.
 #[derive(Debug)]
 pub struct FairQueue<T>(Turns<Turns<VecDeque<T>>>);
 
@@ -37,7 +34,6 @@ struct Turns<L> {
     lines: HashMap<Arc<str>, L>,
     /// The keys of the lines, each once; the first is next.
     order: VecDeque<Arc<str>>,
-    /// The number of items in all lines.
     len: usize,
 }
 
@@ -88,17 +84,14 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    /// Returns the number of items that wait.
     pub fn len(&self) -> usize {
         self.0.len
     }
 
-    /// Returns true if nothing waits.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
-    /// Adds an item at the end of its line.
     pub fn push(&mut self, flow: &FlowKey, item: T) {
         self.0.line(&flow.namespace).line(&flow.cluster).push_back(item);
     }

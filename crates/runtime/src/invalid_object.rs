@@ -8,7 +8,6 @@ use thiserror::Error;
 pub struct InvalidObject(Box<str>);
 
 impl InvalidObject {
-    /// Creates the error with this message.
     pub fn new(message: &str) -> Self {
         Self(message.into())
     }

@@ -8,8 +8,6 @@
 //! clocks are never compared: the Lease of another replica has expired when it has not changed for its duration by our own
 //! monotonic clock. We stop leading well before others may take over, also while the API server does not respond.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod election;
 
 pub use election::Election;
@@ -27,7 +25,6 @@ const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// The time for which we lead after we requested the last successful renewal.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A time on the monotonic clock and on the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseTime {
     /// The monotonic time, which all decisions use.
@@ -45,7 +42,6 @@ impl LeaseTime {
     }
 }
 
-/// A replica that wants to lead.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
@@ -65,26 +61,20 @@ impl Candidate {
         }
     }
 
-    /// Returns the time until which we lead; none if we do not lead.
     pub fn deadline(&self) -> Option<Instant> {
         self.renewed.map(|at| plus(at, RENEW_DEADLINE))
     }
 
-    /// Returns true if we lead.
     pub fn leads(&self, now: Instant) -> bool {
         self.deadline().is_some_and(|deadline| now < deadline)
     }
 
-    /// Stops leading.
     pub fn resign(&mut self) {
         self.renewed = None;
     }
 
-    /// Returns the Lease to create if none was read, or else to replace the one that was read by, unless another replica was faster.
-    ///
-    /// # Errors
-    ///
-    /// Returns the time until which another replica holds the Lease unless it renews it.
+    /// Returns the Lease to create if none was read, or else to replace the one that was read by, unless another replica was
+    /// faster. The error is the time until which another replica holds the Lease unless it renews it.
     pub fn next_step(&mut self, lease: Option<&Lease>, now: LeaseTime) -> Result<Lease, Instant> {
         let Some(lease) = lease else {
             self.resign();

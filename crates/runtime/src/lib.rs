@@ -1,6 +1,8 @@
 //! The runtime of the controllers of any API: the workqueue, limits on writes, the writer, leader election,
 //! metrics, probes and the log. It knows no kind that a controller reconciles.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub mod action;
 pub mod admin;
 pub mod fair_queue;
@@ -18,6 +20,7 @@ pub mod signals;
 pub mod slots;
 pub mod telemetry;
 #[cfg(any(test, feature = "testing"))]
+#[allow(clippy::arithmetic_side_effects, reason = "a test may panic")]
 pub mod testing;
 pub mod text;
 pub mod writer;

@@ -31,7 +31,6 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         })
     }
 
-    /// Forgets the value of a key.
     pub fn forget<Q>(&mut self, key: &Q)
     where
         K: Borrow<Q>,
@@ -40,7 +39,6 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         self.0.get_mut().remove(key);
     }
 
-    /// Forgets all values.
     pub fn forget_all(&mut self) {
         self.0.get_mut().clear();
     }

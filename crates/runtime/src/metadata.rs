@@ -9,24 +9,18 @@ use std::collections::BTreeMap;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
-    /// The namespace.
     #[serde(default)]
     pub namespace: Box<str>,
-    /// The UID, which distinguishes it from an earlier object of the same name.
     #[serde(default)]
     pub uid: Box<str>,
-    /// The resource version.
     #[serde(default)]
     pub resource_version: Box<str>,
-    /// The generation of the spec.
     #[serde(default)]
     pub generation: i64,
     /// Present while the object is being deleted.
     pub deletion_timestamp: Option<IgnoredAny>,
-    /// The finalizers.
     #[serde(default)]
     pub finalizers: Vec<String>,
-    /// The labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
@@ -37,12 +31,10 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Returns the value of the annotation.
     pub fn annotation(&self, name: &str) -> Option<&str> {
         self.annotations.get(name).map(String::as_str)
     }
 
-    /// Returns the value of the label.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.get(name).map(String::as_str)
     }

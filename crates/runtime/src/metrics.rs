@@ -1,7 +1,5 @@
 //! The Prometheus metrics of the runtime: reconciliations, writes, watches, the process.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use kube::Error;
 use pki::Recipe;
 use prometheus_client::collector::Collector;
@@ -18,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The message of API servers about a JSON patch that does not fit the present object, such as one that is applied already.
@@ -31,24 +28,18 @@ pub enum Reason {
     Conflict,
     /// A watch asks for a resource version that the API server no longer has: all objects are listed again.
     Expired,
-    /// RBAC does not allow the request.
     Forbidden,
-    /// The API server limits the rate of requests.
     Throttled,
     /// The API server fails or cannot be reached.
     Server,
-    /// The API server does not answer in time.
     Timeout,
     /// The hub does not serve the kind, which is optional.
     Missing,
-    /// An object cannot be parsed.
     Unreadable,
-    /// Any other reason.
     Other,
 }
 
 impl Reason {
-    /// All reasons.
     pub const ALL: [Self; 9] = [
         Self::Conflict,
         Self::Expired,
@@ -61,7 +52,6 @@ impl Reason {
         Self::Other,
     ];
 
-    /// Returns the value of the label `reason`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Conflict => "conflict",
@@ -76,7 +66,6 @@ impl Reason {
         }
     }
 
-    /// Returns the reason for an HTTP status.
     pub fn of_code(code: u16) -> Self {
         match code {
             401 | 403 => Self::Forbidden,
@@ -89,7 +78,6 @@ impl Reason {
         }
     }
 
-    /// Returns the reason for an error of a request.
     pub fn from_error(error: &Error) -> Self {
         match error {
             Error::Api(status) if status.message == UNFIT_PATCH => Self::Conflict,
@@ -132,7 +120,6 @@ fn lag() -> Histogram {
     Histogram::new([1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0])
 }
 
-/// Registers a new metric, and returns it.
 pub fn add_metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -177,18 +164,15 @@ impl Metrics {
         (Self { registry, ..metrics }, registered)
     }
 
-    /// Counts a reconciliation of a controller.
     pub fn reconciled(&self, controller: &'static str) {
         self.reconciles.get_or_create(&[("controller", controller)]).inc();
     }
 
-    /// Counts a Warning Event on an object of a controller.
     pub fn warned(&self, controller: &'static str, reason: &'static str) {
         let labels = [("controller", controller), ("reason", reason)];
         self.warnings.get_or_create(&labels).inc();
     }
 
-    /// Counts a failure of a controller.
     pub fn failed(&self, controller: &'static str, reason: Reason) {
         let labels = [("controller", controller), ("reason", reason.name())];
         self.reconcile_errors.get_or_create(&labels).inc();
@@ -205,7 +189,6 @@ impl Metrics {
         drop(self.events_dropped.get_or_create(&[("controller", controller)]));
     }
 
-    /// Counts an Event of a controller that was dropped because too many waited.
     pub fn event_dropped(&self, controller: &'static str) {
         self.events_dropped.get_or_create(&[("controller", controller)]).inc();
     }
@@ -224,25 +207,21 @@ impl Metrics {
         self.writes.get_or_create(&labels).inc();
     }
 
-    /// Records the time between the last change of an object and its watch event.
     pub fn lagged(&self, kind: &'static str, lag: Duration) {
         self.watch_lag
             .get_or_create(&[("kind", kind)])
             .observe(lag.as_secs_f64());
     }
 
-    /// Counts a failure of a watch.
     pub fn watch_failed(&self, kind: &'static str, reason: Reason) {
         let labels = [("kind", kind), ("reason", reason.name())];
         self.watch_errors.get_or_create(&labels).inc();
     }
 
-    /// Records whether the cache of a kind is synced.
     pub fn synced(&self, kind: &'static str, is_synced: bool) {
         self.watch_synced.get_or_create(&[("kind", kind)]).set(is_synced.into());
     }
 
-    /// Counts the bytes that a watch received.
     pub fn received(&self, kind: &'static str, bytes: usize) {
         if bytes > 0 {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -250,7 +229,6 @@ impl Metrics {
         }
     }
 
-    /// Records whether this replica leads.
     pub fn leading(&self, leads: bool) {
         self.leader.set(leads.into());
     }
@@ -268,14 +246,12 @@ impl Metrics {
         self.issued.get_or_create(&[("kind", kind)]).inc();
     }
 
-    /// Returns all metrics in the OpenMetrics text format.
     pub fn render(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
 
-    /// Returns the rendered lines of the metrics with this prefix, sorted.
     #[cfg(any(test, feature = "testing"))]
     pub fn lines(&self, prefix: &str) -> Vec<String> {
         let text = self.render();
@@ -331,7 +307,6 @@ fn expose(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, metric: &
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-/// Returns the resident memory from `/proc/self/status`.
 fn resident(status: &str) -> Option<u64> {
     let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = size.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,7 +1,5 @@
 //! The Events that wait to be written: bounded, with a fair share for each namespace.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::action::RecordedEvent;
 use super::fair_queue::{FairQueue, FlowKey};
 use std::sync::Arc;
@@ -9,7 +7,6 @@ use std::sync::Arc;
 /// The maximum number of waiting Events: an API server that accepts none must not fill our memory.
 pub const CAPACITY: usize = 10_000;
 
-/// The Events that wait to be written.
 #[derive(Debug, Default)]
 pub struct Outbox {
     waiting: FairQueue<RecordedEvent>,
@@ -17,10 +14,8 @@ pub struct Outbox {
     is_full: bool,
 }
 
-/// The result of adding an Event to the outbox.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// The Event waits.
     Waiting,
     /// The Event, or one of a namespace with more Events, was dropped.
     Dropped {
@@ -52,7 +47,6 @@ impl Outbox {
         self.waiting.pop(may, |_| true)
     }
 
-    /// Returns true if no Event waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.len() == 0
     }

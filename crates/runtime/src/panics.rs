@@ -6,11 +6,8 @@ use tracing::error;
 // A program built with `panic = "abort"` cannot catch a panic.
 const _: () = assert!(cfg!(panic = "unwind"));
 
-/// Runs code that may panic.
-///
-/// # Errors
-///
-/// Returns an error if it panicked. The state that it changes may be changed in part: the caller reads it again or discards it.
+/// Runs code that may panic. After a panic, the state that it changes may be changed in part: the caller reads it again or
+/// discards it.
 pub fn guard<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }

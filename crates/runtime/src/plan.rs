@@ -4,7 +4,6 @@ use super::action::{Action, InvolvedObject, Verb};
 use primitives::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The greatest change of an object in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     Update,
@@ -12,16 +11,12 @@ enum Change {
     Delete,
 }
 
-/// The number of objects of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// The objects that the controllers read.
     pub read: usize,
-    /// The objects that would be created.
     pub created: usize,
     /// The objects that would be changed, also only in labels, annotations or status.
     pub updated: usize,
-    /// The objects that would be deleted.
     pub deleted: usize,
 }
 
@@ -34,7 +29,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Adds the writes and warnings of an action.
     pub fn add(&mut self, action: &Action) {
         for write in &action.writes {
             let change = match write.verb {
@@ -54,12 +48,10 @@ impl Plan {
         self.problems.extend(lines);
     }
 
-    /// Sets the number of objects of a kind that the controllers read.
     pub fn set_read(&mut self, kind: &'static str, objects: usize) {
         self.read.insert(kind, objects);
     }
 
-    /// Returns the totals by kind.
     pub fn totals(&self) -> BTreeMap<&'static str, Totals> {
         let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
         for (kind, read) in &self.read {

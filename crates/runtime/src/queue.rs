@@ -2,8 +2,6 @@
 //! exponential backoff, and refreshes are rate limited. Of the objects that are due, tenants and clusters take turns;
 //! those whose last write was slow have their own line.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::fair_queue::{FairQueue, FlowKey};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::later;
@@ -31,10 +29,8 @@ const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of failures in a row after which an object counts as failing: an occasional conflict is normal.
 const FAILING_AFTER: u32 = 3;
 
-/// The workqueue of a controller.
 #[derive(Debug)]
 pub struct Queue {
-    /// The minimum interval between two writes for the same object.
     min_write_interval: Duration,
     entries: HashMap<ObjectRef, Entry>,
     /// The objects whose last write was prompt, and those whose last write was slow.
@@ -44,7 +40,6 @@ pub struct Queue {
     /// The earliest time for a refresh that no object has reserved; none before the first refresh.
     next_refresh: Option<Instant>,
     failing: usize,
-    /// The failing objects by cause.
     by_cause: BTreeMap<Cause, BTreeSet<ObjectRef>>,
 }
 
@@ -54,7 +49,6 @@ pub type Cause = (&'static str, &'static str);
 /// A line of objects to reconcile.
 #[derive(Debug, Default)]
 struct Subqueue {
-    /// All objects of the line by due time.
     due: BTreeSet<(Instant, ObjectRef)>,
     /// The last object that has become due and is in `fair_queue`, as are all before it.
     taken_until: Option<(Instant, ObjectRef)>,
@@ -71,7 +65,6 @@ struct Entry {
     flow: FlowKey,
     /// True if the last write was slow.
     slow: bool,
-    /// The time of the next reconciliation; none if it is not queued.
     due: Option<Instant>,
     /// True if a write is in progress.
     busy: bool,
@@ -79,7 +72,6 @@ struct Entry {
     is_requeued: bool,
     /// True if a refresh is needed.
     stale: bool,
-    /// The time that is reserved for its refresh.
     refresh_at: Option<Instant>,
     failures: u32,
     cause: Option<Cause>,
@@ -87,18 +79,14 @@ struct Entry {
     refreshed: Option<Instant>,
 }
 
-/// An object to reconcile now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// The namespace and name of the object.
     pub object_ref: ObjectRef,
     /// The share that its write counts against.
     pub flow: FlowKey,
-    /// True if the last write was slow.
     pub slow: bool,
     /// True if a refresh is needed and may be asked for.
     pub stale: bool,
-    /// The number of this attempt: one more than the failures in a row.
     pub attempt: u32,
 }
 
@@ -113,21 +101,15 @@ pub enum Refresh {
     Needed,
 }
 
-/// The outcome of a reconciliation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No write was necessary.
     Unchanged,
-    /// The writes succeeded.
     Written {
-        /// True if a refresh was asked for.
         refreshed: bool,
     },
-    /// A write failed.
     Failed {
         /// The delay that the API server asks for.
         retry_after: Option<Duration>,
-        /// The cause, if other objects may have the same.
         cause: Option<Cause>,
     },
 }
@@ -141,7 +123,6 @@ impl Outcome {
 }
 
 impl Queue {
-    /// Creates an empty workqueue with this minimum interval between two writes for the same object.
     pub fn new(min_write_interval: Duration) -> Self {
         Self {
             min_write_interval,
@@ -154,7 +135,6 @@ impl Queue {
         }
     }
 
-    /// Queues an object after a change that concerns it.
     pub fn enqueue(&mut self, object_ref: &ObjectRef, flow: FlowKey, refresh: Refresh, now: Instant) {
         let entry = self
             .entries
@@ -185,12 +165,10 @@ impl Queue {
         }
     }
 
-    /// Returns the earliest due time.
     pub fn next_due(&self) -> Option<Instant> {
         self.subqueues.iter().filter_map(Subqueue::next_due).min()
     }
 
-    /// Returns the earliest due time that is in the future.
     pub fn next_due_after(&self, now: Instant) -> Option<Instant> {
         static FIRST: LazyLock<ObjectRef> = LazyLock::new(|| ObjectRef::new("", ""));
         let from = (later(now, Duration::from_nanos(1)), FIRST.clone());
@@ -203,24 +181,20 @@ impl Queue {
         self.subqueues[usize::from(slow)].next_due().is_some_and(|at| at <= now)
     }
 
-    /// Returns the number of objects that the queue knows.
     #[cfg(any(test, feature = "testing"))]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true if the queue knows no object.
     #[cfg(any(test, feature = "testing"))]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns the number of objects that have failed at least three times in a row and are retried.
     pub fn failing(&self) -> usize {
         self.failing
     }
 
-    /// Returns true if an object counts in [`Self::failing`].
     pub fn is_failing(&self, object_ref: &ObjectRef) -> bool {
         self.entries
             .get(object_ref)
@@ -276,7 +250,6 @@ impl Queue {
         }
     }
 
-    /// Records whether the write for an object in progress was slow.
     pub fn set_slow(&mut self, object_ref: &ObjectRef, slow: bool) {
         if let Some(entry) = self.entries.get_mut(object_ref).filter(|entry| entry.due.is_none()) {
             entry.slow = slow;

@@ -10,7 +10,6 @@ pub struct Readiness<K> {
 }
 
 impl<K: Ord> Readiness<K> {
-    /// Waits for the caches of these kinds.
     pub fn new(kinds: impl IntoIterator<Item = (K, &'static str)>) -> Self {
         Self {
             waiting: Mutex::new(kinds.into_iter().collect()),
@@ -21,7 +20,6 @@ impl<K: Ord> Readiness<K> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the cache of a kind again.
     pub fn wait_for(&self, kind: K, plural: &'static str) {
         self.waiting().insert(kind, plural);
     }
@@ -32,16 +30,11 @@ impl<K: Ord> Readiness<K> {
         waiting.remove(kind).is_some() && waiting.is_empty()
     }
 
-    /// Returns true if the cache of a kind with this resource is not synced yet.
     pub fn waits_for(&self, plural: &str) -> bool {
         self.waiting().values().any(|name| *name == plural)
     }
 
     /// Checks that all caches are synced.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error that names the kinds whose caches are not synced yet.
     pub fn check(&self) -> Result<(), String> {
         let names: Vec<_> = self.waiting().values().copied().collect();
         if names.is_empty() {

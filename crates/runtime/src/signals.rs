@@ -4,7 +4,6 @@ use std::io;
 use tokio::select;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The handlers of both signals.
 #[derive(Debug)]
 pub struct Signals {
     terminated: Signal,
@@ -13,10 +12,6 @@ pub struct Signals {
 
 impl Signals {
     /// Installs the handlers: from now on, the signals no longer end the process by themselves.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error of one line if the system refuses.
     pub fn install() -> Result<Self, String> {
         let unheard = |error: io::Error| format!("cannot install signal handlers: {error}");
         Ok(Self {
@@ -25,7 +20,6 @@ impl Signals {
         })
     }
 
-    /// Waits for one of the signals, and returns it.
     pub async fn received(&mut self) -> SignalKind {
         select! {
             _ = self.terminated.recv() => SignalKind::terminate(),

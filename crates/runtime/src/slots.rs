@@ -10,8 +10,6 @@
 //!
 //! No I/O and no clock: instants are arguments.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use super::fair_queue::FlowKey;
 use primitives::time_math::later;
 use std::collections::HashMap;
@@ -78,25 +76,21 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         self.may_begin(group, false) && self.in_group(group) < self.reserved
     }
 
-    /// Returns true if a group may begin another write for an object of this namespace.
     pub fn may_begin_for_namespace(&self, group: usize, namespace: &Arc<str>) -> bool {
         let limit = self.group_limit().saturating_mul(3).div_ceil(4);
         self.count(|running| running.group == group && running.flow.namespace == *namespace) < limit
     }
 
-    /// Returns true if a group may begin another write for an object of this share.
     pub fn may_begin_for_flow(&self, group: usize, flow: &FlowKey) -> bool {
         // A namespace that is not divided by clusters has only the limit of namespaces.
         flow.cluster == flow.namespace
             || self.count(|running| running.group == group && running.flow == *flow) < self.group_limit().div_ceil(2)
     }
 
-    /// Returns true if another group has a write in progress.
     pub fn are_others_busy(&self, group: usize) -> bool {
         self.running.values().any(|running| running.group != group)
     }
 
-    /// Records that a write has begun.
     pub fn begin(&mut self, key: K, group: usize, flow: FlowKey, is_slow: bool, now: Instant) {
         let running = Running {
             group,
@@ -162,12 +156,10 @@ impl<K: Copy + Eq + Hash> Slots<K> {
                 && self.count(is_slow_in_group) < self.group_limit().div_ceil(4))
     }
 
-    /// Returns the number of slots in the common pool.
     fn pool(&self) -> usize {
         self.total.saturating_sub(self.reserved.saturating_mul(self.groups))
     }
 
-    /// Returns the maximum number of slots of one group.
     fn group_limit(&self) -> usize {
         self.pool().saturating_add(self.reserved)
     }

@@ -1,7 +1,5 @@
 //! The writer: sends all writes of the controller except those of its Lease.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 mod ca_cache;
 
 use super::action::{Action, Event, InvolvedObject, RecordedEvent, Verb, Write};
@@ -28,20 +26,16 @@ use tracing::{debug, info, warn};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The writer, which carries out the writes of controllers.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
     metrics: Metrics,
     /// The field manager of the writes, and the source of the Events.
     manager: &'static str,
-    /// The identity of this replica, for Events.
     identity: String,
-    /// True if writes are only logged.
     dry_run: bool,
     now: fn() -> Timestamp,
     ca_cache: CaCache,
-    /// True while this replica may write.
     leads: watch::Receiver<bool>,
 }
 
@@ -69,7 +63,6 @@ impl Writer {
         }
     }
 
-    /// Returns true if writes are only logged.
     pub const fn is_dry_run(&self) -> bool {
         self.dry_run
     }
@@ -179,7 +172,6 @@ impl Writer {
         Ok(write)
     }
 
-    /// Reads the present state of a CA.
     async fn fetch_authority(&self, object_ref: &ObjectRef) -> Result<(Authority, AuthorityData), WriteError> {
         let path = format!("/api/v1/namespaces/{}/secrets", object_ref.namespace);
         let request = Request::new(path).get(&object_ref.name, &GetParams::default());
@@ -365,10 +357,6 @@ impl Writer {
 }
 
 /// Returns the request of a write under the name of a field manager, without the data that is yet to be generated.
-///
-/// # Errors
-///
-/// Returns an error if the object has no valid name.
 pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, BuildError> {
     let name = &write.object_ref.name;
     let requests = Request::new(write.resource.path(&write.object_ref));
@@ -410,10 +398,8 @@ pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, B
     }
 }
 
-/// The result of an action.
 #[derive(Debug)]
 pub struct WriteResult {
-    /// The outcome for the workqueue.
     pub outcome: Outcome,
     /// The reason why the API server rejected a write.
     pub refusal: Option<WriteRefusal>,
@@ -463,7 +449,6 @@ impl WriteRefusal {
     }
 }
 
-/// The failure of a write.
 struct WriteError {
     reason: Reason,
     why: String,
@@ -471,7 +456,6 @@ struct WriteError {
     retry_after: Option<Duration>,
     /// True if the object does not exist.
     is_gone: bool,
-    /// The HTTP status of the response, if there is one.
     code: Option<u16>,
 }
 

@@ -26,7 +26,6 @@ use runtime::action::{Action, Write};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The controller of the add-on of each GitOpsCluster.
 pub const CONTROLLER: Controller = Controller {
     kind: Kind::GitOpsClusters,
     reconcile,

@@ -5,8 +5,6 @@
 //! it does not trust: it announces the next certificate, lets it sign once every cluster has it, and drops the previous one once
 //! no certificate of it is in use.
 
-#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
-
 use hub_state::cache::Cache;
 use hub_state::model::{PROMOTED, TlsSecret};
 use jiff::{SignedDuration, Timestamp};

@@ -25,7 +25,6 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The controller of the objects on the hub that all agents share.
 pub const CONTROLLER: Controller = Controller {
     kind: Kind::Namespace,
     min_write_interval: Duration::from_millis(200),

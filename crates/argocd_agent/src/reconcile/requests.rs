@@ -23,7 +23,6 @@ use runtime::text::bounded;
 use serde_json::json;
 use std::time::Duration;
 
-/// The controller of the CertificateSigningRequests of agents.
 pub const CONTROLLER: Controller = Controller {
     kind: Kind::Requests,
     min_write_interval: Duration::from_millis(200),
@@ -103,10 +102,8 @@ fn requeue_after(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -
     OpenRequest::get(cache, object_ref).map(|_| after(context.now, RETRY_INTERVAL))
 }
 
-/// Returns the cluster whose agent is granted the request and the GitOpsCluster that runs the agent, or `None` while that is open.
-///
-/// # Errors
-/// Returns the reason of the condition and the message if the request is refused.
+/// Returns the cluster whose agent is granted the request and the GitOpsCluster that runs the agent, or `None` while that is
+/// open. The error is the reason of the condition, and the message.
 fn evaluate<'c>(
     cache: &Cache,
     open: OpenRequest<'c>,
@@ -156,7 +153,6 @@ fn evaluate<'c>(
     Ok(Some((cluster, owner.clone())))
 }
 
-/// Returns the certificate that was recorded for a request.
 fn recorded<'r>(record: &'r Object, open: OpenRequest<'_>, now: Timestamp) -> Option<&'r IssuedCertificate> {
     unexpired(record, now).find(|certificate| certificate.request == open.object.uid)
 }
@@ -187,7 +183,6 @@ fn sign(cache: &Cache, open: OpenRequest<'_>, (cluster, owner): (&str, &ObjectRe
     Some(issued::sign(record, cluster, owner, (cache.argocd(), now), recipe))
 }
 
-/// Returns the write that adds a condition, given by its type, reason and message.
 fn add_condition(
     resource: &'static Resource,
     open: OpenRequest<'_>,
@@ -211,11 +206,9 @@ fn add_condition(
     )
 }
 
-/// Checks that the requester may have a certificate with this subject, and returns its cluster. Ignores requested DNS names, which
-/// OCM's agents add and no certificate gets.
-///
-/// # Errors
-/// Returns the wrong part of the subject, or the requester if it may not request any.
+/// Checks that the requester may have a certificate with this subject, and returns its cluster. Ignores requested DNS names,
+/// which OCM's agents add and no certificate gets. The error names the wrong part of the subject, or the requester if it may
+/// request none.
 fn check<'r>(requester: &'r Requester, name: &str, groups: &[Box<str>]) -> Result<&'r str, String> {
     let Some(cluster) = requester.cluster() else {
         return Err(format!(

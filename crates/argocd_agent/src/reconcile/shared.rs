@@ -61,7 +61,6 @@ pub(crate) fn find_existing<'c>(
     })
 }
 
-/// Returns the ClusterManagementAddOn.
 pub(super) fn management(cache: &Cache) -> Option<&Object> {
     cache.object(Kind::ManagementAddOn, &ObjectRef::new("", names::ADDON))
 }

@@ -21,7 +21,6 @@ use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};
 use serde_json::{Value, json};
 
-/// The controller of the ManifestWorks of agents.
 pub const CONTROLLER: Controller = Controller {
     reconcile,
     ..shared::CONTROLLER

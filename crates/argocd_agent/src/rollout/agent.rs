@@ -4,10 +4,8 @@ use crate::state::{condition, is_good};
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// The add-on of a managed cluster, as seen from the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agent<'a> {
-    /// True if the cluster is reachable.
     pub(crate) is_available: bool,
     /// The template that OCM is applying or has applied there.
     pub(crate) assigned: Option<&'a str>,

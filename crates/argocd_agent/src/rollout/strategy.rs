@@ -4,14 +4,12 @@ use jiff::SignedDuration;
 use ocm::duration;
 use serde_json::Value;
 
-/// The limits of a progressive rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// The maximum number of clusters that change at a time; at least one.
     pub(crate) max_concurrency: IntOrPercent,
     /// The maximum number of failed clusters before the rollout stops.
     pub(crate) max_failures: IntOrPercent,
-    /// The minimum time that a cluster must be healthy.
     pub(crate) min_success_time: SignedDuration,
     /// The time after which an unhealthy cluster counts as failed, if set.
     pub(crate) progress_deadline: Option<SignedDuration>,

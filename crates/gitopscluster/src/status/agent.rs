@@ -24,7 +24,6 @@ use std::collections::BTreeSet;
 /// The maximum number of clusters in the list of the status.
 const MAX_LISTED: usize = 100;
 
-/// A cluster and the status of its agent.
 type Member<'i> = (&'i str, AgentStatus<'i>);
 
 /// Returns the conditions of the agents that a GitOpsCluster asks for, and the additional fields of its status.
@@ -76,7 +75,6 @@ pub(super) fn status(
     (conditions, fields)
 }
 
-/// Returns a cluster as the status lists it.
 fn listed(cache: &Cache, (name, status): &Member<'_>) -> Value {
     let mut text = json!({"name": name, "state": status.state});
     if !status.message.is_empty() {

@@ -16,10 +16,8 @@ pub(super) enum ConditionStatus {
     True,
 }
 
-/// The type of a condition, and its outcome.
 pub(super) type StatusCondition = (&'static str, Outcome);
 
-/// The status of a condition, with its reason and message.
 #[derive(Clone)]
 pub(super) struct Outcome {
     pub(super) is: ConditionStatus,
@@ -80,7 +78,6 @@ pub(super) fn worst<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> Option<&
     bad.min_by_key(|outcome| outcome.is)
 }
 
-/// Returns a condition of the current status.
 pub(super) fn condition<'i>(gitops_cluster: &'i GitOpsCluster, kind: &str) -> Option<&'i Value> {
     let conditions = gitops_cluster.status.get("conditions")?.as_array()?;
     conditions.iter().find(|condition| condition["type"] == kind)

@@ -60,7 +60,6 @@ impl Cached for Object {
     }
 }
 
-/// Returns the clusters by which an object is indexed.
 pub(super) fn clusters_in(object: &Object) -> impl Iterator<Item = &str> {
     let requester = object.request.as_ref().map(|request| &request.spec.requester);
     object.decided_clusters().chain(requester.and_then(Requester::cluster))
@@ -83,17 +82,14 @@ impl Cached for TlsSecret {
 }
 
 impl Cache {
-    /// Returns an object of a kind without a model.
     pub fn object(&self, kind: Kind, object_ref: &ObjectRef) -> Option<&Object> {
         self.objects.get(&kind)?.get(object_ref)
     }
 
-    /// Returns all objects of a kind without a model.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&ObjectRef, &Object)> {
         self.objects.get(&kind).into_iter().flat_map(Store::iter)
     }
 
-    /// Returns the objects of a kind without a model in a namespace.
     pub fn objects_in<'c>(
         &'c self,
         kind: Kind,
@@ -131,7 +127,6 @@ impl Cache {
         requests.map(|(object_ref, _)| object_ref)
     }
 
-    /// Returns a Secret with certificates of argocd-agent by its name.
     pub fn certificate(&self, name: &str) -> Option<&TlsSecret> {
         self.certificates.get(name)
     }

@@ -74,7 +74,6 @@ impl Cache {
         self
     }
 
-    /// Returns how Argo CD tracks the resources that it applied.
     pub fn tracking(&self) -> &Tracking {
         &self.works.tracking
     }
@@ -99,7 +98,6 @@ impl Cache {
         })
     }
 
-    /// Returns the Applications with works for a managed cluster.
     pub fn applications_on(&self, cluster: &Arc<str>) -> BTreeSet<ObjectRef> {
         let works = self.works.on(cluster);
         let owners = works.filter_map(|(object_ref, work)| self.works.owner(Kind::Works, object_ref, work));
@@ -140,7 +138,6 @@ impl Cache {
         by_application
     }
 
-    /// Returns the number of works of Applications with this health.
     pub fn count(&self, health: HealthStatus) -> usize {
         self.works.counts_by_health[health as usize]
     }

@@ -10,14 +10,11 @@ use primitives::object_ref::ObjectRef;
 use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
-/// The indices of Applications.
 #[derive(Debug, Default)]
 pub struct ApplicationIndices {
-    /// The Applications of the basic pull model by destination cluster.
     pub(super) pulled_to: Index<Box<str>, ObjectRef>,
     /// The Applications of the basic pull model by the stem of their works' names.
     pub(super) by_stem: Index<Arc<str>, ObjectRef>,
-    /// The Applications that each ApplicationSet generated.
     pub(super) by_set: Index<ObjectRef, ObjectRef>,
     /// The generated Applications by the managed cluster in their destination, or else by their namespace.
     pub(super) generated_on: Index<Arc<str>, ObjectRef>,
@@ -72,7 +69,6 @@ impl Cached for Application {
     }
 }
 
-/// Returns the managed cluster of a generated Application, or else its namespace.
 fn generated_on(object_ref: &ObjectRef, application: &Application) -> Option<Arc<str>> {
     application.generated.as_ref()?;
     let cluster = application.cluster().map(Arc::from);

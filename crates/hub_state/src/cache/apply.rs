@@ -29,12 +29,10 @@ impl Cache {
         affected
     }
 
-    /// Applies a change and returns the objects to reconcile.
     pub fn apply(&mut self, change: Change) -> Vec<ReconcileRequest> {
         (change.0)(self)
     }
 
-    /// Stores or deletes an object, and returns the objects to reconcile.
     pub(super) fn put<V: Cached>(&mut self, kind: Kind, key: &V::Key, value: Option<V>) -> Vec<ReconcileRequest> {
         let (before, has_changed) = V::store(self, kind).put(key, value);
         if !has_changed {

@@ -10,16 +10,10 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A type of objects that the cache holds.
 pub trait Cached: Indexed<Key: ObjectKey> + 'static {
     /// Reads the JSON of an object; none if the cache does not need it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     fn parse(kind: Kind, key: &Self::Key, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject>;
 
-    /// Returns the objects of this kind.
     fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self>;
 
     /// Records what an update says about the kind as a whole. Returns the objects to reconcile.
@@ -27,7 +21,6 @@ pub trait Cached: Indexed<Key: ObjectKey> + 'static {
         Vec::new()
     }
 
-    /// Stores or deletes an object. Returns the objects to reconcile.
     fn put(cache: &mut Cache, kind: Kind, key: &Self::Key, value: Option<Self>) -> Vec<ReconcileRequest> {
         cache.put(kind, key, value)
     }
@@ -43,7 +36,6 @@ pub trait Cached: Indexed<Key: ObjectKey> + 'static {
 
 /// A key of cached objects: a namespace and name, or a name alone.
 pub trait ObjectKey: 'static {
-    /// Returns the key of an object.
     fn from_object_ref(object_ref: ObjectRef) -> Self;
 
     /// Returns the reference to an object, whose namespace is this one if the key has none.
@@ -76,17 +68,12 @@ impl ObjectKey for Arc<str> {
 /// A setting, which is the only object of its kind.
 pub trait Setting: Sized + 'static {
     /// Reads the JSON of the object with the setting.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     fn parse(text: &str) -> Result<Self, InvalidObject>;
 
     /// Stores the setting, or the default without a value. Returns the objects to reconcile.
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
 }
 
-/// Applies a change, and returns the objects to reconcile.
 type Apply = dyn FnOnce(&mut Cache) -> Vec<ReconcileRequest>;
 
 /// A change of the cache that a watch event causes.
@@ -97,7 +84,6 @@ impl Change {
         Self(Box::new(apply))
     }
 
-    /// Returns the update of objects of a kind.
     pub fn objects<V: Cached>(kind: Kind, update: Update<V::Key, V>) -> Self {
         Self::new(move |cache| {
             let mut affected = V::before_update(cache, kind, &update);
@@ -114,10 +100,6 @@ impl Change {
     }
 
     /// Reads the update of objects of a kind.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     pub fn read_objects<V: Cached>(
         kind: Kind,
         update: Update<ObjectRef, &str>,
@@ -140,10 +122,6 @@ impl Change {
     }
 
     /// Reads the update of a setting.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     pub fn read_setting<S: Setting>(
         _: Kind,
         update: Update<ObjectRef, &str>,
@@ -165,7 +143,6 @@ impl Change {
         })
     }
 
-    /// Returns a change that panics.
     #[cfg(any(test, feature = "testing"))]
     pub fn panicking() -> Self {
         Self::new(|_| panic!("as asked for"))
@@ -175,11 +152,8 @@ impl Change {
 /// A change of one object that the cache has applied.
 #[derive(Clone, Copy, Debug)]
 pub struct Changed<'c> {
-    /// The kind of the object.
     pub kind: Kind,
-    /// The namespace and name of the object.
     pub object_ref: &'c ObjectRef,
-    /// The previous state, if there was one.
     pub(super) previous: Option<&'c dyn Any>,
 }
 
@@ -189,7 +163,6 @@ impl<'c> Changed<'c> {
         self.previous?.downcast_ref()
     }
 
-    /// Returns true if the change affects the reachability of a managed cluster.
     pub fn has_availability_changed(&self, cache: &Cache) -> bool {
         Availability::from_cluster(self.before()) != cache.availability(&self.object_ref.name)
     }
@@ -213,8 +186,6 @@ pub fn owners(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     requests.collect()
 }
 
-/// A function that maps a change to the objects to reconcile.
 pub type Mapper = fn(&Cache, &Changed<'_>) -> Vec<ReconcileRequest>;
 
-/// The mappers of controllers, by the kind of the changed object.
 pub type Mappers = BTreeMap<Kind, Vec<Mapper>>;

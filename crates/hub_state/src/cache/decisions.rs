@@ -61,7 +61,6 @@ impl Cached for PlacementDecision {
 }
 
 impl Cache {
-    /// Returns true if a Placement of this namespace selects this managed cluster.
     pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
         let mut all = self.decisions.in_namespace(namespace);
         all.any(|(_, decision)| decision.clusters.contains(cluster))
@@ -77,18 +76,15 @@ impl Cache {
         self.named_by(placement).into_iter().flat_map(BTreeMap::keys)
     }
 
-    /// Returns a PlacementDecision.
     pub fn decision(&self, object_ref: &ObjectRef) -> Option<&PlacementDecision> {
         self.decisions.get(object_ref)
     }
 
-    /// Returns true if the decisions of a Placement contain a managed cluster.
     pub fn is_selected_by(&self, placement: &ObjectRef, cluster: &str) -> bool {
         self.named_by(placement)
             .is_some_and(|named| named.contains_key(cluster))
     }
 
-    /// Returns the clusters that a Placement selects.
     pub fn selection(&self, placement: &ObjectRef) -> Selection {
         let Some(placement_object) = self.object(Kind::Placements, placement) else {
             return Selection::NoPlacement;
@@ -118,7 +114,6 @@ impl Cache {
         existing.selectable_since.is_some() && !self.unsettled.contains_key(&key)
     }
 
-    /// Records that a Placement or a decision of it has changed.
     pub(super) fn unsettle(&mut self, placement: ObjectRef) {
         self.unsettled.insert((Kind::Placements, placement), self.time);
     }
@@ -183,15 +178,12 @@ fn settles_after(kind: Kind) -> SignedDuration {
 /// The clusters that the Placement of a GitOpsCluster selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// The Placement does not exist.
     NoPlacement,
     /// No decision contains a cluster, and the status of the Placement reports none.
     Empty,
     /// The decisions contain `named` clusters, but the Placement's status reports another number.
     Inconsistent {
-        /// The number of clusters in the decisions.
         named: usize,
-        /// The number of clusters in the status of the Placement.
         selected: Option<usize>,
     },
     /// The number of clusters, on which the decisions and the Placement agree.

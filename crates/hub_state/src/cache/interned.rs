@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// The lists in use.
 #[derive(Debug)]
 pub(super) struct Interned<T> {
     lists: HashSet<Arc<[T]>>,

@@ -27,14 +27,11 @@ const PAGE: u32 = 50;
 /// The number of objects in one page for kinds with objects of up to a megabyte.
 const SMALL_PAGE: u32 = 5;
 
-/// Reads the objects of an update from their JSON.
 type Reader = fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, InvalidObject>;
 
-/// The functions of the cache for the objects of a kind.
 #[derive(Clone, Copy)]
 struct CachedKind {
     read: Reader,
-    /// Returns all objects.
     object_refs: fn(&mut Cache, Kind) -> Vec<ObjectRef>,
     /// Returns the objects to reconcile for an object, as if it were new.
     affected_by: fn(&Cache, Kind, ObjectRef) -> Vec<ReconcileRequest>,
@@ -61,22 +58,17 @@ const fn setting<S: Setting>() -> CachedKind {
     }
 }
 
-/// The objects of a kind that are watched.
 #[derive(Clone, Copy)]
 enum Selector {
     All,
-    /// The object of this name.
     Named(&'static str),
-    /// The Namespace of Argo CD.
     NamespaceOfArgoCd,
     Field(&'static str, &'static str),
     Label(&'static str, &'static str),
-    /// The objects with a label of this key.
     Labelled(&'static str),
     WithoutLabel(&'static str, &'static str),
 }
 
-/// The watch of a kind, and the reader of its objects.
 #[derive(Clone, Copy)]
 pub struct WatchedKind {
     resource: &'static Resource,
@@ -207,7 +199,6 @@ impl Kind {
         }
     }
 
-    /// Returns the API resource.
     pub fn resource(self) -> &'static Resource {
         self.watched().resource
     }
@@ -228,15 +219,10 @@ impl Kind {
     }
 
     /// Returns the change that an update causes; the values are the JSON of objects.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     pub fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, InvalidObject> {
         (self.watched().cached.read)(self, update, now)
     }
 
-    /// Returns all objects of the kind in the cache.
     pub fn object_refs(self, cache: &mut Cache) -> Vec<ObjectRef> {
         (self.watched().cached.object_refs)(cache, self)
     }

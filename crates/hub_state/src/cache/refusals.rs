@@ -4,7 +4,6 @@ use crate::model::Kind;
 use primitives::object_ref::ObjectRef;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A write that the API server refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The object that cannot be written, and the reason.

@@ -8,12 +8,10 @@ use jiff::Timestamp;
 use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
-/// The indices of cluster Secrets.
 #[derive(Debug, Default)]
 pub struct SecretIndices {
     /// The names of the Secrets that concern a cluster.
     concerning: Index<Arc<str>, Arc<str>>,
-    /// The names of the Secrets of each GitOpsCluster.
     owned: Index<Box<str>, Arc<str>>,
 }
 
@@ -51,12 +49,10 @@ impl Cached for ClusterSecret {
 }
 
 impl Cache {
-    /// Returns the managed clusters that any cluster Secret concerns.
     pub fn clusters_with_secrets(&self) -> impl Iterator<Item = &Arc<str>> {
         self.secrets.indices().concerning.properties()
     }
 
-    /// Returns the cluster Secrets of Argo CD for a managed cluster, with their names.
     pub fn secrets_of(&self, cluster: &str) -> impl Iterator<Item = (&str, &ClusterSecret)> {
         let names = self.secrets.indices().concerning.get(cluster);
         names.filter_map(|name| Some((&**name, self.secrets.get(name)?)))
@@ -68,7 +64,6 @@ impl Cache {
         names.filter_map(|name| self.secrets.get(name))
     }
 
-    /// Returns a cluster Secret of Argo CD by its name.
     pub fn secret(&self, name: &str) -> Option<&ClusterSecret> {
         self.secrets.get(name)
     }

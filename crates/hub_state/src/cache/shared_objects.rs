@@ -19,7 +19,6 @@ pub(super) struct SharedObjects {
 }
 
 impl SharedObjects {
-    /// Returns the interned list that equals this one.
     pub(super) fn keep(&mut self, list: &mut Arc<[Box<str>]>) {
         *list = self.lists.keep(std::mem::take(list));
     }

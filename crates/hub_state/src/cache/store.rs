@@ -8,12 +8,9 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// An update of the objects of a kind.
 #[derive(Debug)]
 pub enum Update<K, V> {
-    /// An object was created or changed.
     Set(K, V),
-    /// An object was deleted.
     Deleted(K),
     /// The complete list of objects: others do not exist.
     Listed(HashSet<K>),
@@ -31,12 +28,9 @@ impl<K, V> Update<K, V> {
 
 /// An object that a [`Store`] keeps. No reader sees a difference between two equal states of an object.
 pub trait Indexed: PartialEq + Sized {
-    /// The key of an object.
     type Key: Clone + Hash + Ord;
-    /// The indices of the objects.
     type Indices: Debug + Default;
 
-    /// Updates the indices after a change of an object.
     fn index(_: &mut Self::Indices, _key: &Self::Key, _before: Option<&Self>, _after: Option<&Self>) {}
 }
 
@@ -58,7 +52,6 @@ impl<V: Indexed> Default for Store<V> {
 }
 
 impl<V: Indexed> Store<V> {
-    /// Returns an object.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         V::Key: Borrow<Q>,
@@ -66,7 +59,6 @@ impl<V: Indexed> Store<V> {
         self.objects.get(key).map(Box::as_ref)
     }
 
-    /// Returns an object with its key in the store.
     pub fn entry<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&V::Key, &V)>
     where
         V::Key: Borrow<Q>,
@@ -74,22 +66,18 @@ impl<V: Indexed> Store<V> {
         self.objects.get_key_value(key).map(|(key, value)| (key, &**value))
     }
 
-    /// Returns true if there is no object.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// Returns all objects.
     pub fn iter(&self) -> impl Iterator<Item = (&V::Key, &V)> {
         self.objects.iter().map(|(key, value)| (key, &**value))
     }
 
-    /// Returns the keys of all objects.
     pub fn keys(&self) -> impl Iterator<Item = &V::Key> {
         self.objects.keys()
     }
 
-    /// Returns the indices.
     pub fn indices(&self) -> &V::Indices {
         &self.indices
     }
@@ -124,7 +112,6 @@ impl<V: Indexed> Store<V> {
 }
 
 impl<V: Indexed<Key = ObjectRef>> Store<V> {
-    /// Returns the objects in a namespace.
     pub fn in_namespace(&self, namespace: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &V)> + use<'_, V> {
         let namespace = Arc::clone(namespace);
         let first = ObjectRef {
@@ -183,7 +170,6 @@ impl<P, K> Default for Index<P, K> {
 }
 
 impl<P: Eq + Hash, K: Clone + Ord> Index<P, K> {
-    /// Returns the objects with a property.
     pub fn get<Q: Eq + Hash + ?Sized>(&self, property: &Q) -> impl Iterator<Item = &K> + use<'_, P, K, Q>
     where
         P: Borrow<Q>,
@@ -191,7 +177,6 @@ impl<P: Eq + Hash, K: Clone + Ord> Index<P, K> {
         self.0.get(property).into_iter().flat_map(Keys::iter)
     }
 
-    /// Returns all properties that objects have.
     pub fn properties(&self) -> impl Iterator<Item = &P> {
         self.0.keys()
     }

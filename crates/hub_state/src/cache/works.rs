@@ -17,23 +17,18 @@ use std::sync::Arc;
 /// A work before a change.
 #[derive(Debug)]
 pub struct WorkBefore {
-    /// True if the work existed.
     pub existed: bool,
     /// The Applications that owned the work or own it now; none if nothing changed that they show.
     pub owners: BTreeSet<ObjectRef>,
-    /// The reaction of Argo CD to the change.
     pub refresh: Refresh,
 }
 
-/// The works on the hub.
 #[derive(Debug, Default)]
 pub(super) struct Works {
-    /// The namespace of Argo CD.
     argocd: Arc<str>,
     pub(super) tracking: Tracking,
     /// The ManifestWorks, whose namespaces are those of their managed clusters.
     by_cluster: Store<Work>,
-    /// The ManifestWorkReplicaSets.
     sets: Store<Work>,
     /// The works that Argo CD applied for each Application.
     pub(super) applied: Index<ObjectRef, (Kind, ObjectRef)>,
@@ -41,7 +36,6 @@ pub(super) struct Works {
     pub(super) by_replica_set: Index<Box<str>, ObjectRef>,
     /// The works that contain or claim an Application, by the stem of their names.
     by_stem: Index<Arc<str>, ObjectRef>,
-    /// The times at which the health of works changes by time alone.
     health_deadlines: BTreeSet<(Timestamp, Kind, ObjectRef)>,
     /// The objects that several works deliver; none if no controller reports them.
     pub(super) shared_objects: Option<SharedObjects>,
@@ -79,7 +73,6 @@ impl Works {
         }
     }
 
-    /// Returns the next time at which the health of a work changes by time alone.
     pub(super) fn next_health_deadline(&self) -> Option<Timestamp> {
         self.health_deadlines.first().map(|(at, ..)| *at)
     }
@@ -203,7 +196,6 @@ impl Works {
         owner
     }
 
-    /// Returns the Application that owns a work.
     pub(super) fn owner(&self, kind: Kind, object_ref: &ObjectRef, work: &Work) -> Option<ObjectRef> {
         match &work.set {
             Some(set) if is_made_of(set, &object_ref.name) => {
@@ -242,7 +234,6 @@ impl Works {
         })
     }
 
-    /// Returns the works for a managed cluster.
     pub(super) fn on(&self, cluster: &Arc<str>) -> impl Iterator<Item = (&ObjectRef, &Work)> {
         self.by_cluster.in_namespace(cluster)
     }

@@ -57,7 +57,6 @@ impl Credential {
     }
 }
 
-/// Returns the hash of all CAs of a Secret.
 pub fn hash_authorities(ca: &TlsSecret) -> [u8; 32] {
     Sha256::digest(ca.text.as_bytes()).into()
 }

@@ -3,7 +3,6 @@
 use super::labels::{ACM, AGENT_NAME, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE, HUB};
 use crate::model::SecretKind;
 
-/// The manager of a cluster's Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretManager<'k> {
     /// The controller itself, for every managed cluster, as in argocd-pull-integration.
@@ -50,7 +49,6 @@ const AGENT: &str = "?agentName=";
 /// The server of the hub for its own Argo CD (`KubernetesInternalAPIServerAddr` in its `common`).
 pub(super) const HUB_SERVER: &str = "https://kubernetes.default.svc";
 
-/// The maximum length of a label value.
 const LABEL_MAX: usize = 63;
 
 impl SecretManager<'_> {
@@ -62,13 +60,11 @@ impl SecretManager<'_> {
         }
     }
 
-    /// Returns the name of the Secret of this cluster.
     pub fn name(self, cluster: &str) -> String {
         let [before, behind] = self.secret_format().name;
         format!("{before}{cluster}{behind}")
     }
 
-    /// Returns the server in the Secret of this cluster.
     pub fn server(self, cluster: &str) -> String {
         match self {
             Self::Agent { proxy } => format!("{proxy}{AGENT}{cluster}"),
@@ -93,7 +89,6 @@ impl SecretManager<'_> {
         self != Self::Hub
     }
 
-    /// Returns the value of the label [`ACM`].
     pub fn acm(self) -> Option<&'static str> {
         (self == Self::GitOps).then_some("true")
     }
@@ -138,7 +133,6 @@ impl SecretManager<'_> {
 }
 
 impl SecretKind {
-    /// Returns the name of the Secret of this cluster.
     pub fn secret_name(self, cluster: &str) -> String {
         match self {
             Self::Blank => SecretManager::GitOps.name(cluster),

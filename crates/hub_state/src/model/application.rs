@@ -13,12 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// An Application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Application {
-    /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
-    /// The resource version.
     pub version: Box<str>,
     /// The `status.conditions` of all writers.
     pub conditions: Vec<Condition>,
@@ -28,7 +25,6 @@ pub struct Application {
     pub reconciled: bool,
     /// The namespace of the Argo CD that last reconciled it.
     pub served_by: Option<Box<str>>,
-    /// True if the Application has a deletion timestamp.
     pub deleting: bool,
     /// The finalizers that Argo CD removes on deletion.
     pub argocd_finalizers: Vec<Box<str>>,
@@ -45,9 +41,7 @@ pub struct Condition {
     /// The type, whose suffix is the severity.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The message.
     pub message: String,
-    /// The time of the last transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<String>,
     /// All other fields. Later versions of Argo CD may add some, and we must not drop them.
@@ -89,11 +83,6 @@ impl Application {
         })
     }
 
-    /// Reads the JSON of an Application.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]

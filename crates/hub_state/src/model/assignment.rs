@@ -33,8 +33,6 @@ impl Assignment {
 /// The reason why the certificates of a cluster's agent are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocked {
-    /// The agent is revoked.
     Revoked,
-    /// The agent was uninstalled from the cluster.
     Uninstalled,
 }

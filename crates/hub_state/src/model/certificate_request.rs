@@ -7,28 +7,23 @@ use serde_json::Value;
 /// The prefix of the cluster name in the user name and the group of its agent on the hub.
 const SUBJECT: &str = "system:open-cluster-management:";
 
-/// A CertificateSigningRequest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct CertificateRequest {
     /// The request, of which the API server fills in the requester.
     pub spec: RequestSpec,
-    /// The decision about the request.
     pub status: RequestStatus,
 }
 
-/// The `spec` of a CertificateSigningRequest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RequestSpec {
-    /// The requester.
     #[serde(flatten)]
     pub requester: Requester,
     /// The requested certificate, a PKCS #10 request in PEM.
     pub request: ByteString,
 }
 
-/// The `status` of a CertificateSigningRequest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RequestStatus {
@@ -42,15 +37,12 @@ pub struct RequestStatus {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Requester {
-    /// The user name of the requester.
     #[serde(rename = "username")]
     pub user: Box<str>,
-    /// The groups of the requester.
     pub groups: Vec<Box<str>>,
 }
 
 impl CertificateRequest {
-    /// Returns true if the request has a condition of this type.
     pub fn has(&self, kind: &str) -> bool {
         self.status.conditions.iter().any(|condition| condition["type"] == kind)
     }

@@ -28,12 +28,9 @@ pub enum Availability {
     Unavailable,
 }
 
-/// A ManagedCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
-    /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
-    /// The reachability.
     pub availability: Availability,
     /// The time since which Placements may select the cluster: OCM taints a cluster that has not joined, is silent or is unhealthy,
     /// and removes the taints after its return. `None` while the cluster is not available, reports a time that cannot be read, or has
@@ -42,14 +39,11 @@ pub struct Cluster {
     /// True if an administrator of the hub has accepted the cluster, also if they denied it later. Until then, the object may be
     /// anyone's with a token to join: its name and labels mean nothing.
     pub is_accepted: bool,
-    /// The labels.
     pub labels: Labels,
-    /// True if the ManagedCluster has a deletion timestamp.
     pub deleting: bool,
 }
 
 impl Availability {
-    /// All values.
     pub const ALL: [Self; 3] = [Self::Available, Self::Unknown, Self::Unavailable];
 
     /// Returns the reachability of a managed cluster. A cluster that does not exist has not joined, which does not count as silent.
@@ -66,10 +60,6 @@ impl Cluster {
     }
 
     /// Reads the JSON of a ManagedCluster. A cluster without any heartbeat yet has not joined, which does not count as silent.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON is invalid.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         let object = json::parse(text)?;
         let mut taints = items(&object, "/spec/taints").iter();

@@ -27,14 +27,11 @@ impl Mode {
     }
 }
 
-/// The argocd-agent settings of a GitOpsCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DesiredAgent {
-    /// The mode of the agents.
     pub mode: Mode,
     /// The address where managed clusters reach the principal, if set.
     pub address: Option<Box<str>>,
-    /// The port of the principal, if set.
     pub port: Option<Box<str>>,
     /// The namespace of Argo CD on the managed clusters.
     pub namespace: Box<str>,
@@ -45,7 +42,6 @@ pub struct DesiredAgent {
     pub follows_principal: bool,
     /// OCM's `rolloutStrategy`, unparsed.
     pub rollout: Option<Value>,
-    /// The clusters whose agents are revoked.
     pub revoked: BTreeSet<Box<str>>,
     /// True if the add-on installs argocd-operator instead of our own Argo CD manifests.
     pub operator: bool,

@@ -12,19 +12,12 @@ const HUB: &str = "in-cluster";
 /// The fields of an Application that the report of its ApplicationSet needs. Unknown values are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
-    /// The name of the ApplicationSet.
     pub set: Box<str>,
-    /// The managed cluster in its destination.
     pub cluster: Option<Box<str>>,
-    /// The sync status in Argo CD's words.
     pub sync: Box<str>,
-    /// The revision that it was compared with.
     pub revision: Box<str>,
-    /// The health status in Argo CD's words.
     pub health: Box<str>,
-    /// The phase of the last operation.
     pub phase: Box<str>,
-    /// The start time of the last operation.
     pub started_at: Box<str>,
     /// The resources of the Application except works.
     pub resources: Arc<[Resource]>,

@@ -17,44 +17,31 @@ const ARGOCD: &str = "argocd";
 /// The field whose absence asks Red Hat ACM for push credentials.
 pub const PUSH: &str = "createBlankClusterSecrets";
 
-/// A GitOpsCluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GitOpsCluster {
-    /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
-    /// The resource version.
     pub version: Box<str>,
-    /// The generation of the spec.
     pub generation: i64,
-    /// True if the GitOpsCluster has a deletion timestamp.
     pub deleting: bool,
-    /// The finalizers.
     pub finalizers: Vec<String>,
-    /// The requested settings.
     pub spec: Spec,
     /// The status of all writers.
     pub status: Map<String, Value>,
 }
 
-/// The requested settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
-    /// The name of the Placement.
     pub placement: Box<str>,
-    /// The specified namespace of the Placement.
     pub placement_namespace: Option<Box<str>>,
-    /// The specified namespace of Argo CD.
     pub argocd: Option<Box<str>>,
     /// True for the dialect of argocd-pull-integration, false for that of Red Hat ACM.
     pub is_pull_integration: bool,
     /// True if clusters are to be registered without credentials.
     pub creates_blank_secrets: bool,
-    /// The desired settings of argocd-agent, if it is requested.
     pub agent: Option<DesiredAgent>,
     /// True if argocd-agent is requested with invalid settings: an unusable mode or port, which an older CRD let through. The
     /// existing installation must then stay unchanged. The field is in [`Spec::not_implemented`].
     pub is_agent_invalid: bool,
-    /// The requested fields that are not implemented.
     pub not_implemented: Vec<&'static str>,
     /// The fields that are allowed only in the namespace of Argo CD, but set in another one. They are ignored.
     pub refused: Vec<&'static str>,
@@ -68,7 +55,6 @@ struct Object {
 }
 
 impl GitOpsCluster {
-    /// Returns the Placement of the GitOpsCluster, which is in the same namespace.
     pub fn placement(&self, object_ref: &ObjectRef) -> ObjectRef {
         ObjectRef {
             namespace: Arc::clone(&object_ref.namespace),
@@ -76,11 +62,6 @@ impl GitOpsCluster {
         }
     }
 
-    /// Reads the JSON of a GitOpsCluster.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         let Object { metadata, spec, status } = parse(text)?;
         let mut spec = Spec::from(spec);
@@ -100,7 +81,6 @@ impl GitOpsCluster {
         })
     }
 
-    /// Returns the fields that decide about managed clusters.
     pub fn inputs(&self) -> (&Spec, bool, &[String]) {
         (&self.spec, self.deleting, &self.finalizers)
     }
@@ -225,7 +205,6 @@ fn not_implemented(requested: &GitOpsClusterSpec, addon: Option<&GitOpsAddon>, w
     fields
 }
 
-/// Returns true if argocd-operator is to be installed.
 fn is_operator_chosen(besides: Option<&AgentSettings>) -> bool {
     let operator = besides.and_then(|settings| settings.operator.as_ref());
     operator.is_some_and(|operator| is_true(&operator.enabled))
@@ -290,7 +269,6 @@ fn desired_agent(
     })
 }
 
-/// Returns the text if it is not empty.
 fn non_empty(field: &Field<Box<str>>) -> Option<Box<str>> {
     field.clone().into_option().filter(|text| !text.is_empty())
 }

@@ -2,13 +2,9 @@
 
 use ocm::image::tag;
 
-/// The images of [`Images::shipped`].
 pub mod shipped {
-    /// argocd-agent.
     pub const AGENT: &str = "quay.io/argoprojlabs/argocd-agent:v0.9.0";
-    /// Argo CD.
     pub const ARGOCD: &str = "quay.io/argoproj/argocd:v3.6.1";
-    /// Redis.
     pub const REDIS: &str = "public.ecr.aws/docker/library/redis:8.10.1-alpine";
     /// argocd-operator, if it is chosen: the release that argocd-pull-integration installs.
     pub const OPERATOR: &str = "quay.io/argoprojlabs/argocd-operator:v0.18.0";
@@ -17,9 +13,7 @@ pub mod shipped {
 /// Image overrides; `None` where no image is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Images {
-    /// argocd-agent.
     pub agent: Option<Box<str>>,
-    /// Argo CD, for the application-controller and the repo-server.
     pub argocd: Option<Box<str>>,
     /// Redis, which both and the agent share.
     pub redis: Option<Box<str>>,

@@ -1,15 +1,11 @@
 //! The kinds of objects that the controllers watch.
 
-/// A watched kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Applications.
     Applications,
-    /// ManifestWorks.
     Works,
     /// ManifestWorkReplicaSets, which older versions of OCM do not have.
     ReplicaSets,
-    /// ManagedClusters.
     Clusters,
     /// The ConfigMap `argocd-cm`, which configures resource tracking.
     Config,
@@ -17,9 +13,7 @@ pub enum Kind {
     Parameters,
     /// The namespaces of managed clusters on hold.
     Holds,
-    /// PlacementDecisions.
     Decisions,
-    /// AppProjects.
     Projects,
     /// The cluster Secrets of Argo CD.
     Secrets,
@@ -29,7 +23,6 @@ pub enum Kind {
     Reports,
     /// GitOpsClusters, if installed.
     GitOpsClusters,
-    /// Placements.
     Placements,
     /// The namespace of Argo CD.
     Namespace,

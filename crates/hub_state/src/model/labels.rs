@@ -5,7 +5,6 @@
 pub struct Labels(Box<str>);
 
 impl Labels {
-    /// Stores labels that are sorted by key.
     pub fn from_sorted<K: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut all = String::new();
         for (key, value) in labels {
@@ -16,12 +15,10 @@ impl Labels {
         Self(all.into())
     }
 
-    /// Returns all labels, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.split(',').filter_map(|label| label.split_once('='))
     }
 
-    /// Returns the value of a label.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find(|(other, _)| *other == key).map(|(_, value)| value)
     }

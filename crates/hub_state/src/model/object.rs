@@ -16,11 +16,8 @@ use serde_json::{Value, json};
 /// An object with only the fields that are compared or read.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
-    /// The resource version.
     pub version: Box<str>,
-    /// True if the object has a deletion timestamp.
     pub deleting: bool,
     /// The fields that are compared with the desired state, as JSON: a merge patch keeps fields that others added.
     pub object: Value,
@@ -60,11 +57,6 @@ pub struct IssuedCertificate {
 }
 
 impl Object {
-    /// Reads the JSON of an object.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Head {
@@ -88,7 +80,6 @@ impl Object {
         })
     }
 
-    /// Returns true if the controller manages the object.
     pub fn is_ours(&self) -> bool {
         self.object["metadata"]["labels"][MANAGED_BY] == OURS
     }

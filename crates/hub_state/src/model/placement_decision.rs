@@ -7,7 +7,6 @@ use runtime::invalid_object::InvalidObject;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A PlacementDecision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacementDecision {
     /// The name of the Placement; empty if there is none.
@@ -25,11 +24,6 @@ impl PlacementDecision {
         }
     }
 
-    /// Reads the JSON of a PlacementDecision.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON is invalid.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         let object = json::parse(text)?;
         let decisions = items(&object, "/status/decisions").iter();

@@ -5,7 +5,6 @@ use super::GitOpsCluster;
 /// The way a GitOpsCluster registers managed clusters in Argo CD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKind {
-    /// A Secret without a credential.
     Blank,
     /// The Secret of the cluster's argocd-agent.
     Agent,
@@ -26,7 +25,6 @@ impl SecretKind {
         }
     }
 
-    /// Returns the other kind.
     pub fn other(self) -> Self {
         match self {
             Self::Blank => Self::Agent,

@@ -17,19 +17,14 @@ pub const PROMOTED: &str = "argocd-ocm-cmp.github.io/signs-since";
 /// A Secret of type `kubernetes.io/tls`. Its keys are not kept, only the identifiers of their public keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSecret {
-    /// The UID, which distinguishes it from an earlier object of the same name.
     pub uid: Box<str>,
-    /// The resource version.
     pub version: Box<str>,
-    /// True if the Secret has a deletion timestamp.
     pub deleting: bool,
-    /// True if the controller manages the Secret.
     pub is_ours: bool,
     /// The certificates, in order; empty if they cannot be parsed.
     pub certificates: Vec<Certificate>,
     /// The certificates in PEM.
     pub text: Box<str>,
-    /// The identifier of the key.
     pub key: Option<KeyId>,
     /// The identifier of the next key, for the Secret of a CA.
     pub next: Option<KeyId>,
@@ -40,12 +35,7 @@ pub struct TlsSecret {
 }
 
 impl TlsSecret {
-    /// Reads the JSON of a Secret.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON cannot be parsed, which the API server does not accept. The error quotes nothing of the
-    /// Secret.
+    /// The error quotes nothing of the Secret.
     pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
         #[derive(Deserialize)]
         struct Secret {

@@ -49,7 +49,6 @@ pub(crate) struct Marks {
 /// The health of a work, in the words of its health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkState {
-    /// The health.
     pub health: HealthStatus,
     /// True if the agent has applied the work completely in its present generation.
     pub applied: bool,
@@ -69,10 +68,6 @@ pub struct WorkState {
 
 impl Work {
     /// Reads the JSON of a work and evaluates its health; none if no Application can own it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the JSON or a field is invalid.
     pub fn from_json(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
         let work = json::parse(text)?;
         let pull_work = PullWork::from_json(&work)?.map(Box::new);
@@ -193,7 +188,6 @@ impl WorkState {
         }
     }
 
-    /// Returns true if both have the same health status in Argo CD.
     pub fn is_same_in_argo_cd(&self, other: &Self) -> bool {
         self.health.in_argo_cd() == other.health.in_argo_cd()
     }

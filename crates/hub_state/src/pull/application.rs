@@ -18,23 +18,15 @@ use std::collections::BTreeMap;
 /// An Application of the pull model. The cache holds many of them: every field is needed, and none is stored twice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Application {
-    /// The namespace of the Application.
     pub namespace: Box<str>,
-    /// The name of the Application.
     pub name: Box<str>,
-    /// The UID of the Application.
     pub uid: Box<str>,
-    /// The resource version of the Application.
     pub version: Box<str>,
     /// The managed cluster that the Application names; `None` if it names no cluster.
     pub cluster: Option<Box<str>>,
-    /// The AppProject.
     pub project: Box<str>,
-    /// All finalizers.
     pub finalizers: Vec<Box<str>>,
-    /// True if the Application is being deleted.
     pub deleting: bool,
-    /// The requests on the Application: a sync, a refresh.
     pub requests: Requests,
     /// The ApplicationSet that owns the Application, in the same namespace.
     pub set: Option<Box<str>>,
@@ -55,7 +47,6 @@ pub struct Application {
 /// The cluster to which the managed cluster's Argo CD deploys, if not its own. Argo CD accepts only one of the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// The name of the cluster in the managed cluster's Argo CD.
     Name(Box<str>),
     /// The address of the cluster's API server.
     Server(Box<str>),
@@ -65,10 +56,6 @@ impl Application {
     /// Reads an Application; returns `None` if it is not of the pull model.
     ///
     /// Needs its `metadata.managedFields` as well, which contain the times of requests.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if its values are too deep to be copied.
     pub fn from_json(object: &Borrowed<'_>) -> Result<Option<Self>, InvalidObject> {
         if !entry(object, "labels", names::PULL).is_some_and(is_true) {
             return Ok(None);
@@ -188,7 +175,6 @@ fn base(object: &Borrowed<'_>) -> String {
     serde_json::to_string(&base).expect("JSON is written as JSON")
 }
 
-/// Returns these entries of a map in an object's metadata.
 fn entries<'v, 't>(
     object: &'v Borrowed<'t>,
     map: &str,

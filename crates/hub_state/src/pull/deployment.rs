@@ -9,7 +9,6 @@ use serde_json::Value;
 /// A deployment: an entry of `status.history`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// The ID of the entry.
     pub id: i64,
     /// The start time, which distinguishes deployments.
     pub started: Option<Timestamp>,
@@ -18,7 +17,6 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Reads the entries of a `status`.
     pub fn read_history(status: &Borrowed<'_>) -> Vec<Self> {
         let entries = items(status, "/history").iter();
         let read = |entry: &Borrowed<'_>| Self {
@@ -29,7 +27,6 @@ impl Deployment {
         entries.map(read).collect()
     }
 
-    /// Returns the entry as JSON.
     pub fn to_json(&self) -> Value {
         serde_json::from_str(&self.text).expect("it was written as JSON")
     }

@@ -113,7 +113,6 @@ pub fn rules(sources: usize) -> Value {
 /// The status feedback of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// The status of its Application.
     pub reported: MirroredStatus,
     /// The hash of the Application that the status describes.
     pub payload: Option<Box<str>>,

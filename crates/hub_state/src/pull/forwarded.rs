@@ -7,12 +7,9 @@ use manifest::value::Value as Borrowed;
 use ocm::pull_model as names;
 use serde_json::{Value, json};
 
-/// The requests on an Application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// The operation to run.
     pub operation: Option<OperationRequest>,
-    /// The refresh to do.
     pub refresh: Option<RefreshRequest>,
 }
 
@@ -39,9 +36,7 @@ pub struct RefreshRequest {
 /// The requests that can be removed from the hub's Application because the work carries them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forwarded {
-    /// True if the `operation` can be removed.
     pub operation: bool,
-    /// True if the refresh annotation can be removed.
     pub refresh: bool,
 }
 
@@ -86,7 +81,6 @@ impl OperationRequest {
         })
     }
 
-    /// Returns the time of the request.
     pub fn requested_at(&self) -> Option<&str> {
         self.id.split_once(TIME_SEPARATOR).map(|(_, time)| time)
     }
@@ -105,7 +99,6 @@ impl OperationRequest {
 }
 
 impl RefreshRequest {
-    /// Reads the refresh request of an Application of the hub.
     pub(super) fn of_hub(object: &Borrowed<'_>) -> Option<Self> {
         let hydrate = annotation(object, names::HYDRATE);
         // Argo CD hydrates in its next comparison, so a user who requests that alone requests both.

@@ -12,13 +12,9 @@ use serde_json::{Value, json};
 /// The fields of an Application's status that the controller owns. Times have whole seconds, as Kubernetes stores them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MirroredStatus {
-    /// The health.
     pub health: Health,
-    /// The sync status.
     pub sync: Sync,
-    /// The state of the last operation.
     pub operation: Option<OperationState>,
-    /// The time of the last comparison.
     pub reconciled_at: Option<Timestamp>,
     /// The type of the source, such as a Helm chart or a directory.
     pub source_type: Option<Box<str>>,
@@ -33,11 +29,8 @@ pub struct MirroredStatus {
 /// The `status.health` of an Application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// The health status.
     pub status: Option<Box<str>>,
-    /// The reason.
     pub message: Option<Box<str>>,
-    /// The time of the last transition.
     pub since: Option<Timestamp>,
 }
 
@@ -46,7 +39,6 @@ pub struct Health {
 pub struct Sync {
     /// The sync status; the API server rejects the object without it.
     pub status: Option<Box<str>>,
-    /// The compared revision.
     pub revision: Option<Box<str>>,
     /// The compared revisions of several sources.
     pub revisions: Vec<Box<str>>,
@@ -55,33 +47,24 @@ pub struct Sync {
 /// The `status.operationState` of an Application. The API server rejects it without its phase and its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationState {
-    /// The phase.
     pub phase: Box<str>,
-    /// The start time.
     pub started_at: Timestamp,
-    /// The end time.
     pub finished_at: Option<Timestamp>,
-    /// The message.
     pub message: Option<Box<str>>,
-    /// The number of retries.
     pub retries: Option<i64>,
     /// The synced revision.
     pub revision: Option<Box<str>>,
 }
 
-/// A condition of an Application.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
     /// The type; its suffix gives the severity.
     pub kind: Box<str>,
-    /// The message.
     pub message: Box<str>,
-    /// The time of the last transition.
     pub since: Option<Timestamp>,
 }
 
 impl MirroredStatus {
-    /// Reads an Application's `status`.
     pub fn from_json(status: &Borrowed<'_>) -> Self {
         let message = |path| text_at(status, path).map(bounded);
         let time = |path| text_at(status, path).and_then(time);

@@ -44,9 +44,7 @@ impl Namespaces {
 /// A compiled pattern for namespaces.
 #[derive(Clone, Debug)]
 pub enum NamespacePattern {
-    /// A glob.
     Glob(Glob),
-    /// A regular expression.
     Expression(Regex),
 }
 
@@ -62,7 +60,6 @@ impl NamespacePattern {
         }
     }
 
-    /// Returns true if the pattern matches this namespace.
     pub fn matches(&self, namespace: &str) -> bool {
         match self {
             Self::Glob(glob) => glob.matches(namespace),

@@ -41,11 +41,9 @@ impl FeedbackMode {
     }
 }
 
-/// The settings of the pull model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Settings {
-    /// The conventions to follow.
     pub dialect: Dialect,
     /// True if works include the namespace of the Application.
     pub namespace: bool,
@@ -53,7 +51,6 @@ pub struct Settings {
     pub project: bool,
     /// True if a namespace may use a managed cluster only if a Placement in it selects the cluster.
     pub placement: bool,
-    /// The way in which agents notice changes.
     pub feedback: FeedbackMode,
     /// True if agents only observe and change nothing, while another component adopts the delivered objects.
     pub read_only: bool,

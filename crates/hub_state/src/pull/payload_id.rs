@@ -11,7 +11,6 @@ const FINALIZERS_DIGITS: usize = 8;
 
 const SEPARATOR: char = '-';
 
-/// Returns the hash of these finalizers.
 pub fn finalizers_hash(finalizers: &[&str]) -> String {
     hash(finalizers, FINALIZERS_DIGITS)
 }

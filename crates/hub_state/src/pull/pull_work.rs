@@ -41,11 +41,8 @@ pub struct PullWork {
     pub application_uid: Option<Box<str>>,
     /// The ApplicationSet that created the Application, as `NAMESPACE/NAME`.
     pub set: Option<Box<str>>,
-    /// The UID of the work.
     pub uid: Box<str>,
-    /// The resource version of the work.
     pub version: Box<str>,
-    /// True if the work is being deleted.
     pub deleting: bool,
     /// True if the agent has added its finalizer. It applies nothing before.
     pub has_agent_finalizer: bool,
@@ -53,32 +50,23 @@ pub struct PullWork {
     pub fingerprint: Fingerprint,
     /// The feedback mode of the Application; `None` if the API server does not store one.
     pub feedback_mode: Option<FeedbackMode>,
-    /// The operation in the payload.
     pub operation: Option<OperationRequest>,
-    /// The refresh request in the payload.
     pub refresh: Option<RefreshRequest>,
     /// The position of the Application in the manifests, and the hash of its finalizers; `None` without one.
     pub manifest: Option<(usize, Box<str>)>,
     /// The position of the configuration with which the agent only observes the Application, and applies no finalizers to it.
     pub read_only_config: Option<usize>,
-    /// The ID of the payload.
     pub payload: Option<Box<str>>,
     /// The progress of releasing the delivered objects.
     pub retention: Retention,
-    /// The result of applying the Application.
     pub applied: ApplyState,
     /// True if the agent reports that the Application is missing on the cluster. Earlier feedback stays in the work in that case.
     pub missing: bool,
-    /// The status feedback of the cluster.
     pub feedback: Feedback,
 }
 
 impl PullWork {
     /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if its values are too deep for a fingerprint.
     pub fn from_json(work: &Value<'_>) -> Result<Option<Self>, InvalidObject> {
         let mut manifests = items(work, "/spec/workload/manifests").iter().enumerate();
         let (position, payload) = manifests.find(|(_, manifest)| is_application(manifest)).unzip();

@@ -22,7 +22,6 @@ pub enum Retention {
 }
 
 impl Retention {
-    /// Reads the state from an existing work.
     pub fn from_work(work: &Value<'_>) -> Self {
         let mut configs = items(work, "/spec/manifestConfigs").iter();
         match text_at(work, "/spec/deleteOption/propagationPolicy") {

@@ -90,7 +90,6 @@ impl Election {
     }
 }
 
-/// The leadership of this replica, and its subscribers.
 struct Leadership {
     lease: String,
     candidate: Candidate,
@@ -100,7 +99,6 @@ struct Leadership {
 }
 
 impl Leadership {
-    /// Publishes whether this replica leads.
     fn publish(&self) {
         let leads = self.candidate.leads(Instant::now());
         let has_changed = self
@@ -141,7 +139,6 @@ impl Drop for Leadership {
     }
 }
 
-/// The reason why an attempt to read or write the Lease failed.
 enum ElectionError {
     Conflict,
     Other(String),

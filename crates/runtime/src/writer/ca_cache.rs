@@ -15,7 +15,6 @@ use tokio::time::sleep;
 /// The maximum time for which a key stays in memory.
 const TTL: Duration = Duration::from_secs(5);
 
-/// The CA that was read last, for a short time.
 #[derive(Clone, Default)]
 pub(super) struct CaCache {
     last: Arc<Mutex<Option<CachedCa>>>,
@@ -26,10 +25,6 @@ type CachedCa = (Authority, Arc<AuthorityData>);
 impl CaCache {
     /// Returns the CA in this resource version, read only if it has not been read just before; none if it has another resource
     /// version by now. Concurrent callers wait for one read.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it cannot be read.
     pub(super) async fn authority<E>(
         &self,
         desired: &Authority,
@@ -53,11 +48,7 @@ impl CaCache {
 }
 
 /// Reads the resource version, and the key and certificates of a CA, from the JSON of its Secret. The key must not be cached for
-/// long.
-///
-/// # Errors
-///
-/// Returns an error if the Secret has none. The error quotes nothing of the Secret.
+/// long. The error quotes nothing of the Secret.
 pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), InvalidObject> {
     #[derive(Deserialize)]
     struct Secret {
