@@ -9,11 +9,9 @@
 mod mappers;
 
 use crate::{Line, Report};
-use hub_state::cache::Cache;
 use hub_state::condition_types::{APPLY_ERROR, DEGRADED, OVERDUE, UNREACHABLE, unreachable};
-use hub_state::model::{Application, Kind};
-use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
 use hub_state::report::{ConditionEntry, Entry, Resource};
+use hub_state::{Application, Cache, Context, Controller, Kind, Watch, no_requeue};
 use ocm::health::HealthStatus;
 use ocm::pull_model::is_own_condition;
 use ocm::resources::{APPLICATION_SETS, REPORTS};

@@ -4,7 +4,7 @@ use super::fleet::{ClusterStatus, Fleet, SET};
 use hub_state::condition_types::{
     APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE, unreachable,
 };
-use hub_state::model::{Condition, WorkState};
+use hub_state::{Condition, WorkState};
 use manifest::text::{and_more_objects, count};
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;

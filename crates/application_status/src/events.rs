@@ -3,8 +3,8 @@
 
 use super::conditions::{Totals, is_same_state, subject};
 use super::fleet::{Fleet, SET};
+use hub_state::Condition;
 use hub_state::condition_types::{APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE};
-use hub_state::model::Condition;
 use runtime::action::Event;
 
 /// Returns the Event for the change from one list of our conditions to another.

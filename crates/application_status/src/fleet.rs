@@ -1,7 +1,6 @@
 //! The state of an Application on its clusters.
 
-use hub_state::cache::Cache;
-use hub_state::model::{Availability, Kind, WorkState};
+use hub_state::{Availability, Cache, Kind, WorkState};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::hold::Hold;

@@ -14,9 +14,7 @@ pub use conditions::Totals;
 
 use fleet::Fleet;
 use hub_state::annotations::REFRESH;
-use hub_state::cache::{Cache, owners};
-use hub_state::model::{Condition, Kind};
-use hub_state::reconcile::{Context, Controller, Watch};
+use hub_state::{Cache, Condition, Context, Controller, Kind, Watch, owners};
 use jiff::Timestamp;
 use ocm::pull_model::is_own_condition;
 use ocm::resources::APPLICATIONS;

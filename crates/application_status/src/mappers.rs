@@ -1,6 +1,6 @@
 //! The Applications to reconcile after a change.
 
-use hub_state::cache::{Cache, Changed, ReconcileRequest};
+use hub_state::{Cache, Changed, ReconcileRequest};
 use runtime::queue::Refresh;
 
 /// Maps a change of an Application to itself. If Argo CD has been asked for a refresh, by whichever replica, no other is needed.

@@ -2,7 +2,7 @@
 //! and the ClusterManagementAddOn.
 
 use super::{Server, labels, metadata};
-use hub_state::model::DesiredAgent;
+use hub_state::DesiredAgent;
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
 use ocm::management_addon::strategy_at;

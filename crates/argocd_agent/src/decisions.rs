@@ -4,7 +4,7 @@ use super::metadata;
 use super::reconcile::shared::{ensure, ensure_absent};
 use super::rollout::UpdatedClusters;
 use assignment::GitOpsClusterRef;
-use hub_state::model::Kind;
+use hub_state::Kind;
 use jiff::Timestamp;
 use ocm::argocd_agent::AddonPlacement;
 use ocm::resources::DECISION_STATUSES;

@@ -3,8 +3,7 @@
 
 use crate::reconcile::shared::find_existing;
 use crate::state;
-use hub_state::cache::Cache;
-use hub_state::model::{DesiredAgent, Kind};
+use hub_state::{Cache, DesiredAgent, Kind};
 use ocm::argocd_agent as names;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 //! A comment `# only CASE` at the end of a line keeps this line and the lines below it that are indented more for that case; after
 //! `---`, the document. A text `${NAME}` is a value.
 
-use hub_state::model::Mode;
+use hub_state::Mode;
 use manifest::{json, yaml};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use super::manifests::{ARGOCD_RESOURCE, ARGOCD_RESOURCE_RIGHTS, Parameters};
 use super::{Server, labels, metadata};
-use hub_state::model::DesiredAgent;
+use hub_state::DesiredAgent;
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;

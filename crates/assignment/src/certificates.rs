@@ -6,8 +6,7 @@
 //! it.
 
 use super::gitops::{GitOpsClusterRef, has_released_agent};
-use hub_state::cache::Cache;
-use hub_state::model::{IssuedCertificate, Kind, Object};
+use hub_state::{Cache, IssuedCertificate, Kind, Object};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use pki::CLOCK_SKEW;

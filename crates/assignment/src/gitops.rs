@@ -1,8 +1,7 @@
 //! A GitOpsCluster, and the rules that decide what it selects and has released.
 
-use hub_state::cache::{Cache, Selection};
 use hub_state::cluster_secret::ClusterSecret;
-use hub_state::model::{DesiredAgent, GitOpsCluster, Kind, Object, SecretKind};
+use hub_state::{Cache, DesiredAgent, GitOpsCluster, Kind, Object, SecretKind, Selection};
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
 use ocm::gitops_cluster::namespace_of_finalizer;

@@ -12,8 +12,7 @@ pub mod mappers;
 
 pub use gitops::{GitOpsClusterRef, ServingState, has_released_agent, owned_secret};
 
-use hub_state::cache::Cache;
-use hub_state::model::{Assignment, Blocked, SecretKind};
+use hub_state::{Assignment, Blocked, Cache, SecretKind};
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;

@@ -2,9 +2,8 @@
 //! their cluster Secrets and the ManifestWorks of their agents.
 
 use super::certificates::records;
-use hub_state::cache::{Cache, Changed, ReconcileRequest};
 use hub_state::cluster_secret::ClusterSecret;
-use hub_state::model::{Cluster, GitOpsCluster, Kind, Object, PlacementDecision};
+use hub_state::{Cache, Changed, Cluster, GitOpsCluster, Kind, Object, PlacementDecision, ReconcileRequest};
 use ocm::argocd_agent as names;
 use ocm::management_addon::is_named;
 use primitives::object_ref::ObjectRef;

@@ -5,7 +5,7 @@ use hub_state::cluster_secret::{
     CLUSTER, CONFIG, COPIED, ClusterSecret, IDENTITY_LABELS, NAME, PLACEMENT_NAME, PLAIN, SECRET_TYPE, SERVER,
     SecretManager, WRITTEN_BY,
 };
-use hub_state::model::{Labels, TlsSecret};
+use hub_state::{Labels, TlsSecret};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use ocm::argocd_agent as names;

@@ -3,10 +3,8 @@
 
 use crate::RegisteredCluster;
 use assignment::{is_registered, mappers};
-use hub_state::cache::Cache;
 use hub_state::cluster_secret::SecretManager;
-use hub_state::model::Kind;
-use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
+use hub_state::{Cache, Context, Controller, Kind, Watch, no_requeue};
 use ocm::resources::CLUSTERS;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, InvolvedObject, Verb};

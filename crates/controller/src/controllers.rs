@@ -1,7 +1,7 @@
 //! The table of controllers: each computes the desired state from the cache. CONTRIBUTING.md has the steps to add one: a crate, and
 //! a line here, are the first.
 
-use hub_state::reconcile::Controller;
+use hub_state::Controller;
 
 /// All controllers. A controller that reconciles several kinds has one entry for each, under the same name.
 pub static CONTROLLERS: &[Controller] = &[

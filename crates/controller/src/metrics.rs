@@ -1,6 +1,6 @@
 //! The Prometheus metrics of the hub's objects, beside those of the runtime.
 
-use hub_state::model::{Availability, GitOpsCluster};
+use hub_state::{Availability, GitOpsCluster};
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use primitives::object_ref::ObjectRef;

@@ -2,8 +2,7 @@
 
 use crate::controllers::CONTROLLERS;
 use hub::Connection;
-use hub_state::model::Kind;
-use hub_state::reconcile::{Controller, Settings};
+use hub_state::{Controller, Kind, Settings};
 use jiff::Timestamp;
 use runtime::readiness::Readiness;
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
-use hub_state::model::Kind;
+use hub_state::Kind;
 use jiff::Timestamp;
 use kube::api::{Api, ObjectMeta};
 use kube::core::Resource;

@@ -14,10 +14,8 @@ mod status;
 pub use secrets::{AGENTS as AGENT_SECRETS, CONTROLLER as SECRETS};
 
 use assignment::{GitOpsClusterRef, ServingState, owned_secret};
-use hub_state::cache::{Cache, Selection};
 use hub_state::cluster_secret::ClusterSecret;
-use hub_state::model::{Kind, SecretKind};
-use hub_state::reconcile::{Context, Controller};
+use hub_state::{Cache, Context, Controller, Kind, SecretKind, Selection};
 use jiff::Timestamp;
 use ocm::gitops_cluster::{finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};

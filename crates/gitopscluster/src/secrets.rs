@@ -6,10 +6,8 @@ use assignment::{
     secret_owner,
 };
 use cluster_secrets::{RegisteredCluster, SecretUpdate, deletion};
-use hub_state::cache::Cache;
 use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
-use hub_state::model::{Kind, SecretKind, TlsSecret};
-use hub_state::reconcile::{Context, Controller, Watch, no_requeue};
+use hub_state::{Cache, Context, Controller, Kind, SecretKind, TlsSecret, Watch, no_requeue};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS};

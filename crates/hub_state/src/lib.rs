@@ -20,5 +20,14 @@ pub mod pull;
 pub mod reconcile;
 pub mod report;
 #[cfg(any(test, feature = "testing"))]
-#[allow(clippy::arithmetic_side_effects, reason = "a test may panic")]
 pub mod testing;
+
+pub use cache::{
+    Cache, Change, Changed, PullWorkRef, ReconcileRequest, Refusal, Selection, Update, WorkBefore, owners,
+};
+pub use model::{
+    Application, Assignment, Availability, Blocked, CertificateRequest, Cluster, Condition, DesiredAgent, Generated,
+    GitOpsCluster, Images, IssuedCertificate, Kind, Labels, Mode, OPEN, Object, PROMOTED, PUSH, PlacementDecision,
+    RequestSpec, Requester, SecretKind, TlsSecret, Work, WorkState, have_same_version,
+};
+pub use reconcile::{Context, Controller, Settings, Watch, mappers, no_requeue};

@@ -1,5 +1,7 @@
 //! Fixtures for tests of controllers: works, managed clusters, and certificates.
 
+#![allow(clippy::arithmetic_side_effects, reason = "a test may panic")]
+
 pub mod certificates;
 pub mod pull;
 

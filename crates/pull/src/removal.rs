@@ -4,12 +4,10 @@
 
 use crate::work::server_side_apply;
 use hub_state::annotations::REFRESH;
-use hub_state::cache::{Cache, PullWorkRef};
-use hub_state::model::Application;
 use hub_state::pull::PullWork;
 use hub_state::pull::payload_id::{finalizers_hash, replace_finalizers};
 use hub_state::pull::retention::Retention;
-use hub_state::reconcile::Context;
+use hub_state::{Application, Cache, Context, PullWorkRef};
 use ocm::pull_model as names;
 use ocm::resources::WORKS;
 use runtime::action::Write;

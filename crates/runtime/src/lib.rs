@@ -20,7 +20,6 @@ pub mod signals;
 pub mod slots;
 pub mod telemetry;
 #[cfg(any(test, feature = "testing"))]
-#[allow(clippy::arithmetic_side_effects, reason = "a test may panic")]
 pub mod testing;
 pub mod text;
 pub mod writer;

@@ -1,7 +1,6 @@
 //! The ApplicationSets to reconcile after a change.
 
-use hub_state::cache::{Cache, Changed, ReconcileRequest, WorkBefore, owners};
-use hub_state::model::{Application, Condition, Generated, Kind, Work};
+use hub_state::{Application, Cache, Changed, Condition, Generated, Kind, ReconcileRequest, Work, WorkBefore, owners};
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 

@@ -5,8 +5,7 @@
 //! it does not trust: it announces the next certificate, lets it sign once every cluster has it, and drops the previous one once
 //! no certificate of it is in use.
 
-use hub_state::cache::Cache;
-use hub_state::model::{PROMOTED, TlsSecret};
+use hub_state::{Cache, PROMOTED, TlsSecret};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::SECRETS;

@@ -5,8 +5,7 @@
 use super::authority;
 use super::shared::ensure;
 use assignment::certificates::{records, unexpired};
-use hub_state::cache::Cache;
-use hub_state::model::{Blocked, Kind, Object};
+use hub_state::{Blocked, Cache, Kind, Object};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use pki::CLOCK_SKEW;

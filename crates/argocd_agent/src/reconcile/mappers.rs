@@ -1,8 +1,7 @@
 //! The objects to reconcile after a change of an object of argocd-agent or of its add-on.
 
 use assignment::mappers::{agents, clusters};
-use hub_state::cache::{Cache, Changed, ReconcileRequest};
-use hub_state::model::{Kind, Object};
+use hub_state::{Cache, Changed, Kind, Object, ReconcileRequest};
 use ocm::argocd_agent as names;
 use ocm::work::MANAGED_BY;
 use primitives::object_ref::ObjectRef;

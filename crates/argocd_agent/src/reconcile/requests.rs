@@ -7,9 +7,9 @@
 use super::shared;
 use super::{authority, issued};
 use assignment::certificates::{record, unexpired};
-use hub_state::cache::Cache;
-use hub_state::model::{CertificateRequest, IssuedCertificate, Kind, Object, RequestSpec, Requester};
-use hub_state::reconcile::{Context, Controller};
+use hub_state::{
+    Cache, CertificateRequest, Context, Controller, IssuedCertificate, Kind, Object, RequestSpec, Requester,
+};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::resources::{REQUEST_APPROVALS, REQUEST_STATUSES, REQUESTS};

@@ -10,9 +10,7 @@ use crate::rollout::{Agent, Limits, Plan, RolloutInput, UpdatedClusters, plan as
 use crate::template::{agent_image, template_name};
 use assignment::GitOpsClusterRef;
 use hub_state::annotations::{AGENT_IMAGE, AGENT_NAMESPACE};
-use hub_state::cache::Cache;
-use hub_state::model::{Availability, Kind, have_same_version};
-use hub_state::reconcile::Context;
+use hub_state::{Availability, Cache, Context, Kind, have_same_version};
 use jiff::{SignedDuration, Timestamp};
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;

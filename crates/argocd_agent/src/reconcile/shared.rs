@@ -3,9 +3,7 @@
 use super::mappers;
 use crate as agent;
 use assignment::{GitOpsClusterRef, mappers as gitops};
-use hub_state::cache::Cache;
-use hub_state::model::{Kind, Object};
-use hub_state::reconcile::{Controller, Watch, no_requeue};
+use hub_state::{Cache, Controller, Kind, Object, Watch, no_requeue};
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
 use primitives::object_ref::ObjectRef;

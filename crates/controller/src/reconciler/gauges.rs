@@ -1,8 +1,7 @@
 //! The metrics of the event loop's state.
 
 use super::Reconciler;
-use hub_state::model::Availability;
-use hub_state::model::Kind;
+use hub_state::{Availability, Kind};
 use ocm::health::HealthStatus;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The conditions of a GitOpsCluster.
 
-use hub_state::model::GitOpsCluster;
+use hub_state::GitOpsCluster;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -1,8 +1,7 @@
 //! The Applications of the basic pull model to reconcile after a change.
 
-use hub_state::cache::{Cache, Changed, ReconcileRequest, owners};
-use hub_state::model::{Application, Cluster, Kind};
 use hub_state::pull::work_name;
+use hub_state::{Application, Cache, Changed, Cluster, Kind, ReconcileRequest, owners};
 use primitives::object_ref::ObjectRef;
 use std::collections::BTreeSet;
 
