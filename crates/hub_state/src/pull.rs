@@ -2,8 +2,6 @@
 //! ([`PullWork`]). Labels, annotations and names are those of argocd-pull-integration and of Red Hat ACM's multicloud-integrations.
 
 pub mod application;
-pub mod deployment;
-pub mod digest;
 pub mod feedback;
 pub mod fingerprint;
 pub mod forwarded;
@@ -12,7 +10,6 @@ pub mod namespaces;
 mod options;
 pub mod payload_id;
 pub mod pull_work;
-pub mod retention;
 pub mod text;
 pub mod work_name;
 

@@ -2,9 +2,9 @@
 //! because it is a list, so the controller records completed operations as the hub's Argo CD would have recorded them.
 
 use hub_state::pull::application::Application;
-use hub_state::pull::deployment::Deployment;
 use hub_state::pull::feedback::Feedback;
 use hub_state::pull::forwarded::OperationRequest;
+use hub_state::pull::mirrored_status::Deployment;
 use primitives::timestamp::format_time;
 use serde_json::{Value, json};
 

@@ -33,7 +33,7 @@ pub mod work;
 pub(crate) mod tests {
     use super::*;
     use hub_state::pull::forwarded::Requests;
-    use hub_state::pull::retention::Retention;
+    use hub_state::pull::pull_work::Retention;
     use hub_state::pull::{Application, Settings};
     use serde_json::{Value, json};
     use work::Desired;

@@ -6,7 +6,7 @@ use crate::work::server_side_apply;
 use hub_state::annotations::REFRESH;
 use hub_state::pull::PullWork;
 use hub_state::pull::payload_id::{finalizers_hash, replace_finalizers};
-use hub_state::pull::retention::Retention;
+use hub_state::pull::pull_work::Retention;
 use hub_state::{Application, Cache, Context, PullWorkRef};
 use ocm::pull_model as names;
 use ocm::resources::WORKS;

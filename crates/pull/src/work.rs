@@ -8,7 +8,7 @@ use hub_state::pull::feedback;
 use hub_state::pull::fingerprint::{ANNOTATIONS, LABELS, SCRAPE_TYPE, fingerprint};
 use hub_state::pull::forwarded::Requests;
 use hub_state::pull::pull_work::{ApplyState, PullWork};
-use hub_state::pull::retention::{ORPHAN, READ_ONLY, Retention};
+use hub_state::pull::pull_work::{ORPHAN, READ_ONLY, Retention};
 use hub_state::pull::{Dialect, FeedbackMode, Settings};
 use ocm::names::application_label;
 use ocm::pull_model as names;

@@ -114,13 +114,6 @@ impl Write {
         }
     }
 
-    pub fn with_recipe(self, recipe: Recipe) -> Self {
-        Self {
-            recipe: Some(recipe),
-            ..self
-        }
-    }
-
     pub fn body(&self) -> Option<&Value> {
         match &self.verb {
             Verb::Create(body) | Verb::Patch(body) | Verb::JsonPatch(body) => Some(body),

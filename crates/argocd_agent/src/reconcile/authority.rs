@@ -187,7 +187,10 @@ pub(super) fn secret(name: &str, argocd: &str, version: Option<&str>, recipe: Re
             Write::patch(&SECRETS, object_ref, json!({"metadata": metadata, "data": {}}))
         }
     };
-    write.with_recipe(recipe)
+    Write {
+        recipe: Some(recipe),
+        ..write
+    }
 }
 
 /// Returns the labels of our Secrets; Argo CD's tools list objects by `part-of`.

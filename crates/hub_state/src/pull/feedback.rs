@@ -14,50 +14,37 @@ use std::collections::BTreeMap;
 
 /// The feedback values that both peer integrations select, by name.
 const PEERS: [(&str, &str); 5] = [
-    (HEALTH, ".status.health.status"),
-    (SYNC, ".status.sync.status"),
-    (STARTED_AT, ".status.operationState.startedAt"),
-    (PHASE, ".status.operationState.phase"),
-    (REVISION, ".status.sync.revision"),
+    ("healthStatus", ".status.health.status"),
+    ("syncStatus", ".status.sync.status"),
+    ("operationStateStartedAt", ".status.operationState.startedAt"),
+    ("operationStatePhase", ".status.operationState.phase"),
+    ("syncRevision", ".status.sync.revision"),
 ];
-
-const HEALTH: &str = "healthStatus";
-const SYNC: &str = "syncStatus";
-const STARTED_AT: &str = "operationStateStartedAt";
-const PHASE: &str = "operationStatePhase";
-const REVISION: &str = "syncRevision";
 
 /// The additional feedback values that the controller selects.
 const OURS: [(&str, &str); 12] = [
-    (HEALTH_MESSAGE, ".status.health.message"),
-    (HEALTH_SINCE, ".status.health.lastTransitionTime"),
-    (FINISHED_AT, ".status.operationState.finishedAt"),
-    (MESSAGE, ".status.operationState.message"),
-    (RETRIES, ".status.operationState.retryCount"),
-    (INITIATED_BY, ".status.operationState.operation.initiatedBy.username"),
-    (DRY_RUN, ".status.operationState.operation.sync.dryRun"),
-    (SELECTED, ".status.operationState.operation.sync.resources[0].kind"),
-    (RESULT_REVISION, ".status.operationState.syncResult.revision"),
-    (RECONCILED_AT, ".status.reconciledAt"),
-    (SOURCE_TYPE, ".status.sourceType"),
-    (PAYLOAD, r".metadata.annotations['argocd-ocm-cmp\.github\.io/payload']"),
+    ("healthMessage", ".status.health.message"),
+    ("healthLastTransitionTime", ".status.health.lastTransitionTime"),
+    ("operationStateFinishedAt", ".status.operationState.finishedAt"),
+    ("operationStateMessage", ".status.operationState.message"),
+    ("operationStateRetryCount", ".status.operationState.retryCount"),
+    (
+        "operationStateInitiatedBy",
+        ".status.operationState.operation.initiatedBy.username",
+    ),
+    ("operationStateDryRun", ".status.operationState.operation.sync.dryRun"),
+    (
+        "operationStateSelectedKind",
+        ".status.operationState.operation.sync.resources[0].kind",
+    ),
+    ("syncResultRevision", ".status.operationState.syncResult.revision"),
+    ("reconciledAt", ".status.reconciledAt"),
+    ("sourceType", ".status.sourceType"),
+    (
+        "payload",
+        r".metadata.annotations['argocd-ocm-cmp\.github\.io/payload']",
+    ),
 ];
-
-const HEALTH_MESSAGE: &str = "healthMessage";
-const HEALTH_SINCE: &str = "healthLastTransitionTime";
-const FINISHED_AT: &str = "operationStateFinishedAt";
-const MESSAGE: &str = "operationStateMessage";
-const RETRIES: &str = "operationStateRetryCount";
-const INITIATED_BY: &str = "operationStateInitiatedBy";
-const DRY_RUN: &str = "operationStateDryRun";
-const SELECTED: &str = "operationStateSelectedKind";
-const RESULT_REVISION: &str = "syncResultRevision";
-const RECONCILED_AT: &str = "reconciledAt";
-const SOURCE_TYPE: &str = "sourceType";
-const PAYLOAD: &str = "payload";
-const REFRESH_PENDING: &str = "refreshPending";
-const OPERATION_PENDING: &str = "operationPending";
-const OPERATION_BEGUN: &str = "operationBegun";
 
 /// The prefix of the number of a source, starting at 0, in the name of its revision.
 const REVISION_OF: &str = "syncRevision";
@@ -83,13 +70,13 @@ pub fn rules(sources: usize) -> Value {
         .collect();
     let mut ours: Vec<Value> = OURS.iter().map(|(name, field)| path(name, field)).collect();
     ours.push(path(
-        REFRESH_PENDING,
+        "refreshPending",
         &format!(".metadata.annotations['{}']", REFRESH.replace('.', r"\.")),
     ));
     let info = format!(r#"info[?(@.name=="{}")].value"#, names::OPERATION);
-    ours.push(path(OPERATION_PENDING, &format!(".operation.{info}")));
+    ours.push(path("operationPending", &format!(".operation.{info}")));
     ours.push(path(
-        OPERATION_BEGUN,
+        "operationBegun",
         &format!(".status.operationState.operation.{info}"),
     ));
     for source in 0..sources.min(SOURCES_MAX) {
@@ -144,14 +131,14 @@ impl Feedback {
         let word = |name: &str| string(name).map(bounded_word);
         let message = |name| string(name).map(bounded);
         let time = |name: &str| string(name).and_then(time);
-        let operation = word(PHASE).zip(time(STARTED_AT));
+        let operation = word("operationStatePhase").zip(time("operationStateStartedAt"));
         let operation = operation.map(|(phase, started_at)| OperationState {
             phase,
             started_at,
-            finished_at: time(FINISHED_AT),
-            message: message(MESSAGE),
-            retries: of_type(RETRIES, "Integer").and_then(|value| integer_at(value, "/integer")),
-            revision: word(RESULT_REVISION),
+            finished_at: time("operationStateFinishedAt"),
+            message: message("operationStateMessage"),
+            retries: of_type("operationStateRetryCount", "Integer").and_then(|value| integer_at(value, "/integer")),
+            revision: word("syncResultRevision"),
         });
         let revisions = (0..SOURCES_MAX).map_while(|source| word(&format!("{REVISION_OF}{source}")));
         let conditions = names::CONDITIONS.iter().filter_map(|kind| {
@@ -164,29 +151,30 @@ impl Feedback {
         Self {
             reported: MirroredStatus {
                 health: Health {
-                    status: word(HEALTH),
-                    message: message(HEALTH_MESSAGE),
-                    since: time(HEALTH_SINCE),
+                    status: word("healthStatus"),
+                    message: message("healthMessage"),
+                    since: time("healthLastTransitionTime"),
                 },
                 sync: Sync {
-                    status: word(SYNC),
-                    revision: word(REVISION),
+                    status: word("syncStatus"),
+                    revision: word("syncRevision"),
                     revisions: revisions.collect(),
                 },
                 operation,
-                reconciled_at: time(RECONCILED_AT),
-                source_type: word(SOURCE_TYPE),
+                reconciled_at: time("reconciledAt"),
+                source_type: word("sourceType"),
                 history: Vec::new(),
                 conditions: conditions.collect(),
                 has_deployed: false,
             },
-            payload: word(PAYLOAD),
-            refresh_pending: word(REFRESH_PENDING),
-            operation_pending: word(OPERATION_PENDING),
-            operation_begun: word(OPERATION_BEGUN),
-            initiated_by: word(INITIATED_BY),
+            payload: word("payload"),
+            refresh_pending: word("refreshPending"),
+            operation_pending: word("operationPending"),
+            operation_begun: word("operationBegun"),
+            initiated_by: word("operationStateInitiatedBy"),
             // Argo CD omits a false value.
-            is_partial: values.contains_key(DRY_RUN) || values.contains_key(SELECTED),
+            is_partial: values.contains_key("operationStateDryRun")
+                || values.contains_key("operationStateSelectedKind"),
             is_silent: values.is_empty(),
         }
     }

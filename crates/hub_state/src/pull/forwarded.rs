@@ -1,6 +1,6 @@
 //! The requests on an Application that are forwarded to the managed cluster: an operation, and a refresh.
 
-use super::digest::hash;
+use super::text::hash;
 use crate::annotations::REFRESH;
 use crate::json::{self, annotation, at, entry, items, text_at};
 use manifest::value::Value as Borrowed;

@@ -1,8 +1,7 @@
 //! Reads, writes and compares the fields of an Application's status that the controller owns.
 
-use super::deployment::Deployment;
 use super::text::{bounded, time};
-use crate::json::{at, integer_at, items, own, text_at, without_empty};
+use crate::json::{self, at, integer_at, items, own, text_at, without_empty};
 use jiff::Timestamp;
 use manifest::value::Value as Borrowed;
 use ocm::merge_patch;
@@ -158,6 +157,32 @@ impl Condition {
             message: text_at(condition, "/message").map(bounded).unwrap_or_default(),
             since: text_at(condition, "/lastTransitionTime").and_then(time),
         })
+    }
+}
+
+/// A deployment: an entry of `status.history`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    pub id: i64,
+    /// The start time, which distinguishes deployments.
+    pub started: Option<Timestamp>,
+    /// The entry, as JSON.
+    pub text: Box<str>,
+}
+
+impl Deployment {
+    pub fn read_history(status: &Borrowed<'_>) -> Vec<Self> {
+        let entries = items(status, "/history").iter();
+        let read = |entry: &Borrowed<'_>| Self {
+            id: integer_at(entry, "/id").unwrap_or_default(),
+            started: text_at(entry, "/deployStartedAt").and_then(time),
+            text: json::to_string(entry).into(),
+        };
+        entries.map(read).collect()
+    }
+
+    pub fn to_json(&self) -> Value {
+        serde_json::from_str(&self.text).expect("it was written as JSON")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The ID of a payload, which is the Application in a work: a hash of its finalizers after a hash of all else. The cluster reports
 //! the ID of the payload that it has, and so which finalizers its Application has.
 
-use super::digest::hash;
+use super::text::hash;
 
 /// The number of digits of the first hash: 80 bits.
 const DIGITS: usize = 20;

@@ -1,7 +1,7 @@
 //! The names of the works of Applications.
 
 use super::application::Application;
-use super::digest::hash;
+use super::text::hash;
 use primitives::hash::{beginning, with_hash};
 
 /// The maximum length of a work's name: the agent adds a prefix of 65 characters.
