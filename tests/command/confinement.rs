@@ -381,6 +381,12 @@ fn refuses_output_and_clusters_beyond_the_limits() {
         printed.starts_with("error: the Application has 600 clusters, and the limit is 500"),
         "{printed}"
     );
+    let more: Vec<String> = (0..4000).map(|number| format!("d{number}")).collect();
+    let printed = generate(&["--max-output", "10G", "--cluster", &more.join(",")]);
+    assert!(
+        printed.starts_with("error: the Application has 4600 works, of which Argo CD stores 1730560 bytes"),
+        "{printed}"
+    );
 }
 
 /// Returns true if a `sleep` with this duration runs.

@@ -118,11 +118,9 @@ pub fn generate(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
         Ok(GroupDelivery { recipients, templates })
     }))?;
     let works = deliveries.iter().map(GroupDelivery::count).sum();
-    let printed = deliveries
-        .iter()
-        .map(|delivery| delivery.printed_size(&settings.name))
-        .sum();
-    validate::output(works, printed, settings.max_output)?;
+    let sizes = deliveries.iter().map(|delivery| delivery.output_sizes(&settings.name));
+    let [stored, printed] = add_sizes(sizes);
+    validate::output(works, stored, printed, settings.max_output)?;
     let sizes: Vec<_> = deliveries.iter().map(GroupDelivery::size).collect();
     notices.extend(validate::repeated_output(&sizes));
     let notices = bounded(unique(notices));
@@ -227,24 +225,36 @@ impl GroupDelivery<'_> {
         self.templates.len() as u64 * self.recipients.len() as u64
     }
 
-    /// Returns the number of bytes of the ManifestWorks as JSON lines. Those of several clusters differ only in the name of the cluster.
-    fn printed_size(&self, application: &WorkName) -> u64 {
+    /// Returns the number of bytes that Argo CD stores of the ManifestWorks in the Application, and that they have as JSON lines. Those of
+    /// several clusters differ only in the name of the cluster.
+    fn output_sizes(&self, application: &WorkName) -> [u64; 2] {
         let name = |recipient: &Recipient<'_>| match recipient {
             Recipient::Cluster { name, .. } => name.to_string().len() as u64,
             Recipient::Placement(_) => 0,
         };
-        let first = self.recipients[0];
+        let (first, count) = (self.recipients[0], self.recipients.len());
         let names: u64 = self.recipients.iter().map(name).sum();
-        let of_template = |template| {
+        let of_template = |template: &Template| {
             let work = ManifestWork {
                 template,
                 recipient: first,
                 application,
             };
-            (work.printed_size() - name(&first)) * self.recipients.len() as u64 + names
+            // Argo CD does not list all hooks.
+            let stored = match template.step.hook() {
+                None => validate::listed_size(&work.name(), count, names),
+                Some(_) => 0,
+            };
+            [stored, (work.printed_size() - name(&first)) * count as u64 + names]
         };
-        self.templates.iter().map(of_template).sum()
+        add_sizes(self.templates.iter().map(of_template))
     }
+}
+
+fn add_sizes(sizes: impl Iterator<Item = [u64; 2]>) -> [u64; 2] {
+    sizes.fold([0; 2], |[stored, printed], [more_stored, more_printed]| {
+        [stored + more_stored, printed + more_printed]
+    })
 }
 
 impl GeneratedWorks<'_> {

@@ -168,15 +168,39 @@ pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
 pub(super) const SMALLER: &str =
     "make it smaller, or leave it out: exclude its file, or what renders it in the chart or kustomization";
 
-/// The maximum number of ManifestWorks of an Application: Argo CD compares all of them again whenever one changes.
-const WORKS_MAX: u64 = 100_000;
+/// What Argo CD stores of a ManifestWork in the Application, without names: in the list of resources, and in the result of a sync.
+const LISTED: [&str; 2] = [
+    concat!(
+        r#"{"group":"work.open-cluster-management.io","kind":"ManifestWork","name":"","namespace":"","#,
+        r#""status":"Synced","version":"v1"},"#,
+    ),
+    concat!(
+        r#"{"group":"work.open-cluster-management.io","hookPhase":"Running","kind":"ManifestWork","#,
+        r#""message":"manifestwork.work.open-cluster-management.io/ created","name":"","namespace":"","#,
+        r#""status":"Synced","syncPhase":"Sync","version":"v1"},"#,
+    ),
+];
 
-/// Checks the number of ManifestWorks, and the bytes that they have as JSON lines, which Argo CD receives in one message of 200 MiB.
-pub(super) fn output(works: u64, bytes: u64, max: Option<u64>) -> Result<(), Problems> {
-    if max.is_some() && works > WORKS_MAX {
+/// The maximum number of bytes of an object in etcd. Argo CD retries to write a larger Application for ever (`setOperationState` in its
+/// `controller`), and meanwhile has one processor less for the syncs of others.
+const APPLICATION_MAX: u64 = 3 << 19;
+
+/// Returns the number of bytes that Argo CD stores at least of the ManifestWorks of this name for clusters whose names have this number of
+/// bytes together.
+pub(super) fn listed_size(name: &str, clusters: usize, cluster_names: u64) -> u64 {
+    let entries: usize = LISTED.iter().map(|entry| entry.len() + name.len()).sum();
+    // The message of the sync has the name, too.
+    let each = (entries + name.len()) as u64;
+    each * clusters as u64 + LISTED.len() as u64 * cluster_names
+}
+
+/// Checks what Argo CD stores of all ManifestWorks, and the bytes that they have as JSON lines, which Argo CD receives in one message of
+/// 200 MiB.
+pub(super) fn output(works: u64, stored: u64, bytes: u64, max: Option<u64>) -> Result<(), Problems> {
+    if max.is_some() && stored > APPLICATION_MAX {
         return Err(Problems::one(format!(
-            "the Application has {works} works, and the limit is {WORKS_MAX}: use fewer waves and hooks, a placement, or several \
-             Applications"
+            "the Application has {works} works, of which Argo CD stores {stored} bytes in it, and the limit of etcd is {APPLICATION_MAX}: use \
+             fewer waves, a placement, or several Applications"
         )));
     }
     within(bytes, max)
@@ -335,16 +359,19 @@ mod tests {
 
     #[test]
     fn refuses_output_beyond_the_limit() {
-        let refused = |works, bytes, max| output(works, bytes, max).err().map_or(Vec::new(), Problems::into_lines);
+        let refused = |stored, bytes, max| {
+            let problems = output(3000, stored, bytes, max).err();
+            problems.map_or(Vec::new(), Problems::into_lines)
+        };
         let message = refused(500, 200_000_001, Some(200_000_000));
         assert!(
             message.len() == 1 && message[0].contains("200000000 bytes"),
             "{message:?}"
         );
         assert!(message[0].contains("ARGOCD_OCM_CMP_MAX_OUTPUT"), "{message:?}");
-        let message = refused(WORKS_MAX + 1, 1, Some(200_000_000));
-        assert!(message.len() == 1 && message[0].contains("100001 works"), "{message:?}");
-        assert_eq!(refused(WORKS_MAX, 200_000_000, Some(200_000_000)), [""; 0]);
-        assert_eq!(refused(WORKS_MAX + 1, u64::MAX, None), [""; 0]);
+        let message = refused(APPLICATION_MAX + 1, 1, Some(200_000_000));
+        assert!(message.len() == 1 && message[0].contains("3000 works"), "{message:?}");
+        assert_eq!(refused(APPLICATION_MAX, 200_000_000, Some(200_000_000)), [""; 0]);
+        assert_eq!(refused(APPLICATION_MAX + 1, u64::MAX, None), [""; 0]);
     }
 }
