@@ -6,7 +6,7 @@ use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject, is_own_policy};
 use crate::workload::{items, name};
 use hub_state::json::borrowed;
 use hub_state::pull;
-use ocm::gitops_cluster::namespace_of_finalizer;
+use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use serde_json::{Value, json};
 
 /// The label selector of our objects, including those of earlier releases.
@@ -123,8 +123,8 @@ pub fn has_additions(addition: &ShippedObject, live: &Value) -> bool {
 pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications: &[Value]) -> Vec<String> {
     let ours = |value: &Value| {
         let mut all = items(&value["metadata"]["finalizers"]).iter().filter_map(Value::as_str);
-        all.find(|text| namespace_of_finalizer(text) == Some(namespace))
-            .map(str::to_owned)
+        let is_ours = |text: &str| text == SHARED_FINALIZER || namespace_of_finalizer(text) == Some(namespace);
+        all.find(|text| is_ours(text)).map(str::to_owned)
     };
     let qualified_name = |value: &Value| {
         let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
@@ -277,17 +277,18 @@ mod tests {
             [""; 0],
             "that is Argo CD's"
         );
-        let ours = finalizer("argocd");
-        let lines = stuck_deletions("argocd", &[cluster(&ours)], &[application(now(), "true")]);
-        assert_eq!(lines.len(), 2);
-        let start = format!("GitOpsCluster argocd/all has the controller's finalizer {ours}, ");
-        assert!(
-            lines[0].starts_with(&start) && lines[0].contains("delete it first"),
-            "{lines:?}"
-        );
-        assert!(
-            lines[1].starts_with("Application argocd/shop is being deleted"),
-            "{lines:?}"
-        );
+        for ours in [finalizer("argocd"), SHARED_FINALIZER.to_owned()] {
+            let lines = stuck_deletions("argocd", &[cluster(&ours)], &[application(now(), "true")]);
+            assert_eq!(lines.len(), 2);
+            let start = format!("GitOpsCluster argocd/all has the controller's finalizer {ours}, ");
+            assert!(
+                lines[0].starts_with(&start) && lines[0].contains("delete it first"),
+                "{lines:?}"
+            );
+            assert!(
+                lines[1].starts_with("Application argocd/shop is being deleted"),
+                "{lines:?}"
+            );
+        }
     }
 }

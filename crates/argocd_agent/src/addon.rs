@@ -114,6 +114,14 @@ pub fn template_at<'v>(gitops: &ObjectRef, placement: AddonPlacement, existing: 
     template_names(strategy_at(gitops, placement, existing)?).next()
 }
 
+/// Returns the AddOnDeploymentConfig that a ClusterManagementAddOn has for a GitOpsCluster now. Earlier versions created it in the
+/// namespace of the GitOpsCluster: OCM keeps it until the one in Argo CD's namespace exists.
+pub fn config_at(gitops: &ObjectRef, existing: &Value) -> Option<ObjectRef> {
+    let configs = strategy_at(gitops, AddonPlacement::All, existing)?["configs"].as_array()?;
+    let config = configs.iter().find(|config| config["resource"] == CONFIGS)?;
+    Some(ObjectRef::new(config["namespace"].as_str()?, config["name"].as_str()?))
+}
+
 /// Returns true if we wrote an install strategy entry, for a GitOpsCluster that may no longer exist.
 fn is_ours(placement: &Value) -> bool {
     let prefix = format!("{}-", names::ADDON);

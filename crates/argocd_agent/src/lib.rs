@@ -19,7 +19,7 @@ mod manifests;
 pub mod reconcile;
 mod template;
 
-pub use addon::{Entry, deployment_config, management, placement, template_at};
+pub use addon::{Entry, config_at, deployment_config, management, placement, template_at};
 pub use decisions::decision;
 pub use difference::difference;
 pub use discovery::{Server, resource_proxy, server};

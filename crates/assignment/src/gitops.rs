@@ -4,7 +4,7 @@ use hub_state::cluster_secret::ClusterSecret;
 use hub_state::{Cache, DesiredAgent, GitOpsCluster, Kind, Object, SecretKind, Selection};
 use ocm::argocd_agent as names;
 use ocm::argocd_agent::AddonPlacement;
-use ocm::gitops_cluster::namespace_of_finalizer;
+use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use ocm::resources::GITOPS_CLUSTERS;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject, Write};
@@ -117,14 +117,23 @@ impl<'c> GitOpsClusterRef<'c> {
         self.finalizer_namespaces().any(|namespace| namespace == argocd)
     }
 
-    /// Returns true if the controller of any Argo CD has a finalizer on the GitOpsCluster.
-    pub fn has_any_finalizer(self) -> bool {
-        self.finalizer_namespaces().next().is_some()
+    /// Returns true if the GitOpsCluster has the finalizer of earlier versions, which all controllers share.
+    pub fn has_shared_finalizer(self) -> bool {
+        self.object
+            .finalizers
+            .iter()
+            .any(|finalizer| finalizer == SHARED_FINALIZER)
     }
 
-    /// Returns true if the finalizer of this controller is on the GitOpsCluster.
+    /// Returns true if the controller of any Argo CD has a finalizer on the GitOpsCluster.
+    pub fn has_any_finalizer(self) -> bool {
+        self.finalizer_namespaces().next().is_some() || self.has_shared_finalizer()
+    }
+
+    /// Returns true if the finalizer of this controller is on the GitOpsCluster. The shared finalizer of earlier versions counts
+    /// only if the GitOpsCluster is for this Argo CD: otherwise its owner is unknown, and the other controller removes it.
     pub fn has_finalizer(self) -> bool {
-        self.has_finalizer_of(self.cache.argocd())
+        self.has_finalizer_of(self.cache.argocd()) || self.has_shared_finalizer() && self.is_for_this_argocd()
     }
 
     /// Returns true if the controller of another Argo CD must remove the objects outside Argo CD's namespace: the GitOpsCluster is
@@ -210,13 +219,14 @@ impl<'c> GitOpsClusterRef<'c> {
         agent.is_some_and(|agent| agent.revoked.contains(cluster))
     }
 
-    /// Returns the objects of a kind that were created for the GitOpsCluster. Its AddOnDeploymentConfig is in Argo CD's namespace:
-    /// users may forge others.
+    /// Returns the objects of a kind that were created for the GitOpsCluster. Its AddOnDeploymentConfig is in Argo CD's namespace,
+    /// that of earlier versions in its own; users may forge others.
     pub fn owned_objects(self, kind: Kind) -> impl Iterator<Item = (&'c ObjectRef, &'c Object)> {
+        let namespaces = [self.cache.argocd(), &self.object_ref.namespace];
         let all = self.cache.objects(kind);
         all.filter(move |(at, object)| {
             object.owner().as_ref() == Some(self.object_ref)
-                && (kind != Kind::AddOnConfigs || at.namespace == *self.cache.argocd())
+                && (kind != Kind::AddOnConfigs || namespaces.contains(&&at.namespace))
         })
     }
 

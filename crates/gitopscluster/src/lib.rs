@@ -17,7 +17,7 @@ use assignment::{GitOpsClusterRef, ServingState, owned_secret};
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::{Cache, Context, Controller, Kind, SecretKind, Selection};
 use jiff::Timestamp;
-use ocm::gitops_cluster::{finalizer, namespace_of_finalizer};
+use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 use ocm::resources::{GITOPS_CLUSTER_STATUSES, GITOPS_CLUSTERS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Event, Write};
@@ -104,7 +104,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let registers =
         gitops_cluster.spec.creates_blank_secrets || gitops_cluster.spec.agent.is_some() && context.settings.agents;
     let needs_finalizer = serving_state == ServingState::Served && registers && selects && !gitops.has_finalizer();
-    if names_refusals && needs_finalizer {
+    if names_refusals && (needs_finalizer || gitops.has_shared_finalizer()) {
         return write_finalizers(gitops, Some(&finalizer(cache.argocd())));
     }
     write_status(gitops, status::desired(gitops, &serving_state, context)?)
@@ -123,8 +123,9 @@ fn write_status(gitops: GitOpsClusterRef<'_>, (status, events): (Value, Vec<Even
 /// Adds the finalizer of this controller, or removes it, and keeps those of others.
 fn write_finalizers(gitops: GitOpsClusterRef<'_>, ours: Option<&str>) -> Option<Action> {
     let argocd = Some(&**gitops.cache.argocd());
+    let is_shared = |name: &String| gitops.is_for_this_argocd() && name == SHARED_FINALIZER;
     let all = gitops.object.finalizers.iter();
-    let others = all.filter(|name| namespace_of_finalizer(name) != argocd);
+    let others = all.filter(|name| namespace_of_finalizer(name) != argocd && !is_shared(name));
     let finalizers: Vec<_> = others.map(String::as_str).chain(ours).collect();
     gitops.action(vec![Write::patch(
         &GITOPS_CLUSTERS,

@@ -18,7 +18,7 @@ mod tests;
 
 pub use addon::{AddonAgent, AddonManifestWork, AgentAddon, GitOpsAddon, OlmSubscription};
 pub use agent::{AgentImages, AgentRollout, AgentSettings, Operator, Progressive, ProgressivePerGroup};
-pub use finalizers::{finalizer, namespace_of_finalizer};
+pub use finalizers::{SHARED_FINALIZER, finalizer, namespace_of_finalizer};
 pub use status::{
     CERTIFICATES_MAX, CertificateExpiry, ClusterState, Clusters, Condition, GitOpsClusterStatus, PrincipalAddress,
     STATES_MAX,

@@ -120,11 +120,15 @@ pub fn unserved_successors(gitops: GitOpsClusterRef<'_>) -> BTreeSet<ObjectRef> 
     next.collect()
 }
 
-/// Returns the writes that delete templates that no cluster has or gets.
+/// Returns the writes that delete templates and configurations that no cluster has or gets.
 fn outdated(gitops: GitOpsClusterRef<'_>, template: &str) -> Vec<Write> {
     let cache = gitops.cache;
-    let all = gitops.owned_objects(Kind::Templates);
-    let old: Vec<_> = all.filter(|(at, _)| *at.name != *template).collect();
+    let config = names::deployment_config(gitops.object_ref, cache.argocd());
+    let all = [Kind::Templates, Kind::AddOnConfigs].into_iter();
+    let all = all.flat_map(|kind| gitops.owned_objects(kind).map(move |(at, object)| (kind, at, object)));
+    let old: Vec<_> = all
+        .filter(|(_, at, _)| *at.name != *template && **at != config)
+        .collect();
     if old.is_empty() {
         return Vec::new();
     }
@@ -137,9 +141,9 @@ fn outdated(gitops: GitOpsClusterRef<'_>, template: &str) -> Vec<Write> {
     let texts = addons.chain(entries).chain([&spec["supportedConfigs"]]);
     let texts: Vec<_> = texts.map(Value::to_string).collect();
     let is_used = |name: &str| texts.iter().any(|text| text.contains(&json!(name).to_string()));
-    let unused = old.into_iter().filter(|(at, _)| !is_used(&at.name));
+    let unused = old.into_iter().filter(|(_, at, _)| !is_used(&at.name));
     unused
-        .filter_map(|(at, object)| ensure_absent(Kind::Templates, at, object))
+        .filter_map(|(kind, at, object)| ensure_absent(kind, at, object))
         .collect()
 }
 
@@ -199,9 +203,10 @@ pub(super) fn entry(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, contex
 /// Returns the current entries of a GitOpsCluster from the ClusterManagementAddOn.
 pub(super) fn entry_before(gitops: GitOpsClusterRef<'_>) -> Option<Entry> {
     let (cache, object_ref) = (gitops.cache, gitops.object_ref);
+    let config = agent::config_at(object_ref, &management(cache)?.object);
     Some(Entry {
         gitops_cluster: object_ref.clone(),
-        config: names::deployment_config(object_ref, cache.argocd()),
+        config: config.unwrap_or_else(|| names::deployment_config(object_ref, cache.argocd())),
         template: installed_template(gitops, AddonPlacement::All)?.to_owned(),
         next: installed_template(gitops, AddonPlacement::Next).map(str::to_owned),
     })

@@ -24,6 +24,9 @@ pub const CONTROLLER: Controller = Controller {
     ..shared::CONTROLLER
 };
 
+/// The annotation in which earlier versions listed the agent's certificates.
+const OLD_LIST: &str = "argocd-ocm-cmp.github.io/agent-certificates";
+
 /// The managed-by label of argocd-pull-integration.
 const PEER: &str = "argocd-pull-integration";
 
@@ -49,7 +52,12 @@ fn desired(gitops: GitOpsClusterRef<'_>, cluster: &str, context: &Context<'_>) -
     let (Some(desired), Some(ca)) = (gitops.served_agent(), authority::signing(cache)) else {
         return Vec::new();
     };
-    let authorities = agent::ca_work(object_ref, cluster, &desired.namespace, &ca.text);
+    let mut authorities = agent::ca_work(object_ref, cluster, &desired.namespace, &ca.text);
+    // Remove the list of earlier versions: the cluster's agent may write to it.
+    let before = cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, names::CA_WORK));
+    if before.is_some_and(|work| !work.object["metadata"]["annotations"][OLD_LIST].is_null()) {
+        authorities["metadata"]["annotations"][OLD_LIST] = Value::Null;
+    }
     let server = desired.is_operated().then(|| server(cache, desired).ok());
     let argocd = server.iter().flatten().map(|server| {
         let image = given_agent_image(cache, desired, context);

@@ -3,7 +3,7 @@
 use super::*;
 use cluster_secrets::reconcile::CONTROLLER as CLUSTER_SECRETS;
 use hub_state::cache::Refusal;
-use ocm::gitops_cluster::finalizer;
+use ocm::gitops_cluster::{SHARED_FINALIZER, finalizer};
 use runtime::queue::Refresh;
 
 #[test]
@@ -373,7 +373,7 @@ fn gitopscluster_for_an_unserved_argo_cd_is_refused() {
 
 #[test]
 fn leaves_the_finalizers_of_others_on_deletion() {
-    for others in [&finalizer("gitops"), "example.com/mine"] {
+    for others in [&finalizer("gitops"), SHARED_FINALIZER, "example.com/mine"] {
         let mut hub = Hub::new();
         hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
         hub.settle();
@@ -395,6 +395,44 @@ fn removes_only_its_own_finalizer() {
     assert_eq!(hub.registered(), [""; 0], "its Secrets are deleted first");
     assert_eq!(hub.finalizers(), others);
     assert_eq!(hub.settle(), [""; 0]);
+}
+
+#[test]
+fn replaces_the_finalizer_of_earlier_versions_in_one_write() {
+    let mut hub = Hub::with_all();
+    hub.finalize(&all(), &["example.com/mine", SHARED_FINALIZER]);
+    hub.affected.clear();
+    let written = hub.reconcile_one(Kind::GitOpsClusters, &all());
+    assert_eq!(written, ["finalizers argocd/all"]);
+    assert_eq!(hub.finalizers(), ["example.com/mine", &finalizer("argocd")]);
+    assert_eq!(hub.settle(), [""; 0], "nothing else changes");
+    assert_eq!(hub.registered(), ["eu1", "eu2"]);
+    // Beside its own, as after a downgrade to an earlier version.
+    hub.finalize(&all(), &[SHARED_FINALIZER, &finalizer("argocd")]);
+    hub.settle();
+    assert_eq!(hub.finalizers(), [finalizer("argocd")]);
+}
+
+#[test]
+fn keeps_an_earlier_versions_finalizer_for_another_argo_cd() {
+    let mut hub = Hub::new();
+    hub.write(&all(), &acm(&json!({"argoServer": {"argoNamespace": "gitops"}})));
+    hub.finalize(&all(), &[SHARED_FINALIZER]);
+    hub.settle();
+    assert_eq!(hub.finalizers(), [SHARED_FINALIZER]);
+    assert_eq!(hub.is("ArgoServerVerified"), ["False", "ArgoServerNotFound"]);
+}
+
+#[test]
+fn deletion_with_an_earlier_finalizer_waits_for_its_secrets() {
+    let mut hub = Hub::with_all();
+    hub.finalize(&all(), &[SHARED_FINALIZER]);
+    hub.delete(&all());
+    let written = hub.settle();
+    let last = |what: &str| written.iter().rposition(|write| write.contains(what));
+    assert!(last("delete") < last("finalizers"), "{written:?}");
+    assert_eq!(hub.registered(), [""; 0]);
+    assert!(!hub.objects.contains_key(&all()), "{written:?}");
 }
 
 #[test]

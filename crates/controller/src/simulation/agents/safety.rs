@@ -81,19 +81,54 @@ fn works_stay_while_the_address_of_the_principal_is_unknown() {
 
 /// Otherwise users of that namespace take the label from the configuration, and set registries and the address of another principal.
 #[test]
-fn configuration_of_another_namespace_is_in_argo_cds() {
+fn configuration_of_another_namespace_moves_to_argo_cds_without_a_gap() {
     let mut hub = Hub::new();
+    let far = ObjectRef::new("team", "far");
     hub.open(true);
     hub.select_for(&ObjectRef::new("team", "some"), &["eu3"]);
-    hub.write(&ObjectRef::new("team", "far"), &bringing("some", &[]));
+    hub.write(&far, &bringing("some", &[]));
     hub.settle();
-    let all = hub.kept(Kind::AddOnConfigs).into_iter();
-    let all: Vec<_> = all.map(|(at, _)| (&*at.namespace, &*at.name)).collect();
-    let spec = &hub.get(Kind::ManagementAddOn, &management()).expect("the add-on")["spec"];
-    let installed = &spec["installStrategy"]["placements"][0]["configs"][1];
-    let installed = ["namespace", "name"].map(|key| installed[key].as_str().unwrap_or_default());
-    assert_eq!(all, [("argocd", installed[1])]);
-    assert_eq!(installed[0], "argocd");
+    let configs = |hub: &Hub| {
+        let all = hub.kept(Kind::AddOnConfigs).into_iter().map(|(at, _)| at.to_string());
+        let spec = &hub.get(Kind::ManagementAddOn, &management()).expect("the add-on")["spec"];
+        let installed = &spec["installStrategy"]["placements"][0]["configs"][1];
+        let text = |key: &str| installed[key].as_str().unwrap_or_default().to_owned();
+        (
+            all.collect::<Vec<_>>(),
+            format!("{}/{}", text("namespace"), text("name")),
+        )
+    };
+    let (all, installed) = configs(&hub);
+    assert_eq!(all, [&*installed]);
+    assert!(installed.starts_with("argocd/"), "{installed}");
+    // As an earlier version has left it.
+    let [(at, config)] = hub.kept(Kind::AddOnConfigs)[..] else {
+        panic!("one configuration")
+    };
+    let (at, config, old) = (at.clone(), config.clone(), ObjectRef::new("team", "far-argocd-agent"));
+    let mut addon = hub
+        .get(Kind::ManagementAddOn, &management())
+        .expect("the add-on")
+        .clone();
+    let reference = json!({"namespace": "team", "name": "far-argocd-agent"});
+    merge(
+        &mut addon["spec"]["installStrategy"]["placements"][0]["configs"][1],
+        &reference,
+    );
+    addon["spec"]["supportedConfigs"][1]["defaultConfig"] = reference;
+    hub.put(Kind::AddOnConfigs, &at, None);
+    hub.put(Kind::AddOnConfigs, &old, Some(config));
+    hub.put(Kind::ManagementAddOn, &management(), Some(addon));
+    hub.serve_principal_at(&json!([]));
+    let before = (
+        vec!["team/far-argocd-agent".to_owned()],
+        "team/far-argocd-agent".to_owned(),
+    );
+    assert_eq!(configs(&hub), before, "the content of another is not known");
+    hub.serve_principal_at(&json!([{"hostname": "hub.example.com"}]));
+    assert_eq!(configs(&hub), (vec![installed.clone()], installed));
+    assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu3"], vec![]));
+    hub.is_at_rest();
 }
 
 /// Otherwise running agents lose the CA that they trust.
