@@ -277,7 +277,8 @@ fn absence_on(names: &[String], application: &DiagnosedApplication, clusters: Kn
     let problem = |name: &String| {
         let of_cluster = clusters.and_then(|clusters| cluster_problem(name, clusters));
         of_cluster.or_else(|| {
-            let is_other = !targets.is_empty() && !targets.contains(name);
+            // Its Placement may select the cluster.
+            let is_other = !application.placement && !targets.is_empty() && !targets.contains(name);
             let targets: Vec<_> = targets.iter().map(String::as_str).collect();
             is_other.then(|| {
                 let problem = format!("it is not for managed cluster {name}, but for {}", targets.join(", "));

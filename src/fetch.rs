@@ -27,6 +27,7 @@ use manifest::value::{Map, Value};
 use manifest::yaml;
 use ocm::application_works::{ApplicationName, ApplicationWorks};
 use ocm::hold::{self, Hold};
+use ocm::names::{LABEL_MAX, is_dns_label, is_dns_subdomain};
 use ocm::ownership::{ListedResource, OF_REPLICA_SET, Ownership};
 use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
@@ -306,12 +307,19 @@ impl Hub {
         let listed_sets = listed_sets.map(|(_, namespace, name)| (namespace.clone(), name.clone()));
         let set_names = sets.iter().map(|set| (set.namespace.clone(), set.name.clone()));
         let mut set_names: Vec<_> = set_names.chain(listed_sets).collect();
+        // They become a part of a selector. OCM creates no works of a set whose label would be longer.
+        set_names.retain(|(namespace, name)| {
+            let length = namespace.len().saturating_add(name.len()).saturating_add(1);
+            is_dns_label(namespace) && is_dns_subdomain(name) && length <= LABEL_MAX
+        });
         set_names.sort_unstable();
         set_names.dedup();
         let application_works = ApplicationWorks::new(application, &tracking, &listed, &set_names);
         let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
-        let is_known = !work_names.is_empty() || !set_names.is_empty();
-        let works = if clusters.is_empty() && is_known && work_names.len() <= NAMED_MAX {
+        // Only the list of Argo CD is complete: of an unknown Application with a set, there may be other works.
+        let is_known = !work_names.is_empty() || listed.iter().any(|(kind, ..)| *kind == WORK_SETS.kind);
+        let count = work_names.len().saturating_add(set_names.len());
+        let works = if clusters.is_empty() && is_known && count <= NAMED_MAX {
             self.find_works(&work_names, &set_names, &selects).await?
         } else {
             let namespaces: Vec<_> = match clusters {
@@ -337,9 +345,12 @@ impl Hub {
             Err(error) => return Err(error),
         }
         if state.holds.iter().any(|hold| hold.until.is_some()) {
-            let lease = self.get_text(&LEASES, &application.argo_cd, LEASE).await?;
-            let lease = lease.found().and_then(|text| serde_json::from_str(text).ok());
-            let policy_time = lease.as_ref().and_then(hold::renewed_at).unwrap_or_else(Timestamp::now);
+            let policy_time = match self.get_text(&LEASES, &application.argo_cd, LEASE).await? {
+                Lookup::Found(text) => hold::policy_time(serde_json::from_str(&text).ok().as_ref()),
+                Lookup::NotFound => hold::policy_time(None),
+                // A user of an Application need not read it.
+                Lookup::Refused(_) => Timestamp::now(),
+            };
             state.holds.retain(|hold| !hold.is_over(policy_time));
         }
         let sets = known.iter().filter(|((kind, ..), _)| *kind == WORK_SETS.kind);
@@ -372,10 +383,11 @@ impl Hub {
             }
         });
         let mut works: Vec<_> = in_order(reads).await?.into_iter().flatten().collect();
-        for (namespace, name) in sets {
+        let of_sets = sets.iter().map(|(namespace, name)| async move {
             let of_set = format!("{OF_REPLICA_SET}={namespace}.{name}");
-            works.extend(list(&self.client, &WORKS, None, &of_set, selects).await?);
-        }
+            list(&self.client, &WORKS, None, &of_set, selects).await
+        });
+        works.extend(in_order(of_sets).await?.into_iter().flatten());
         Ok(works)
     }
 

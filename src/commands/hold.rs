@@ -11,7 +11,7 @@ use controller::LEASE;
 use generate::similar::similar;
 use jiff::Timestamp;
 use manifest::problem::Problems;
-use ocm::hold::{Hold, LABEL, renewed_at};
+use ocm::hold::{Hold, LABEL, policy_time};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -51,11 +51,11 @@ pub(super) async fn read_holds(hub: &InstallHub) -> Result<Vec<Hold>, String> {
 /// Returns the holds, and a line about each type of hold that the hub does not enforce.
 async fn list_holds(hub: &InstallHub, args: &HoldArgs) -> Result<(String, Vec<String>), Problems> {
     let now = Timestamp::now();
-    let lease = read_lease(hub, &args.argo_cd.namespace).await.ok().flatten();
+    let lease = read_lease(hub, &args.argo_cd.namespace).await;
     let holds = Holds {
         all: read_holds(hub).await?,
         now,
-        policy_time: lease.as_ref().and_then(renewed_at).unwrap_or(now),
+        policy_time: lease.map_or(now, |lease| policy_time(lease.as_ref())),
     };
     let mut unenforced = Vec::new();
     let types: BTreeSet<bool> = holds.all.iter().map(|hold| hold.until.is_some()).collect();

@@ -298,6 +298,7 @@ fn filter_names_the_clusters_of_the_application() {
     );
     let synced = DiagnosedApplication {
         placement: true,
+        targets: ["a".to_owned()].into(),
         plugins: vec![PLUGIN.to_owned()],
         sync: "Synced".to_owned(),
         ..DiagnosedApplication::default()

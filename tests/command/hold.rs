@@ -45,10 +45,17 @@ fn hold_is_shown_until_the_policy_ends_it() {
         "/api/v1/namespaces/eu1".to_owned(),
         json!({"metadata": {"name": "eu1", "labels": labels, "annotations": annotations}}),
     );
-    for (renewed, is_shown) in [("2026-01-01T00:00:00Z", true), ("2026-02-01T00:00:00Z", false)] {
+    let lease = |renewed: &str| json!({"spec": {"renewTime": renewed}});
+    let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": 403});
+    for (lease, is_shown) in [
+        (Some(lease("2026-01-01T00:00:00Z")), true),
+        (Some(lease("2026-02-01T00:00:00Z")), false),
+        (None, true),
+        (Some(refused), false),
+    ] {
         let mut objects = objects.clone();
-        let lease = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases/argocd-ocm-cmp-controller";
-        objects.insert(lease.to_owned(), json!({"spec": {"renewTime": renewed}}));
+        let path = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases/argocd-ocm-cmp-controller";
+        objects.extend(lease.map(|lease| (path.to_owned(), lease)));
         let printed = FakeHub::start(objects).run("status shop");
         assert_eq!(printed.contains("eu1 is on hold until"), is_shown, "{printed}");
     }

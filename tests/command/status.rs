@@ -87,6 +87,25 @@ fn reads_no_works_of_other_applications() {
     assert!(printed.contains("objects: 2 Healthy"), "{printed}");
 }
 
+/// Only the list of Argo CD is complete.
+#[test]
+fn works_beside_a_set_are_shown_without_the_application() {
+    let mut objects = objects();
+    let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": 403});
+    objects.insert(application_path("shop"), refused);
+    let id = "shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/placed";
+    objects.insert(
+        set_path("argocd", "placed"),
+        json!({
+            "apiVersion": "work.open-cluster-management.io/v1alpha1", "kind": "ManifestWorkReplicaSet",
+            "metadata": {"name": "placed", "namespace": "argocd", "annotations": {"argocd.argoproj.io/tracking-id": id}},
+            "spec": {"placementRefs": [{"name": "all"}]},
+        }),
+    );
+    let printed = FakeHub::start(objects).run("status shop");
+    assert!(printed.contains("objects: 2 Healthy"), "{printed}");
+}
+
 /// The works of a version before the current one are healthy, too.
 #[test]
 fn waits_until_the_current_version_is_delivered() {

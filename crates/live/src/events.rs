@@ -1,7 +1,6 @@
 //! Selects the Events of the objects in a tree.
 
 use crate::limits::EVENTS;
-use crate::tree::Tree;
 use manifest::text::{one_line, shortened};
 use serde::Serialize;
 use serde_json::Value;
@@ -41,15 +40,14 @@ pub struct Events {
     pub truncated: bool,
 }
 
-/// Returns the Events of the objects in a tree, by the uid of their object.
-pub fn select(tree: &Tree, candidates: &[Value], truncated: bool) -> Events {
-    let uids: HashSet<&str> = tree.nodes.iter().map(|node| &*node.uid).collect();
-    let of_tree = candidates.iter().filter(|candidate| {
-        candidate["involvedObject"]["uid"]
-            .as_str()
-            .is_some_and(|uid| uids.contains(uid))
-    });
-    let mut events: Vec<_> = of_tree.map(parse_event).collect();
+/// Returns the Event if it is of one of the objects with these uids.
+pub fn of_objects(uids: &HashSet<&str>, event: &Value) -> Option<ObjectEvent> {
+    let uid = event["involvedObject"]["uid"].as_str()?;
+    uids.contains(uid).then(|| parse_event(event))
+}
+
+/// Returns the newest of the Events.
+pub fn newest(mut events: Vec<ObjectEvent>, truncated: bool) -> Events {
     events.sort_by(|one, other| other.last.cmp(&one.last).then_with(|| one.name.cmp(&other.name)));
     let truncated = truncated || events.len() > EVENTS;
     events.truncate(EVENTS);
@@ -96,9 +94,10 @@ mod tests {
 
     #[test]
     fn selects_events_by_the_uid_of_their_object() {
-        let root =
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "a", "uid": "1"}});
-        let tree = Tree::new(&root, &[], false);
+        let select = |candidates: &[Value]| {
+            let events = candidates.iter().filter_map(|event| of_objects(&["1"].into(), event));
+            newest(events.collect(), false)
+        };
         let event = |uid: &str, last: &str| {
             json!({"involvedObject": {"kind": "Pod", "name": "web", "uid": uid}, "type": "Warning", "reason": "BackOff",
                 "message": "a\u{1b}[31m", "lastTimestamp": last, "eventTime": null, "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}})
@@ -113,7 +112,7 @@ mod tests {
             nameless,
             json!(1),
         ];
-        let Events { events, truncated } = select(&tree, &candidates, false);
+        let Events { events, truncated } = select(&candidates);
         let shown: Vec<_> = events.iter().map(|event| (&*event.last, event.count)).collect();
         assert_eq!(shown, [("2026-01-03T00:00:00Z", 7), ("2026-01-02T00:00:00Z", 1)]);
         assert_eq!(
@@ -122,7 +121,7 @@ mod tests {
         );
         assert!(!truncated);
         let many: Vec<_> = (0..500).map(|_| event("1", "x")).collect();
-        let Events { events, truncated } = select(&tree, &many, false);
+        let Events { events, truncated } = select(&many);
         assert_eq!((events.len(), truncated), (EVENTS, true));
     }
 }

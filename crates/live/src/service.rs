@@ -11,13 +11,15 @@ use crate::refusal::HttpRefusal;
 use crate::request::{LiveRequest, LogOptions, ObjectId, View};
 use crate::sent::{SentObject, collection_path};
 use crate::streams::Streams;
-use crate::tree::{Tree, kinds_below, selector};
-use crate::tunnel::{ObjectLookup, Tunnel};
+use crate::tree::{Candidate, Tree, kinds_below, selector};
+use crate::tunnel::{ObjectLookup, Tunnel, has_too_many_values, no_object};
 use futures::future::{join_all, try_join_all};
 use http::StatusCode;
 use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use kube::Client;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -91,7 +93,7 @@ impl Service {
     async fn live(&self, request: &LiveRequest, sent: &SentObject) -> Result<Option<Value>, HttpRefusal> {
         match self.tunnel.get(&request.cluster, &sent.path, OBJECT_BYTES).await? {
             ObjectLookup::No(_) => Ok(None),
-            ObjectLookup::Yes((live, _)) if is(&live, &request.object) => {
+            ObjectLookup::Yes(live) if is(&live, &request.object) => {
                 if sent.may_show(&live) {
                     return Ok(Some(live));
                 }
@@ -119,22 +121,23 @@ impl Service {
         let selector = selector(&object.kind, &live);
         let size = AtomicUsize::new(0);
         let lists = kinds_below(&object.kind).iter().map(|kind| {
-            let (selector, size) = (selector.as_deref(), &size);
+            let (selector, size, live) = (selector.as_deref(), &size, &live);
             async move {
                 let path = collection_path(kind.group, kind.version, &object.namespace, kind.plural)?;
                 let query = selector.map(|selector| format!("labelSelector={selector}"));
-                let (mut items, truncated) = self.list(&request.cluster, &path, query.as_deref(), size).await?;
-                for item in &mut items {
+                let candidate = |mut item: Value| {
                     // The items of a list have no kind of their own.
                     item["kind"] = kind.kind.into();
                     item["apiVersion"] = kind.api_version().into();
-                }
-                Ok::<_, HttpRefusal>((items, truncated))
+                    Candidate::new(&item, live)
+                };
+                self.list(&request.cluster, &path, query.as_deref(), size, candidate)
+                    .await
             }
         });
         let lists = try_join_all(lists).await?;
         let truncated = lists.iter().any(|(_, truncated)| *truncated);
-        let candidates: Vec<Value> = lists.into_iter().flat_map(|(items, _)| items).collect();
+        let candidates: Vec<_> = lists.into_iter().flat_map(|(candidates, _)| candidates).collect();
         Ok(Tree::new(&live, &candidates, truncated))
     }
 
@@ -148,58 +151,64 @@ impl Service {
             namespace => namespace,
         };
         let path = collection_path("", "v1", namespace, "events")?;
+        let uids = tree.nodes.iter().map(|node| &*node.uid).collect();
+        let event = |item: Value| events::of_objects(&uids, &item);
+        let size = AtomicUsize::new(0);
         // Few objects are asked for one by one: a namespace may have thousands of Events.
-        let (items, truncated) = match &*tree.nodes {
+        let (events, truncated) = match &*tree.nodes {
             [] => (Vec::new(), false),
             [only] if is_uid(&only.uid) => {
                 let query = format!("fieldSelector=involvedObject.uid%3D{}", only.uid);
-                self.list(cluster, &path, Some(&query), &AtomicUsize::new(0)).await?
+                self.list(cluster, &path, Some(&query), &size, event).await?
             }
-            _ => self.list(cluster, &path, None, &AtomicUsize::new(0)).await?,
+            _ => self.list(cluster, &path, None, &size, event).await?,
         };
-        Ok(events::select(tree, &items, truncated))
+        Ok(events::newest(events, truncated))
     }
 
-    /// Returns the objects of a list, and true if there are more. Adds to the size of what was read.
-    async fn list(
+    /// Returns what `reduce` keeps of the objects of a list, and true if there are more. Adds to the size of what was read. Parses one
+    /// object at a time: a page may take a hundred megabytes as values.
+    async fn list<T>(
         &self,
         cluster: &str,
         path: &str,
         query: Option<&str>,
         size: &AtomicUsize,
-    ) -> Result<(Vec<Value>, bool), HttpRefusal> {
-        let (mut items, mut next): (Vec<Value>, Option<String>) = (Vec::new(), None);
+        reduce: impl Fn(Value) -> Option<T>,
+    ) -> Result<(Vec<T>, bool), HttpRefusal> {
+        let (mut kept, mut next, mut truncated): (_, Option<String>, _) = (Vec::new(), None, false);
         for _ in 0..PAGES {
             let mut path = format!("{path}?limit={PAGE_OBJECTS}");
             for part in query.into_iter().chain(next.as_deref()) {
                 path.push('&');
                 path.push_str(part);
             }
-            let mut page = match self.tunnel.get(cluster, &path, PAGE_BYTES).await? {
-                ObjectLookup::Yes((page, bytes)) => {
-                    if size.fetch_add(bytes, Relaxed).saturating_add(bytes) > TREE_BYTES {
-                        return Ok((items, true));
-                    }
-                    page
-                }
-                ObjectLookup::No(_) => break,
-            };
-            let Value::Array(mut objects) = page["items"].take() else {
+            let ObjectLookup::Yes(text) = self.tunnel.get_text(cluster, &path, PAGE_BYTES).await? else {
                 break;
             };
-            if objects.len() > PAGE_OBJECTS {
+            if size.fetch_add(text.len(), Relaxed).saturating_add(text.len()) > TREE_BYTES {
+                return Ok((kept, true));
+            }
+            let page: ListPage<'_> = serde_json::from_slice(&text).map_err(|_| no_object(cluster))?;
+            let items = page.items.unwrap_or_default();
+            if items.len() > PAGE_OBJECTS {
                 return Err(HttpRefusal::nonsense(format!(
                     "cluster {cluster} answers with more objects than it was asked for"
                 )));
             }
-            objects.retain(Value::is_object);
-            items.append(&mut objects);
-            next = continue_parameter(&page);
+            for item in items {
+                match parse_object(item) {
+                    Ok(object) => kept.extend(object.filter(Value::is_object).and_then(&reduce)),
+                    Err(TooLarge) => truncated = true,
+                }
+            }
+            let metadata = page.metadata.and_then(|text| parse_object(text).ok().flatten());
+            next = continue_parameter(&metadata.unwrap_or_default());
             if next.is_none() {
                 break;
             }
         }
-        Ok((items, next.is_some()))
+        Ok((kept, truncated || next.is_some()))
     }
 
     /// Opens the logs of containers, and returns their lines as they arrive.
@@ -368,10 +377,29 @@ fn log_path(namespace: &str, pod: &str, container: &str, options: &LogOptions) -
 }
 
 /// Returns the parameter with which a list continues, if the cluster sends a token as API servers do.
-fn continue_parameter(page: &Value) -> Option<String> {
-    let token = page["metadata"]["continue"]
-        .as_str()
-        .filter(|token| !token.is_empty())?;
+/// A page of a list. Its texts are parsed one by one.
+#[derive(Deserialize)]
+struct ListPage<'t> {
+    #[serde(borrow)]
+    items: Option<Vec<&'t RawValue>>,
+    #[serde(borrow)]
+    metadata: Option<&'t RawValue>,
+}
+
+/// An object is larger than etcd stores one, or has more values.
+struct TooLarge;
+
+/// Parses an object of a list; `None` if it is nested too deeply.
+fn parse_object(text: &RawValue) -> Result<Option<Value>, TooLarge> {
+    let text = text.get();
+    if text.len() > OBJECT_BYTES || has_too_many_values(text.as_bytes(), OBJECT_BYTES) {
+        return Err(TooLarge);
+    }
+    Ok(serde_json::from_str(text).ok())
+}
+
+fn continue_parameter(metadata: &Value) -> Option<String> {
+    let token = metadata["continue"].as_str().filter(|token| !token.is_empty())?;
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let token = token.trim_end_matches('=');
     (token.len() < 4_096 && token.bytes().all(is_safe)).then(|| format!("continue={token}"))
@@ -401,6 +429,21 @@ mod tests {
     use http_body_util::StreamBody;
     use hyper::body::Frame;
     use std::io;
+
+    #[test]
+    fn object_with_many_values_is_left_out() {
+        let digits = "1,".repeat(OBJECT_BYTES / 16);
+        let text = format!(r#"{{"items":[{{"a":[{digits}1]}},{{}}],"metadata":{{"continue":"x"}}}}"#);
+        let page: ListPage<'_> = serde_json::from_str(&text).expect("a page");
+        let objects = page.items.expect("items").into_iter().map(parse_object);
+        let parsed: Vec<_> = objects.map(|object| object.ok().flatten()).collect();
+        assert_eq!(parsed, [None, Some(json!({}))]);
+        let metadata = page.metadata.and_then(|text| parse_object(text).ok().flatten());
+        assert_eq!(
+            continue_parameter(&metadata.expect("metadata")).as_deref(),
+            Some("continue=x")
+        );
+    }
 
     /// The cluster sends the oldest lines first.
     #[tokio::test]

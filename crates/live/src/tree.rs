@@ -98,6 +98,29 @@ pub struct TreeNode {
     pub containers: Vec<String>,
 }
 
+/// What a tree needs of an object that may be below another one. The object itself would take many times its bytes.
+#[derive(Debug)]
+pub struct Candidate {
+    node: TreeNode,
+    owners: Vec<String>,
+}
+
+impl Candidate {
+    /// Reduces an object; `None` if it cannot be below `root`, because it is in another namespace or without a uid.
+    pub fn new(object: &Value, root: &Value) -> Option<Self> {
+        let metadata = &object["metadata"];
+        if metadata["namespace"] != root["metadata"]["namespace"] {
+            return None;
+        }
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let owners = owners.filter_map(|owner| owner["uid"].as_str().map(str::to_owned));
+        Some(Self {
+            node: node(object)?,
+            owners: owners.collect(),
+        })
+    }
+}
+
 /// A delivered object with all that it owns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tree {
@@ -109,20 +132,12 @@ pub struct Tree {
 
 impl Tree {
     /// Builds the tree below `root` from the objects of [`kinds_below`] in its namespace.
-    pub fn new(root: &Value, candidates: &[Value], truncated: bool) -> Self {
-        let mut nodes: Vec<TreeNode> = node(root, None).into_iter().collect();
-        let mut by_owner: HashMap<&str, Vec<&Value>> = HashMap::new();
-        for candidate in candidates {
-            // An object of another namespace cannot be owned, and is not what the list asked for.
-            if candidate["metadata"]["namespace"] != root["metadata"]["namespace"] {
-                continue;
-            }
-            let owners = candidate["metadata"]["ownerReferences"]
-                .as_array()
-                .into_iter()
-                .flatten();
-            for owner in owners.filter_map(|owner| owner["uid"].as_str()) {
-                by_owner.entry(owner).or_default().push(candidate);
+    pub fn new(root: &Value, candidates: &[Candidate], truncated: bool) -> Self {
+        let mut nodes: Vec<TreeNode> = node(root).into_iter().collect();
+        let mut by_owner: HashMap<&str, Vec<&TreeNode>> = HashMap::new();
+        for Candidate { node, owners } in candidates {
+            for owner in owners {
+                by_owner.entry(owner).or_default().push(node);
             }
         }
         let mut seen: HashSet<String> = nodes.iter().map(|node| node.uid.clone()).collect();
@@ -130,14 +145,17 @@ impl Tree {
         while let Some(owner) = nodes.get(at).map(|node| node.uid.clone()) {
             at += 1;
             for owned in by_owner.get(&*owner).into_iter().flatten() {
-                let Some(node) = node(owned, Some(&owner)).filter(|node| seen.insert(node.uid.clone())) else {
+                if !seen.insert(owned.uid.clone()) {
                     continue;
-                };
+                }
                 if nodes.len() >= NODES {
                     truncated = true;
                     break;
                 }
-                nodes.push(node);
+                nodes.push(TreeNode {
+                    owner: Some(owner.clone()),
+                    ..(*owned).clone()
+                });
             }
         }
         Self { nodes, truncated }
@@ -151,7 +169,7 @@ impl Tree {
     }
 }
 
-fn node(object: &Value, owner: Option<&str>) -> Option<TreeNode> {
+fn node(object: &Value) -> Option<TreeNode> {
     let text = |value: &Value| shortened(value.as_str().unwrap_or_default(), MESSAGE_MAX).into_owned();
     let metadata = &object["metadata"];
     let uid = metadata["uid"].as_str().filter(|uid| !uid.is_empty())?;
@@ -167,7 +185,7 @@ fn node(object: &Value, owner: Option<&str>) -> Option<TreeNode> {
         namespace: text(&metadata["namespace"]),
         name: text(&metadata["name"]),
         uid: uid.to_owned(),
-        owner: owner.map(str::to_owned),
+        owner: None,
         created: text(&metadata["creationTimestamp"]),
         status: if deleted { "Terminating".to_owned() } else { state.word },
         message: state
@@ -300,6 +318,14 @@ mod tests {
         json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "a", "uid": uid, "ownerReferences": owners}})
     }
 
+    fn tree(root: &Value, objects: &[Value]) -> Tree {
+        let candidates: Vec<_> = objects
+            .iter()
+            .filter_map(|object| Candidate::new(object, root))
+            .collect();
+        Tree::new(root, &candidates, false)
+    }
+
     fn names(tree: &Tree) -> Vec<&str> {
         tree.nodes.iter().map(|node| &*node.name).collect()
     }
@@ -324,11 +350,11 @@ mod tests {
             object("Pod", "no-uid", "", "2"),
             json!("nonsense"),
         ];
-        let tree = Tree::new(&root, &candidates, false);
-        assert_eq!(names(&tree), ["web", "web-1", "web-1-x"]);
-        assert_eq!(tree.nodes[2].owner.as_deref(), Some("2"));
-        assert_eq!(tree.pods().count(), 1);
-        assert_eq!(Tree::new(&Value::Null, &candidates, false), Tree::default());
+        let shown = tree(&root, &candidates);
+        assert_eq!(names(&shown), ["web", "web-1", "web-1-x"]);
+        assert_eq!(shown.nodes[2].owner.as_deref(), Some("2"));
+        assert_eq!(shown.pods().count(), 1);
+        assert_eq!(tree(&Value::Null, &candidates), Tree::default());
     }
 
     #[test]
@@ -339,12 +365,12 @@ mod tests {
             object("ReplicaSet", "again", "1", "2"),
             object("Pod", "b", "2", "2"),
         ];
-        assert_eq!(names(&Tree::new(&root, &circle, false)), ["web-1", "a"]);
+        assert_eq!(names(&tree(&root, &circle)), ["web-1", "a"]);
         let many: Vec<_> = (0..2_000)
             .map(|at| object("Pod", &at.to_string(), &format!("u{at}"), "1"))
             .collect();
-        let tree = Tree::new(&root, &many, false);
-        assert_eq!((tree.nodes.len(), tree.truncated), (NODES, true));
+        let shown = tree(&root, &many);
+        assert_eq!((shown.nodes.len(), shown.truncated), (NODES, true));
     }
 
     #[test]

@@ -130,42 +130,31 @@ impl Tunnel {
         }
     }
 
-    /// Reads the JSON of a path on a cluster, of at most `max` bytes, and returns it with its size.
+    /// Reads the JSON object of a path on a cluster, of at most `max` bytes, with few enough values to be parsed.
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached, refuses the request, or answers with something else.
-    pub async fn get(
-        &self,
-        cluster: &str,
-        path: &str,
-        max: usize,
-    ) -> Result<ObjectLookup<(Value, usize)>, HttpRefusal> {
+    pub async fn get_text(&self, cluster: &str, path: &str, max: usize) -> Result<ObjectLookup<Vec<u8>>, HttpRefusal> {
         let read = async {
             let response = match self.open(cluster, path).await? {
                 ObjectLookup::Yes(response) => response,
                 ObjectLookup::No(message) => return Ok(ObjectLookup::No(message)),
             };
-            let nonsense = || {
-                HttpRefusal::nonsense(format!(
-                    "cluster {cluster} answers with something else than a Kubernetes object"
-                ))
-            };
             if !is_json(&response) {
-                return Err(nonsense());
+                return Err(no_object(cluster));
             }
-            let bytes = read_body(cluster, response.into_body(), max).await?;
-            if count_values(&bytes) > max / BYTES_PER_VALUE {
+            let text = read_body(cluster, response.into_body(), max).await?;
+            if has_too_many_values(&text, max) {
                 let line = format!(
                     "cluster {cluster} answers with more than {} values",
                     max / BYTES_PER_VALUE
                 );
                 return Err(HttpRefusal::nonsense(line));
             }
-            let value: Value = serde_json::from_slice(&bytes).map_err(|_| nonsense())?;
-            if value.is_object() {
-                Ok(ObjectLookup::Yes((value, bytes.len())))
+            if text.trim_ascii_start().starts_with(b"{") {
+                Ok(ObjectLookup::Yes(text))
             } else {
-                Err(nonsense())
+                Err(no_object(cluster))
             }
         };
         timeout(ANSWER_TIMEOUT, read).await.unwrap_or_else(|_| {
@@ -173,6 +162,19 @@ impl Tunnel {
                 "cluster {cluster} has not sent its answer within {} s: try again",
                 ANSWER_TIMEOUT.as_secs()
             )))
+        })
+    }
+
+    /// Reads the object of a path on a cluster, of at most `max` bytes.
+    ///
+    /// # Errors
+    /// See [`Tunnel::get_text`].
+    pub async fn get(&self, cluster: &str, path: &str, max: usize) -> Result<ObjectLookup<Value>, HttpRefusal> {
+        Ok(match self.get_text(cluster, path, max).await? {
+            ObjectLookup::Yes(text) => {
+                ObjectLookup::Yes(serde_json::from_slice(&text).map_err(|_| no_object(cluster))?)
+            }
+            ObjectLookup::No(message) => ObjectLookup::No(message),
         })
     }
 
@@ -361,6 +363,18 @@ fn count_values(text: &[u8]) -> usize {
     text.iter().filter(|byte| b",[{".contains(byte)).count()
 }
 
+/// Returns true if a text has more values than one of `max` bytes may have.
+pub fn has_too_many_values(text: &[u8], max: usize) -> bool {
+    count_values(text) > max / BYTES_PER_VALUE
+}
+
+/// Returns the refusal of an answer that is no object.
+pub fn no_object(cluster: &str) -> HttpRefusal {
+    HttpRefusal::nonsense(format!(
+        "cluster {cluster} answers with something else than a Kubernetes object"
+    ))
+}
+
 /// Reads a body of at most `max` bytes.
 async fn read_body(cluster: &str, mut body: Body, max: usize) -> Result<Vec<u8>, HttpRefusal> {
     let mut bytes = Vec::new();
@@ -464,11 +478,7 @@ mod tests {
     {
         let read = async {
             let (tunnel, _folder) = tunnel(answer, trusted).await;
-            let found = tunnel.get("eu1", "/api/v1/pods?a=b", max).await?;
-            Ok(match found {
-                ObjectLookup::Yes((value, _)) => ObjectLookup::Yes(value),
-                ObjectLookup::No(message) => ObjectLookup::No(message),
-            })
+            tunnel.get("eu1", "/api/v1/pods?a=b", max).await
         };
         tokio::task::LocalSet::new().run_until(read).await
     }

@@ -15,9 +15,14 @@ const UNTIL: &str = "argocd-ocm-cmp.github.io/hold-until";
 /// The annotation with the reason.
 const REASON: &str = "argocd-ocm-cmp.github.io/hold-reason";
 
-/// Returns the time of the last renewal of a Lease. That of the controller's is the time at which the policy ends holds.
+/// Returns the time of the last renewal of a Lease.
 pub fn renewed_at(lease: &Value) -> Option<Timestamp> {
     lease["spec"]["renewTime"].as_str()?.parse().ok()
+}
+
+/// Returns the time at which the policy ends holds. Without the controller's Lease, or its time, it ends none.
+pub fn policy_time(lease: Option<&Value>) -> Timestamp {
+    lease.and_then(renewed_at).unwrap_or(Timestamp::MIN)
 }
 
 /// A hold of a managed cluster.
