@@ -68,7 +68,7 @@ export interface LogOptions {
 }
 
 /**
- * The maximum time until the service answers, which gives up earlier: it waits 5 seconds for each request of a cluster, and may need
+ * The maximum time until the service answers. It gives up earlier: it waits 5 seconds for each request to a cluster, and may need
  * several.
  */
 const PATIENCE_MS = 30_000;
@@ -139,7 +139,7 @@ export async function request<T>(
         return await read(response);
     } catch (error) {
         if (late) {
-            const who = patience === PATIENCE_MS ? 'the cluster' : 'Argo CD';
+            const who = patience === PATIENCE_MS ? 'the service live' : 'Argo CD';
             throw new Error(`no answer from ${who} within ${patience / 1000} seconds`);
         }
         if (error instanceof SyntaxError) throw new Error('the answer is not JSON');

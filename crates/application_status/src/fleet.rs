@@ -31,6 +31,7 @@ pub(super) struct ClusterStatus {
     pub(super) degraded: Vec<String>,
     pub(super) retried: Vec<String>,
     pub(super) overdue: Vec<String>,
+    /// The objects that other Applications deliver too, with these.
     pub(super) shared: BTreeMap<ObjectRef, Vec<Box<str>>>,
 }
 

@@ -28,6 +28,7 @@ pub struct AgentStatus<'o> {
     pub state: State,
     /// True if all manifests of the add-on are applied.
     pub is_installed: bool,
+    /// May be empty.
     pub message: &'o str,
 }
 

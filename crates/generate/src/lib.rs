@@ -240,7 +240,7 @@ impl GroupDelivery<'_> {
                 recipient: first,
                 application,
             };
-            // Argo CD does not list all hooks.
+            // Argo CD lists hooks that it starts itself only after they have run.
             let stored = match template.step.hook() {
                 None => validate::listed_size(&work.name(), count, names),
                 Some(_) => 0,

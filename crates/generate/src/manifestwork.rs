@@ -162,8 +162,12 @@ impl<'a> ManifestWork<'a> {
         match self.recipient {
             Recipient::Cluster { .. } => self.application.part(suffix),
             Recipient::Placement(placement) => {
-                self.application
-                    .set_part(suffix, &placement.to_string(), placement.name_max())
+                // Argo CD never prunes hooks that it starts itself: it replaces the one of the same name, also for another Placement.
+                let hashed = match self.template.step.hook() {
+                    Some(_) => placement.namespace.clone(),
+                    None => placement.to_string(),
+                };
+                self.application.set_part(suffix, &hashed, placement.name_max())
             }
         }
     }

@@ -181,8 +181,8 @@ const LISTED: [&str; 2] = [
     ),
 ];
 
-/// The maximum number of bytes of an object in etcd. Argo CD retries to write a larger Application for ever (`setOperationState` in its
-/// `controller`), and meanwhile has one processor less for the syncs of others.
+/// The maximum number of bytes of an object in etcd. Argo CD retries the write of a larger Application forever (`setOperationState` in
+/// its `controller`), and meanwhile has one worker less for other syncs.
 const APPLICATION_MAX: u64 = 3 << 19;
 
 /// Returns the number of bytes that Argo CD stores at least of the ManifestWorks of this name for clusters whose names have this number of

@@ -103,7 +103,8 @@ pub async fn config(connection: &Connection) -> Result<Config, String> {
     Ok(config)
 }
 
-/// Removes the proxy of the environment if it is not for the hub: kube reads it whatever `NO_PROXY` lists.
+/// Removes the proxy of the environment if it is not for the hub: kube reads it whatever `NO_PROXY` lists. The error
+/// names a proxy of the hub: kube supports none here.
 fn refuse_proxy(config: &mut Config) -> Result<(), String> {
     let Some(proxy) = config.proxy_url.take() else {
         return Ok(());

@@ -21,8 +21,8 @@ use std::time::Duration;
 /// The maximum time without a response from an API server before a request fails.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The maximum number of objects in one response that contains only metadata, or no works. Argo CD may keep a copy of a work in an
-/// annotation, so even metadata is large.
+/// The maximum number of objects in one response without works, or with only their metadata, which may contain a copy of a work in an
+/// annotation of Argo CD.
 pub const PAGE: u32 = 500;
 
 /// The maximum number of objects in one response that may contain works: a work may have megabytes.

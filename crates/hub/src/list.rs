@@ -13,7 +13,8 @@ use tokio::task::yield_now;
 /// The maximum number of requests of one job in flight.
 const IN_FLIGHT: usize = 16;
 
-/// Runs all jobs, a bounded number at a time, and returns their results in order.
+/// Runs all jobs, a bounded number at a time, and returns their results in order. The error is that of the first job in order
+/// that fails; unfinished jobs are dropped.
 pub async fn in_order<T, E>(jobs: impl IntoIterator<Item: Future<Output = Result<T, E>>>) -> Result<Vec<T>, E> {
     stream::iter(jobs).buffered(IN_FLIGHT).try_collect().await
 }

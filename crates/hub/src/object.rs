@@ -23,7 +23,7 @@ impl<'de> Deserialize<'de> for HubObject {
     }
 }
 
-/// Parses the `metadata` of an object without `managedFields`.
+/// Parses the `metadata` of an object without `managedFields`. Fails also if another field is nested too deeply.
 pub fn parse_metadata(text: &str) -> Result<Value> {
     parse_fields(text, |name, value| match name {
         "managedFields" => Ok(Value::Null),

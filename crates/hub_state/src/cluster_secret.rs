@@ -49,6 +49,7 @@ pub struct ClusterSecret {
     pub uid: Box<str>,
     pub version: Box<str>,
     pub deleting: bool,
+    /// The name of the cluster in Argo CD.
     cluster: Box<str>,
     /// The server that Argo CD would connect to.
     server: Box<str>,
@@ -56,6 +57,7 @@ pub struct ClusterSecret {
     /// The client certificate of Argo CD, if the Secret is that of an agent.
     pub credential: Option<Box<Credential>>,
     pub labels: Labels,
+    /// The value of [`COPIED`].
     pub copied: Box<str>,
     /// True if the Secret has [`SKIP_RECONCILE`] with the value that the controller writes.
     pub skips: bool,

@@ -184,7 +184,7 @@ mod tests {
     #[tokio::test]
     async fn clusters_of_a_set_are_read_without_the_content_of_its_works() {
         let application = ApplicationName::named("shop", "argocd").expect("a name");
-        let set = application.works.set_part("", "fleet", 60);
+        let set = application.works.set_part("", "fleet/eu", 60);
         let resource = json!({"group": WORKS.group, "kind": WORK_SETS.kind, "namespace": "fleet", "name": set});
         let object = json!({
             "metadata": {"name": "shop", "namespace": "argocd"},

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_the_state_of_jobs_as_kubectl_does() {
+    fn shows_a_job_as_complete_failed_or_suspended() {
         let state = |conditions: &[(&str, &str)]| {
             let conditions = conditions
                 .iter()

@@ -15,7 +15,7 @@ const UNTIL: &str = "argocd-ocm-cmp.github.io/hold-until";
 /// The annotation with the reason.
 const REASON: &str = "argocd-ocm-cmp.github.io/hold-reason";
 
-/// Returns the time of the last renewal of a Lease.
+/// Returns the time of the last renewal of a Lease. The policy compares the end of a hold with that of the controller's.
 pub fn renewed_at(lease: &Value) -> Option<Timestamp> {
     lease["spec"]["renewTime"].as_str()?.parse().ok()
 }

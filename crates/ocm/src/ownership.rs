@@ -82,7 +82,7 @@ pub const OF_PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
 /// The label that OCM sets on the works that it creates from a `ManifestWorkReplicaSet`: Argo CD does not manage them.
 pub const OF_REPLICA_SET: &str = "work.open-cluster-management.io/manifestworkreplicaset";
 
-/// The label of these works with the name of the Placement.
+/// The label with the name of the Placement, which OCM sets on the works of a `ManifestWorkReplicaSet`.
 pub const OF_SETS_PLACEMENT: &str = "work.open-cluster-management.io/placementname";
 
 impl Ownership {

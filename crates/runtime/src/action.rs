@@ -59,7 +59,8 @@ pub enum Verb {
     /// rejects it for any other version.
     Patch(Value),
     /// Patches an element of a list, by the operations of a JSON patch (RFC 6902): a merge patch would need the whole list. One
-    /// replaces the `resourceVersion`, with the same effect. It only prepares a deletion, as which a plan counts it.
+    /// operation replaces the `resourceVersion`, with the same effect. Only the removal of an object uses it, so a plan counts it as a
+    /// deletion.
     JsonPatch(Value),
     Delete {
         /// The UID as a precondition: another object of the same name is not deleted.

@@ -207,6 +207,7 @@ impl Metrics {
         self.writes.get_or_create(&labels).inc();
     }
 
+    /// Records the time between the last change of an object and its watch event.
     pub fn lagged(&self, kind: &'static str, lag: Duration) {
         self.watch_lag
             .get_or_create(&[("kind", kind)])

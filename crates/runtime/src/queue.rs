@@ -72,6 +72,7 @@ struct Entry {
     is_requeued: bool,
     /// True if a refresh is needed.
     stale: bool,
+    /// The time that is reserved for its refresh.
     refresh_at: Option<Instant>,
     failures: u32,
     cause: Option<Cause>,
@@ -87,6 +88,7 @@ pub struct Due {
     pub slow: bool,
     /// True if a refresh is needed and may be asked for.
     pub stale: bool,
+    /// The number of failures in a row, and one.
     pub attempt: u32,
 }
 
@@ -105,6 +107,7 @@ pub enum Refresh {
 pub enum Outcome {
     Unchanged,
     Written {
+        /// True if a refresh was asked for.
         refreshed: bool,
     },
     Failed {
@@ -191,6 +194,7 @@ impl Queue {
         self.entries.is_empty()
     }
 
+    /// Returns the number of objects that have failed at least three times in a row and are retried.
     pub fn failing(&self) -> usize {
         self.failing
     }

@@ -156,6 +156,7 @@ impl<K: Copy + Eq + Hash> Slots<K> {
                 && self.count(is_slow_in_group) < self.group_limit().div_ceil(4))
     }
 
+    /// Returns the number of slots that all groups share.
     fn pool(&self) -> usize {
         self.total.saturating_sub(self.reserved.saturating_mul(self.groups))
     }

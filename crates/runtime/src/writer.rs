@@ -36,6 +36,7 @@ pub struct Writer {
     dry_run: bool,
     now: fn() -> Timestamp,
     ca_cache: CaCache,
+    /// True while this replica may write.
     leads: watch::Receiver<bool>,
 }
 
@@ -456,6 +457,7 @@ struct WriteError {
     retry_after: Option<Duration>,
     /// True if the object does not exist.
     is_gone: bool,
+    /// The HTTP status of the response, if there is one.
     code: Option<u16>,
 }
 

@@ -173,14 +173,16 @@ fn clusters_with_agents(cache: &Cache) -> BTreeSet<&str> {
 /// add-on is named.
 fn install(cache: &Cache, context: &Context<'_>) -> Option<Write> {
     let existing = management(cache);
-    let entries = entries(cache, context);
+    let mut entries = entries(cache, context);
+    // The operator of an ArgoCD of argocd-pull-integration and a new add-on would overwrite each other's objects.
+    entries.retain(|entry| {
+        GitOpsClusterRef::get(cache, &entry.gitops_cluster).is_none_or(|gitops| {
+            let has_theirs = |desired| !works::clusters_with_foreign_argocd(gitops, desired).is_empty();
+            addon::entry_before(gitops).is_some() || !gitops.served_agent().is_some_and(has_theirs)
+        })
+    });
     // Without any entry, removes those of earlier GitOpsClusters: their deletion waits for it.
-    let is_ours = existing.is_some_and(Object::is_ours);
-    let has_foreign_argocd = || {
-        let mut all = GitOpsClusterRef::with_agents(cache);
-        all.any(|(gitops, desired)| !works::clusters_with_foreign_argocd(gitops, desired).is_empty())
-    };
-    let is_needed = is_ours || !entries.is_empty() && !has_foreign_argocd();
+    let is_needed = !entries.is_empty() || existing.is_some_and(Object::is_ours);
     if !is_needed || !left_out(cache, &entries).is_empty() {
         return None;
     }

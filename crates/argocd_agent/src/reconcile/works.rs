@@ -108,11 +108,14 @@ pub(super) fn with_operator_resource(gitops: GitOpsClusterRef<'_>) -> impl Itera
 /// Returns the clusters to which argocd-pull-integration delivers an ArgoCD for a GitOpsCluster whose add-on brings Argo CD itself. The
 /// operator there and the add-on would fight over objects of the same names.
 pub fn clusters_with_foreign_argocd(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent) -> Vec<String> {
+    if desired.is_operated() {
+        return Vec::new();
+    }
     let ObjectRef { namespace, name } = gitops.object_ref;
     let name = names::argocd_work(namespace, name);
     let has_theirs = |cluster: &&str| {
         let work = gitops.cache.object(Kind::AgentWorks, &ObjectRef::new(cluster, &name));
-        !desired.is_operated() && work.is_some_and(|work| work.owner().is_none())
+        work.is_some_and(|work| work.owner().is_none())
     };
     let clusters = gitops.agent_clusters().into_iter().filter(has_theirs);
     clusters.map(str::to_owned).collect()

@@ -61,6 +61,7 @@ impl Cached for PlacementDecision {
 }
 
 impl Cache {
+    /// Returns true if a Placement of this namespace selects this managed cluster.
     pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
         let mut all = self.decisions.in_namespace(namespace);
         all.any(|(_, decision)| decision.clusters.contains(cluster))

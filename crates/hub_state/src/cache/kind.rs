@@ -65,6 +65,7 @@ enum Selector {
     NamespaceOfArgoCd,
     Field(&'static str, &'static str),
     Label(&'static str, &'static str),
+    /// The objects with a label of this key.
     Labelled(&'static str),
     WithoutLabel(&'static str, &'static str),
 }

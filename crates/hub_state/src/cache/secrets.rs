@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub struct SecretIndices {
     /// The names of the Secrets that concern a cluster.
     concerning: Index<Arc<str>, Arc<str>>,
+    /// The names of the Secrets of each GitOpsCluster.
     owned: Index<Box<str>, Arc<str>>,
 }
 

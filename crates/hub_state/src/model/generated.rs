@@ -15,6 +15,7 @@ pub struct Generated {
     pub set: Box<str>,
     pub cluster: Option<Box<str>>,
     pub sync: Box<str>,
+    /// The compared revision.
     pub revision: Box<str>,
     pub health: Box<str>,
     pub phase: Box<str>,

@@ -81,6 +81,7 @@ impl GitOpsCluster {
         })
     }
 
+    /// Returns the fields that decide about managed clusters.
     pub fn inputs(&self) -> (&Spec, bool, &[String]) {
         (&self.spec, self.deleting, &self.finalizers)
     }

@@ -22,7 +22,7 @@ pub struct Application {
     pub namespace: Box<str>,
     pub name: Box<str>,
     pub uid: Box<str>,
-    /// The hash of the three for the name of its work. A comparison with many names computes it once.
+    /// The hash of namespace, name and UID in [`work_name::other_name`]. A comparison with many names computes it once.
     pub name_hash: Box<str>,
     pub version: Box<str>,
     /// The managed cluster that the Application names; `None` if it names no cluster.
@@ -56,7 +56,7 @@ pub enum Destination {
 }
 
 impl Application {
-    /// Reads an Application; returns `None` if it is not of the pull model.
+    /// Reads an Application; returns `None` if it is not of the pull model. Fails if its values are too deep to be copied.
     ///
     /// Needs its `metadata.managedFields` as well, which contain the times of requests.
     pub fn from_json(object: &Borrowed<'_>) -> Result<Option<Self>, InvalidObject> {

@@ -38,6 +38,7 @@ pub struct Health {
 pub struct Sync {
     /// The sync status; the API server rejects the object without it.
     pub status: Option<Box<str>>,
+    /// The compared revision.
     pub revision: Option<Box<str>>,
     /// The compared revisions of several sources.
     pub revisions: Vec<Box<str>>,

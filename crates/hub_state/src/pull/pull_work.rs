@@ -65,7 +65,8 @@ pub struct PullWork {
 }
 
 impl PullWork {
-    /// Reads a work; returns `None` for one that neither contains an Application nor claims to.
+    /// Reads a work; returns `None` for one that neither contains an Application nor claims to. Fails if its values are too deep for a
+    /// fingerprint.
     pub fn from_json(work: &Value<'_>) -> Result<Option<Self>, InvalidObject> {
         let mut manifests = items(work, "/spec/workload/manifests").iter().enumerate();
         let (position, payload) = manifests.find(|(_, manifest)| is_application(manifest)).unzip();

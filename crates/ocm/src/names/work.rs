@@ -158,7 +158,8 @@ impl WorkName {
         part(&self.application, &self.base, suffix)
     }
 
-    /// Returns the name of the `ManifestWorkReplicaSet` for a Placement, `NAMESPACE/NAME`, that carries a part of the Application, of
+    /// Returns the name of the `ManifestWorkReplicaSet` for a Placement, `NAMESPACE/NAME` (of a hook that Argo CD starts itself, for all
+    /// Placements of a `NAMESPACE`), that carries a part of the Application, of
     /// at most `max` characters, at least [`SET_NAME_MIN`]. It is the same under a policy and without one, unless it is of a source.
     ///
     /// OCM gives the works in the clusters' namespaces the same name, and adopts any existing work of that name. So no other set
