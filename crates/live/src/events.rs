@@ -4,7 +4,7 @@ use crate::limits::EVENTS;
 use manifest::text::{one_line, shortened};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// The maximum length of a message, in bytes.
 const MESSAGE_MAX: usize = 1_000;
@@ -41,7 +41,7 @@ pub struct Events {
 }
 
 /// Returns the Event if it is of one of the objects with these uids.
-pub fn of_objects(uids: &HashSet<&str>, event: &Value) -> Option<ObjectEvent> {
+pub fn of_objects(uids: &BTreeSet<&str>, event: &Value) -> Option<ObjectEvent> {
     let uid = event["involvedObject"]["uid"].as_str()?;
     uids.contains(uid).then(|| parse_event(event))
 }
