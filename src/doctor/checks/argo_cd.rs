@@ -90,10 +90,13 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     });
     let mut findings: Vec<_> = missing.collect();
     // On the hub of argocd-agent, it may be scaled down.
-    let application_controller = hub_state.application_controller();
-    if let Some(workload) =
-        application_controller.filter(|workload| workload["spec"]["replicas"].as_u64() > Some(0) && !is_ready(workload))
-    {
+    let is_wanted = |workload: &&Value| {
+        // Kubernetes has not looked at a workload without it.
+        let is_observed = workload["status"]["observedGeneration"].is_u64();
+        is_observed && workload["spec"]["replicas"].as_u64() > Some(0)
+    };
+    let application_controller = hub_state.application_controller().filter(is_wanted);
+    if let Some(workload) = application_controller.filter(|workload| !is_ready(workload)) {
         findings.push(NOT_READY.finding(&[("workload", &format!("{namespace}/{}", name(workload)))]));
     }
     findings.extend(

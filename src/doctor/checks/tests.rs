@@ -432,7 +432,9 @@ fn finds_problems_of_argo_cd() {
         }),
         // A quota may allow no Pod at all.
         ("argo-cd-controller-not-ready", |hub| {
-            value_of(&mut hub.stateful_sets)[0]["spec"]["replicas"] = 1.into();
+            let workload = &mut value_of(&mut hub.stateful_sets)[0];
+            workload["spec"]["replicas"] = 1.into();
+            workload["status"] = json!({"observedGeneration": 1, "replicas": 0});
         }),
         // It is scaled down.
         ("", |hub| {
