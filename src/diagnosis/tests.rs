@@ -284,21 +284,20 @@ fn filter_names_the_clusters_of_the_application() {
         "managed cluster cluster3 has not joined the hub: check that its registration agent runs"
     );
     assert!(lines("cluster9")[0].starts_with("managed cluster cluster9 is not registered on the hub: correct"));
-    let elsewhere = absence_on(
-        &["cluster1".to_owned()],
-        &DiagnosedApplication {
-            targets: ["a".to_owned(), "b".to_owned()].into(),
-            ..DiagnosedApplication::default()
-        },
-        Some(&clusters()),
-    );
+    let mut elsewhere = DiagnosedApplication {
+        targets: ["a".to_owned(), "b".to_owned()].into(),
+        ..DiagnosedApplication::default()
+    };
+    let absent = |application: &_| absence_on(&["cluster1".to_owned()], application, Some(&clusters()));
     assert_eq!(
-        elsewhere[0].line(),
+        absent(&elsewhere)[0].line(),
         "it is not for managed cluster cluster1, but for a, b"
     );
+    // A source with a Placement may be for it.
+    elsewhere.placement = true;
+    assert!(absent(&elsewhere).is_empty());
     let synced = DiagnosedApplication {
         placement: true,
-        targets: ["a".to_owned()].into(),
         plugins: vec![PLUGIN.to_owned()],
         sync: "Synced".to_owned(),
         ..DiagnosedApplication::default()

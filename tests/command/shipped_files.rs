@@ -322,7 +322,6 @@ fn program_accepts_the_controllers_command() {
     assert!(args.leader_elect, "two replicas need leader election");
     assert_eq!(as_texts(at(&role, "rules.0.resourceNames")), [CONFIG_MAP]);
     assert_eq!(as_texts(at(&role, "rules.2.resourceNames")), [LEASE]);
-    assert!(read_file("docs/controller.md").contains("kubectl apply -f deploy/deploy_controller.yaml\n"));
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use super::forwarded::{Forwarded, OperationRequest, RefreshRequest, Requests, written_at};
 use super::mirrored_status::MirroredStatus;
-use super::text::{group, time};
-use super::work_name;
+use super::text::{group, hash, time};
 use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json::{Written, annotation, at, check_depth, entry, items, own, text_at};
 use jiff::Timestamp;
@@ -16,13 +15,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// The number of hash digits that distinguish works of one name: 40 bits.
+pub const HASH_DIGITS: usize = 10;
+
 /// An Application of the pull model. The cache holds many of them: every field is needed, and none is stored twice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Application {
     pub namespace: Box<str>,
     pub name: Box<str>,
     pub uid: Box<str>,
-    /// The hash of namespace, name and UID in [`work_name::other_name`]. A comparison with many names computes it once.
+    /// The hash of namespace, name and UID in the name of its work. A comparison with many names computes it once.
     pub name_hash: Box<str>,
     pub version: Box<str>,
     /// The managed cluster that the Application names; `None` if it names no cluster.
@@ -70,7 +72,7 @@ impl Application {
         let finalizers = items(object, "/metadata/finalizers").iter();
         let [namespace, name, uid] = ["/metadata/namespace", "/metadata/name", "/metadata/uid"].map(needed);
         Ok(Some(Self {
-            name_hash: work_name::name_hash(&namespace, &name, &uid),
+            name_hash: hash(&[&*namespace, &*name, &*uid], HASH_DIGITS).into(),
             namespace,
             name,
             uid,

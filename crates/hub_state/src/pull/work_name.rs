@@ -1,14 +1,10 @@
 //! The names of the works of Applications.
 
-use super::application::Application;
-use super::text::hash;
+use super::application::{Application, HASH_DIGITS};
 use primitives::hash::{beginning, with_hash};
 
 /// The maximum length of a work's name: the agent adds a prefix of 65 characters.
 pub const NAME_MAX: usize = 188;
-
-/// The number of hash digits that distinguish works of one name: 40 bits.
-const HASH_DIGITS: usize = 10;
 
 /// The number of UID characters that the peer integrations put into a work's name.
 const UID_DIGITS: usize = 5;
@@ -26,11 +22,6 @@ pub fn name(application: &Application) -> String {
 pub fn other_name(application: &Application) -> String {
     let Application { name, name_hash, .. } = application;
     with_hash(name.to_string(), "-", name_hash, NAME_MAX)
-}
-
-/// Returns the hash in [`other_name`].
-pub(super) fn name_hash(namespace: &str, name: &str, uid: &str) -> Box<str> {
-    hash(&[namespace, name, uid], HASH_DIGITS).into()
 }
 
 /// Returns the names that works of an Application have: [`name`] and [`other_name`]. Both contain part of its UID, and a
