@@ -158,9 +158,9 @@ impl WorkName {
         part(&self.application, &self.base, suffix)
     }
 
-    /// Returns the name of the `ManifestWorkReplicaSet` for a Placement, `NAMESPACE/NAME` (of a hook that Argo CD starts itself, for all
-    /// Placements of a `NAMESPACE`), that carries a part of the Application, of
-    /// at most `max` characters, at least [`SET_NAME_MIN`]. It is the same under a policy and without one, unless it is of a source.
+    /// Returns the name of the `ManifestWorkReplicaSet` that carries a part of the Application to the clusters of a Placement,
+    /// `NAMESPACE/NAME`, of at most `max` characters, at least [`SET_NAME_MIN`]. Sets of hooks that Argo CD starts itself have one name for all
+    /// Placements of a namespace: pass `NAMESPACE`. The name is the same under a policy and without one, unless it is of a source.
     ///
     /// OCM gives the works in the clusters' namespaces the same name, and adopts any existing work of that name. So no other set
     /// and no work that is delivered to clusters by name may have the name: it consists of the readable part and a hash of the
