@@ -27,8 +27,7 @@ use manifest::value::{Map, Value};
 use manifest::yaml;
 use ocm::application_works::{ApplicationName, ApplicationWorks};
 use ocm::hold::{self, Hold};
-use ocm::names::{LABEL_MAX, is_dns_label, is_dns_subdomain};
-use ocm::ownership::{ListedResource, OF_REPLICA_SET, Ownership};
+use ocm::ownership::{ListedResource, Ownership};
 use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use primitives::object_ref::ObjectRef;
@@ -55,7 +54,7 @@ const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) fn names(hub: &HubArgs, resource: &'static Resource, namespace: Option<&str>) -> Vec<(String, String)> {
     let read = async {
         let hub = Hub::connect(hub).await.ok()?;
-        let list = async |namespace| list(&hub.client, resource, namespace, "", &|_| true).await.ok();
+        let list = async |namespace| list(&hub.client, resource, namespace, &|_| true).await.ok();
         match list(None).await {
             None if namespace.is_some() => list(namespace).await,
             all => all,
@@ -89,10 +88,6 @@ fn in_time<T>(read: impl Future<Output = Option<T>>) -> Option<T> {
     let limited = async { tokio::time::timeout(NAMES_TIMEOUT, read).await };
     runtime().ok()?.block_on(limited).ok()?
 }
-
-/// The maximum number of works of an Application that are read one by one. Listing those of the whole hub takes a minute if there are
-/// 50,000, because of the copy in an annotation.
-const NAMED_MAX: usize = 500;
 
 /// The works on a hub.
 #[derive(Debug, Default)]
@@ -243,7 +238,7 @@ impl Hub {
         let mut fetched = FetchedWorks::default();
         for resource in [&WORKS, &WORK_SETS] {
             let selects = |metadata: &Map<'_>| ownership.owns(resource.kind, metadata);
-            let names = match list(&self.client, resource, None, "", &selects).await {
+            let names = match list(&self.client, resource, None, &selects).await {
                 Ok(names) => names,
                 // OCM installs both kinds, but the second is newer.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
@@ -254,7 +249,7 @@ impl Hub {
                         explain(&error)
                     ));
                     let namespaces = ownership.namespaces(resource.kind).iter();
-                    let lists = namespaces.map(|namespace| list(&self.client, resource, Some(namespace), "", &selects));
+                    let lists = namespaces.map(|namespace| list(&self.client, resource, Some(namespace), &selects));
                     in_order(lists).await?.concat()
                 }
                 Err(error) => return Err(error),
@@ -281,12 +276,11 @@ impl Hub {
         let mut state = ApplicationState::default();
         // Read first: then the works of a completed sync are among the works that are read afterwards.
         let ApplicationName { namespace, name, .. } = application;
-        let (mut listed, mut work_names) = (HashSet::new(), BTreeSet::new());
+        let mut listed = HashSet::new();
         state.application = match request_text(&self.client, &APPLICATIONS, namespace, name).await {
             Ok(text) => {
                 let fetched: application::FetchedApplication = serde_json::from_str(&text).map_err(|_| no_api())?;
                 listed = fetched.works(&application.argo_cd).map(ListedResource::key).collect();
-                work_names = fetched.work_names();
                 Lookup::Found(fetched.reduced())
             }
             Err(error) => match status(&error) {
@@ -306,31 +300,17 @@ impl Hub {
         let listed_sets = listed.iter().filter(|(kind, ..)| *kind == WORK_SETS.kind);
         let listed_sets = listed_sets.map(|(_, namespace, name)| (namespace.clone(), name.clone()));
         let set_names = sets.iter().map(|set| (set.namespace.clone(), set.name.clone()));
-        let mut set_names: Vec<_> = set_names.chain(listed_sets).collect();
-        // They become a part of a selector. OCM creates no works of a set whose label would be longer.
-        set_names.retain(|(namespace, name)| {
-            let length = namespace.len().saturating_add(name.len()).saturating_add(1);
-            is_dns_label(namespace) && is_dns_subdomain(name) && length <= LABEL_MAX
-        });
-        set_names.sort_unstable();
-        set_names.dedup();
+        let set_names: Vec<_> = set_names.chain(listed_sets).collect();
         let application_works = ApplicationWorks::new(application, &tracking, &listed, &set_names);
         let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
-        // Only the list of Argo CD is complete: of an unknown Application with a set, there may be other works.
-        let is_known = !work_names.is_empty() || listed.iter().any(|(kind, ..)| *kind == WORK_SETS.kind);
-        let count = work_names.len().saturating_add(set_names.len());
-        let works = if clusters.is_empty() && is_known && count <= NAMED_MAX {
-            self.find_works(&work_names, &set_names, &selects).await?
-        } else {
-            let namespaces: Vec<_> = match clusters {
-                [] => vec![None],
-                some => some.iter().map(|cluster| Some(&**cluster)).collect(),
-            };
-            let lists = namespaces
-                .into_iter()
-                .map(|namespace| list(&self.client, &WORKS, namespace, "", &selects));
-            in_order(lists).await?.concat()
+        let namespaces: Vec<_> = match clusters {
+            [] => vec![None],
+            some => some.iter().map(|cluster| Some(&**cluster)).collect(),
         };
+        let lists = namespaces
+            .into_iter()
+            .map(|namespace| list(&self.client, &WORKS, namespace, &selects));
+        let works = in_order(lists).await?.concat();
         let listed = sets.into_iter().map(|set| (&WORK_SETS, set));
         let listed = listed.chain(works.into_iter().map(|work| (&WORKS, work)));
         self.read_new_works(listed, known).await?;
@@ -367,30 +347,6 @@ impl Hub {
         Ok(Ok(state))
     }
 
-    /// Reads the metadata of the selected works with these names, or created from these sets.
-    async fn find_works(
-        &self,
-        names: &BTreeSet<(String, String)>,
-        sets: &[(String, String)],
-        selects: &dyn Fn(&Map<'_>) -> bool,
-    ) -> Result<Vec<Listed>, Error> {
-        let reads = names.iter().map(|(namespace, name)| async move {
-            let request = Request::new(path(&WORKS, Some(namespace))).get_metadata(name, &GetParams::default());
-            match self.client.request(request.map_err(Error::BuildRequest)?).await {
-                Ok(work) => Ok(ListedObject::listed(&work, selects)),
-                Err(error) if status(&error) == Some(404) => Ok(None),
-                Err(error) => Err(without_serde(error)),
-            }
-        });
-        let mut works: Vec<_> = in_order(reads).await?.into_iter().flatten().collect();
-        let of_sets = sets.iter().map(|(namespace, name)| async move {
-            let of_set = format!("{OF_REPLICA_SET}={namespace}.{name}");
-            list(&self.client, &WORKS, None, &of_set, selects).await
-        });
-        works.extend(in_order(of_sets).await?.into_iter().flatten());
-        Ok(works)
-    }
-
     /// Lists the sets of works of an Application, or adds a notice if we are not permitted to.
     async fn list_sets(
         &self,
@@ -398,7 +354,7 @@ impl Hub {
         notices: &mut Vec<String>,
     ) -> Result<Vec<Listed>, Error> {
         let selects = |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata);
-        match list(&self.client, &WORK_SETS, None, "", &selects).await {
+        match list(&self.client, &WORK_SETS, None, &selects).await {
             Ok(sets) => Ok(sets),
             Err(error) if status(&error) == Some(404) => Ok(Vec::new()),
             Err(error) if status(&error) == Some(403) => {
@@ -505,38 +461,33 @@ struct Listed {
     version: String,
 }
 
-/// An object of which only the metadata is read.
-#[derive(Deserialize)]
-struct ListedObject {
-    metadata: Option<Box<RawValue>>,
-}
-
-impl ListedObject {
-    fn listed(&self, selects: &dyn Fn(&Map<'_>) -> bool) -> Option<Listed> {
-        let Ok(Value::Map(metadata)) = yaml::json(self.metadata.as_ref()?.get()) else {
-            return None;
-        };
-        let text = |key| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
-        let name = text("name").filter(|_| selects(&metadata))?;
-        Some(Listed {
-            namespace: text("namespace").unwrap_or_default(),
-            name,
-            version: text("resourceVersion").unwrap_or_default(),
-        })
-    }
-}
-
-/// Lists the metadata of the selected objects with these labels in a namespace, or in all.
+/// Lists the metadata of the selected objects of a namespace, or of all.
 async fn list(
     client: &Client,
     resource: &Resource,
     namespace: Option<&str>,
-    labels: &str,
     selects: &dyn Fn(&Map<'_>) -> bool,
 ) -> Result<Vec<Listed>, Error> {
+    #[derive(Deserialize)]
+    struct ListedObject {
+        metadata: Option<Box<RawValue>>,
+    }
     let mut all = Vec::new();
-    let keep = |object: ListedObject| all.extend(object.listed(selects));
-    let page = ListParams::default().limit(PAGE).labels(labels);
+    let keep = |object: ListedObject| {
+        let text = object.metadata.as_ref().map_or("", |metadata| metadata.get());
+        let Ok(Value::Map(metadata)) = yaml::json(text) else {
+            return;
+        };
+        let text = |key| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+        if let Some(name) = text("name").filter(|_| selects(&metadata)) {
+            all.push(Listed {
+                namespace: text("namespace").unwrap_or_default(),
+                name,
+                version: text("resourceVersion").unwrap_or_default(),
+            });
+        }
+    };
+    let page = ListParams::default().limit(PAGE);
     let read = each_metadata(client, &path(resource, namespace), page, keep).await;
     read.map_err(without_serde)?;
     Ok(all)

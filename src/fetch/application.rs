@@ -7,7 +7,6 @@ use manifest::text::without_middle;
 use ocm::application_works::ApplicationName;
 use ocm::boolean::is_true;
 use ocm::glob;
-use ocm::names::{is_dns_label, is_dns_subdomain};
 use ocm::ownership::{ListedResource, own_names};
 use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
 use ocm::source_plugin;
@@ -104,8 +103,8 @@ struct SyncResult {
 
 #[derive(Deserialize)]
 struct Synced {
-    #[serde(flatten)]
-    object: ListedResource,
+    #[serde(default)]
+    status: String,
     #[serde(default)]
     message: String,
 }
@@ -139,17 +138,6 @@ impl FetchedApplication {
         let names = application.map(|application| own_names(&application.works, &self.spec));
         let resources = self.status.resources.iter().flatten();
         resources.filter(move |resource| resource.is_work(names.as_deref().unwrap_or_default()))
-    }
-
-    /// Returns the namespaces and names of the ManifestWorks that Argo CD lists, or has applied last: it lists them later.
-    pub(super) fn work_names(&self) -> BTreeSet<(String, String)> {
-        let synced = self.status.operation_state.iter().flat_map(FetchedOperation::synced);
-        let resources = self.status.resources.iter().flatten();
-        let resources = resources.chain(synced.map(|synced| &synced.object));
-        let works = resources.filter(|resource| resource.group == GROUP && resource.kind == KIND);
-        // They become a part of a path, and a managed cluster may have written the status.
-        let works = works.filter(|work| is_dns_label(&work.namespace) && is_dns_subdomain(&work.name));
-        works.map(|work| (work.namespace.clone(), work.name.clone())).collect()
     }
 
     pub(super) fn sources(&self) -> impl Iterator<Item = FetchedSource> {
@@ -269,17 +257,17 @@ pub(super) fn unsynced_clusters(resources: Option<&[ListedResource]>) -> Option<
 }
 
 impl FetchedOperation {
-    fn synced(&self) -> impl Iterator<Item = &Synced> {
-        let results = self.sync_result.iter();
-        results.flat_map(|result| result.resources.iter().flatten())
-    }
-
     fn reduced(&self) -> SyncOperation {
-        let failed = self.synced().filter(|synced| synced.object.status == "SyncFailed");
+        let result = self.sync_result.as_ref();
+        let synced = result
+            .and_then(|result| result.resources.as_ref())
+            .into_iter()
+            .flatten();
+        let failed = synced.filter(|object| object.status == "SyncFailed");
         SyncOperation {
             phase: self.phase.clone(),
             message: bounded(&self.message),
-            failures: failed.take(TEXTS_MAX).map(|synced| bounded(&synced.message)).collect(),
+            failures: failed.take(TEXTS_MAX).map(|object| bounded(&object.message)).collect(),
         }
     }
 }

@@ -73,39 +73,6 @@ fn wait_ends_in_time_while_the_hub_is_busy() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
-/// A hub may have thousands of other works.
-#[test]
-fn reads_no_works_of_other_applications() {
-    let refused =
-        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "too many", "code": 400});
-    let mut objects = objects();
-    objects.insert(
-        "/apis/work.open-cluster-management.io/v1/manifestworks".to_owned(),
-        refused,
-    );
-    let printed = FakeHub::start(objects).run("status shop");
-    assert!(printed.contains("objects: 2 Healthy"), "{printed}");
-}
-
-/// Only the list of Argo CD is complete.
-#[test]
-fn works_beside_a_set_are_shown_without_the_application() {
-    let mut objects = objects();
-    let refused = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": 403});
-    objects.insert(application_path("shop"), refused);
-    let id = "shop:work.open-cluster-management.io/ManifestWorkReplicaSet:argocd/placed";
-    objects.insert(
-        set_path("argocd", "placed"),
-        json!({
-            "apiVersion": "work.open-cluster-management.io/v1alpha1", "kind": "ManifestWorkReplicaSet",
-            "metadata": {"name": "placed", "namespace": "argocd", "annotations": {"argocd.argoproj.io/tracking-id": id}},
-            "spec": {"placementRefs": [{"name": "all"}]},
-        }),
-    );
-    let printed = FakeHub::start(objects).run("status shop");
-    assert!(printed.contains("objects: 2 Healthy"), "{printed}");
-}
-
 /// The works of a version before the current one are healthy, too.
 #[test]
 fn waits_until_the_current_version_is_delivered() {
