@@ -118,9 +118,9 @@ pub fn generate(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
         Ok(GroupDelivery { recipients, templates })
     }))?;
     let works = deliveries.iter().map(GroupDelivery::count).sum();
-    let sizes = deliveries.iter().map(|delivery| delivery.output_sizes(&settings.name));
-    let [stored, printed] = add_sizes(sizes);
-    validate::output(works, stored, printed, settings.max_output)?;
+    let stored = deliveries.iter().map(|delivery| delivery.stored_size(&settings.name));
+    let printed = deliveries.iter().map(|delivery| delivery.printed_size(&settings.name));
+    validate::output(works, stored.sum(), printed.sum(), settings.max_output)?;
     let sizes: Vec<_> = deliveries.iter().map(GroupDelivery::size).collect();
     notices.extend(validate::repeated_output(&sizes));
     let notices = bounded(unique(notices));
@@ -225,36 +225,44 @@ impl GroupDelivery<'_> {
         self.templates.len() as u64 * self.recipients.len() as u64
     }
 
-    /// Returns the number of bytes that Argo CD stores of the ManifestWorks in the Application, and that they have as JSON lines. Those of
-    /// several clusters differ only in the name of the cluster.
-    fn output_sizes(&self, application: &WorkName) -> [u64; 2] {
-        let name = |recipient: &Recipient<'_>| match recipient {
-            Recipient::Cluster { name, .. } => name.to_string().len() as u64,
-            Recipient::Placement(_) => 0,
-        };
-        let (first, count) = (self.recipients[0], self.recipients.len());
-        let names: u64 = self.recipients.iter().map(name).sum();
-        let of_template = |template: &Template| {
-            let work = ManifestWork {
-                template,
-                recipient: first,
-                application,
-            };
-            // Argo CD lists hooks that it starts itself only after they have run.
-            let stored = match template.step.hook() {
-                None => validate::listed_size(&work.name(), count, names),
-                Some(_) => 0,
-            };
-            [stored, (work.printed_size() - name(&first)) * count as u64 + names]
-        };
-        add_sizes(self.templates.iter().map(of_template))
+    /// Returns the number of bytes that Argo CD stores of the ManifestWorks in the Application.
+    fn stored_size(&self, application: &WorkName) -> u64 {
+        let names = self.recipients.iter().map(cluster_name_size).sum();
+        // Argo CD lists hooks that it starts itself only after they have run.
+        let works = self.works_of(self.recipients[0], application);
+        works
+            .filter(|work| work.template.step.hook().is_none())
+            .map(|work| validate::listed_size(&work.name(), self.recipients.len(), names))
+            .sum()
+    }
+
+    /// Returns the number of bytes of the ManifestWorks as JSON lines. Those of several clusters differ only in the name of the cluster.
+    fn printed_size(&self, application: &WorkName) -> u64 {
+        let (first, count) = (cluster_name_size(&self.recipients[0]), self.recipients.len() as u64);
+        let names: u64 = self.recipients.iter().map(cluster_name_size).sum();
+        let works = self.works_of(self.recipients[0], application);
+        works.map(|work| (work.printed_size() - first) * count + names).sum()
+    }
+
+    /// Returns the ManifestWorks of a recipient.
+    fn works_of<'a>(
+        &'a self,
+        recipient: Recipient<'a>,
+        application: &'a WorkName,
+    ) -> impl Iterator<Item = ManifestWork<'a>> {
+        self.templates.iter().map(move |template| ManifestWork {
+            template,
+            recipient,
+            application,
+        })
     }
 }
 
-fn add_sizes(sizes: impl Iterator<Item = [u64; 2]>) -> [u64; 2] {
-    sizes.fold([0; 2], |[stored, printed], [more_stored, more_printed]| {
-        [stored + more_stored, printed + more_printed]
-    })
+fn cluster_name_size(recipient: &Recipient<'_>) -> u64 {
+    match recipient {
+        Recipient::Cluster { name, .. } => name.to_string().len() as u64,
+        Recipient::Placement(_) => 0,
+    }
 }
 
 impl GeneratedWorks<'_> {
@@ -264,12 +272,7 @@ impl GeneratedWorks<'_> {
         let of_recipients = |delivery: &'a GroupDelivery<'a>| delivery.recipients.iter().map(move |&to| (to, delivery));
         let mut deliveries: Vec<_> = self.deliveries.iter().flat_map(of_recipients).collect();
         deliveries.sort_by_key(|(recipient, _)| recipient.position());
-        deliveries.into_iter().flat_map(move |(recipient, delivery)| {
-            delivery.templates.iter().map(move |template| ManifestWork {
-                template,
-                recipient,
-                application,
-            })
-        })
+        let works = |(recipient, delivery): (_, &'a GroupDelivery<'a>)| delivery.works_of(recipient, application);
+        deliveries.into_iter().flat_map(works)
     }
 }

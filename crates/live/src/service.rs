@@ -197,12 +197,11 @@ impl Service {
                 )));
             }
             for item in items {
-                match parse_object(item) {
-                    Ok(object) => kept.extend(object.filter(Value::is_object).and_then(&reduce)),
-                    Err(TooLarge) => truncated = true,
-                }
+                let object = parse_object(item);
+                truncated |= object.is_none();
+                kept.extend(object.filter(Value::is_object).and_then(&reduce));
             }
-            let metadata = page.metadata.and_then(|text| parse_object(text).ok().flatten());
+            let metadata = page.metadata.and_then(parse_object);
             next = continue_parameter(&metadata.unwrap_or_default());
             if next.is_none() {
                 break;
@@ -376,7 +375,6 @@ fn log_path(namespace: &str, pod: &str, container: &str, options: &LogOptions) -
     Ok(path)
 }
 
-/// Returns the parameter with which a list continues, if the cluster sends a token as API servers do.
 /// A page of a list. Its texts are parsed one by one.
 #[derive(Deserialize)]
 struct ListPage<'t> {
@@ -386,18 +384,18 @@ struct ListPage<'t> {
     metadata: Option<&'t RawValue>,
 }
 
-/// An object is larger than etcd stores one, or has more values.
-struct TooLarge;
-
-/// Parses an object of a list; `None` if it is nested too deeply.
-fn parse_object(text: &RawValue) -> Result<Option<Value>, TooLarge> {
+/// Parses an object of a list; `None` if it is larger than etcd stores one, has more values, or is nested too deeply.
+fn parse_object(text: &RawValue) -> Option<Value> {
     let text = text.get();
-    if text.len() > OBJECT_BYTES || has_too_many_values(text.as_bytes(), OBJECT_BYTES) {
-        return Err(TooLarge);
+    let is_large = text.len() > OBJECT_BYTES || has_too_many_values(text.as_bytes(), OBJECT_BYTES);
+    if is_large {
+        None
+    } else {
+        serde_json::from_str(text).ok()
     }
-    Ok(serde_json::from_str(text).ok())
 }
 
+/// Returns the parameter with which a list continues, if the cluster sends a token as API servers do.
 fn continue_parameter(metadata: &Value) -> Option<String> {
     let token = metadata["continue"].as_str().filter(|token| !token.is_empty())?;
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -436,9 +434,8 @@ mod tests {
         let text = format!(r#"{{"items":[{{"a":[{digits}1]}},{{}}],"metadata":{{"continue":"x"}}}}"#);
         let page: ListPage<'_> = serde_json::from_str(&text).expect("a page");
         let objects = page.items.expect("items").into_iter().map(parse_object);
-        let parsed: Vec<_> = objects.map(|object| object.ok().flatten()).collect();
-        assert_eq!(parsed, [None, Some(json!({}))]);
-        let metadata = page.metadata.and_then(|text| parse_object(text).ok().flatten());
+        assert_eq!(objects.collect::<Vec<_>>(), [None, Some(json!({}))]);
+        let metadata = page.metadata.and_then(parse_object);
         assert_eq!(
             continue_parameter(&metadata.expect("metadata")).as_deref(),
             Some("continue=x")

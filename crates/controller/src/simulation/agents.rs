@@ -501,6 +501,12 @@ fn install_theirs(hub: &mut Hub, clusters: &[&str]) {
     }
 }
 
+/// Returns the type of the install strategy of the ClusterManagementAddOn.
+fn install_strategy(hub: &Hub) -> Value {
+    let existing = hub.get(Kind::ManagementAddOn, &management());
+    existing.expect("it is there")["spec"]["installStrategy"]["type"].clone()
+}
+
 #[test]
 fn takes_over_argocd_pull_integration_without_a_gap() {
     let mut hub = Hub::new();
@@ -534,11 +540,7 @@ fn takes_over_argocd_pull_integration_when_its_operators_have_no_argocd() {
     hub.put(Kind::AgentWorks, &theirs, Some(work));
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
-    let strategy = |hub: &Hub| {
-        let existing = hub.get(Kind::ManagementAddOn, &management());
-        existing.expect("it is there")["spec"]["installStrategy"]["type"].clone()
-    };
-    assert_eq!(strategy(&hub), "Manual");
+    assert_eq!(install_strategy(&hub), "Manual");
     let [status, _, message] = hub.condition_of(&all(), "ManifestWorksApplied");
     assert!(
         status == "False" && message.contains("ManifestWork argocd-agent-cr-argocd-all of eu1"),
@@ -547,7 +549,7 @@ fn takes_over_argocd_pull_integration_when_its_operators_have_no_argocd() {
     hub.is_at_rest();
     hub.put(Kind::AgentWorks, &theirs, None);
     hub.settle();
-    assert_eq!(strategy(&hub), "Placements");
+    assert_eq!(install_strategy(&hub), "Placements");
     hub.is_at_rest();
 }
 
@@ -557,18 +559,14 @@ fn keeps_the_add_on_of_unselected_clusters_and_reports_it() {
     install_theirs(&mut hub, &["eu1", "eu3"]);
     hub.write(&all(), &bringing("some", &[]));
     hub.settle();
-    let strategy = |hub: &Hub| {
-        let existing = hub.get(Kind::ManagementAddOn, &management());
-        existing.expect("it is there")["spec"]["installStrategy"]["type"].clone()
-    };
-    assert_eq!(strategy(&hub), "Manual");
+    assert_eq!(install_strategy(&hub), "Manual");
     assert_eq!(hub.with_addon(), ["eu1", "eu3"]);
     let [_, _, message] = hub.condition_of(&all(), "ManagedClusterAddOnsReady");
     assert!(message.contains("no GitOpsCluster selects eu3"), "{message}");
     hub.is_at_rest();
     hub.select(&["eu1", "eu2", "eu3"]);
     hub.settle();
-    assert_eq!(strategy(&hub), "Placements");
+    assert_eq!(install_strategy(&hub), "Placements");
     assert_eq!((hub.with_addon(), hub.taken()), (vec!["eu1", "eu2", "eu3"], vec![]));
     hub.is_at_rest();
     // It delays a new version, too, as long as OCM's add-on manager does not remove it.
