@@ -132,7 +132,7 @@ pub fn resource_proxy(cache: &Cache) -> (String, BTreeSet<Box<str>>) {
     let port = service.and_then(|(_, service)| port(service, "resource-proxy", &[PORT])?["port"].as_u64());
     let port = port.unwrap_or(PORT);
     let names = inside(name, cache.argocd());
-    // `argocd-agentctl` writes the short name of its own Service; Red Hat ACM uses the full name.
+    // `argocd-agentctl` writes the short name of argocd-agent's Service; Red Hat ACM writes full names.
     let host = if name == default {
         name.to_owned()
     } else {

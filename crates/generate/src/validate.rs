@@ -168,7 +168,8 @@ pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
 pub(super) const SMALLER: &str =
     "make it smaller, or leave it out: exclude its file, or what renders it in the chart or kustomization";
 
-/// What Argo CD stores of a ManifestWork in the Application, without names: in the list of resources, and in the result of a sync.
+/// The entries of a ManifestWork, without names, that Argo CD stores in the Application: of the list of resources, and of the result of
+/// a sync.
 const LISTED: [&str; 2] = [
     concat!(
         r#"{"group":"work.open-cluster-management.io","kind":"ManifestWork","name":"","namespace":"","#,
@@ -194,8 +195,8 @@ pub(super) fn listed_size(name: &str, clusters: usize, cluster_names: u64) -> u6
     each * clusters as u64 + LISTED.len() as u64 * cluster_names
 }
 
-/// Checks what Argo CD stores of all ManifestWorks, and the bytes that they have as JSON lines, which Argo CD receives in one message of
-/// 200 MiB.
+/// Checks the number of bytes that Argo CD stores of all ManifestWorks, and that they have as JSON lines, which Argo CD receives in one
+/// message of 200 MiB.
 pub(super) fn output(works: u64, stored: u64, bytes: u64, max: Option<u64>) -> Result<(), Problems> {
     if max.is_some() && stored > APPLICATION_MAX {
         return Err(Problems::one(format!(

@@ -98,7 +98,7 @@ pub struct TreeNode {
     pub containers: Vec<String>,
 }
 
-/// What a tree needs of an object that may be below another one. The object itself would take many times its bytes.
+/// The parts of an object that a tree needs, if it may be below another one: the object takes many times its bytes.
 #[derive(Debug)]
 pub struct Candidate {
     node: TreeNode,

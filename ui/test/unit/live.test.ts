@@ -28,9 +28,9 @@ test('errors are one line for the user', () => {
 });
 
 test('a request without an answer ends', async () => {
-    const never = (_: URL, {signal}: {signal: AbortSignal}): Promise<never> =>
+    const fetchWithoutAnswer = (_: URL, {signal}: {signal: AbortSignal}): Promise<never> =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    Object.assign(globalThis, {document: {baseURI: 'http://host/'}, fetch: never});
+    Object.assign(globalThis, {document: {baseURI: 'http://host/'}, fetch: fetchWithoutAnswer});
     const sent = request('x', {}, new AbortController().signal, response => response, 10);
     await assert.rejects(sent, /^Error: no answer from Argo CD within 0.01 seconds$/);
 });
