@@ -91,18 +91,10 @@ fn carries_hash(placed: &Placed, options: &WorkOptions) -> bool {
 
 /// Returns true if an object has a health besides that it is applied. Of the Services for a named cluster, only load balancers do.
 pub fn has_health(placed: &Placed, options: &WorkOptions) -> bool {
-    let kind = &placed.object.key.kind;
-    let has_rules = health_rules::find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none()).is_some();
-    has_rules
-        && (options.rollout.is_some() || (&*kind.group, &*kind.kind) != ("", "Service") || is_load_balancer(placed))
-}
-
-fn is_load_balancer(service: &Placed) -> bool {
-    let service = service.object.to_value();
-    let kind = service
-        .as_map()
-        .and_then(|fields| fields.at(&["spec", "type"])?.as_str());
-    kind == Some("LoadBalancer")
+    let Placed { object, .. } = placed;
+    let kind = &object.key.kind;
+    (options.rollout.is_some() || object.is_load_balancer || !kind.is("", "Service"))
+        && health_rules::of_kind(kind).is_some()
 }
 
 /// Returns CEL that is true for an object with the content of a placement's ManifestWork, whose objects all have this hash.

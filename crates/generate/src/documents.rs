@@ -331,7 +331,7 @@ fn manifest(value: Value<'_>) -> Result<Map<'_>, NoManifest> {
             return Err(NoManifest {
                 is_meant: is_almost && list_keys.is_err(),
                 is_almost,
-                why: list_keys.map_or_else(|fault| fault.to_string(), |()| ObjectFault::Missing("kind").to_string()),
+                why: list_keys.map_or_else(|fault| fault.to_string(), |_| ObjectFault::Missing("kind").to_string()),
             });
         }
         Some(other) => return Err(NoManifest::new(format!("kind is {}, not text", other.type_name()))),

@@ -24,6 +24,7 @@ pub mod custom;
 mod expressions;
 mod rules;
 
+use manifest::kinds::GroupKind;
 use ocm::verdicts::{self, KindVerdicts};
 use std::sync::LazyLock;
 
@@ -96,9 +97,15 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub fn find_kind_health(group: &str, kind: &str, custom: bool) -> Option<&'static KindHealth> {
     WITH_OWN_RULES
         .iter()
-        .find(|(of, name, _)| (*of, *name) == (group, kind))
+        // Many kinds share a group.
+        .find(|(of, name, _)| *name == kind && *of == group)
         .map(|(.., health)| health)
         .or_else(|| custom.then(|| custom::find(group, kind).unwrap_or(&CUSTOM)))
+}
+
+/// Returns the health rules and feedback of a kind, like [`find_kind_health`].
+pub fn of_kind(kind: &GroupKind) -> Option<&'static KindHealth> {
+    find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none())
 }
 
 /// Returns the health rules of a custom kind whose CRD has a status: those of [`find_kind_health`], except that an object without a status is

@@ -71,8 +71,7 @@ pub(super) fn prepare(
         }
         metadata.insert("name", Value::String(name.into()));
         annotations.name_prefix = Some(prefix.as_ref().into());
-        let kind_health = health_rules::find_kind_health(&kind.group, &kind.kind, kind.built_in().is_none());
-        if kind_health.is_none() && !annotations.skip {
+        if health_rules::of_kind(kind).is_none() && !annotations.skip {
             return Err(ObjectFault::HookWithoutHealth(kind.to_string()));
         }
     }

@@ -60,24 +60,24 @@ pub(super) fn api_version(text: &str) -> Option<(&str, &str)> {
     (is_dns_subdomain(version) && !version.contains('.')).then_some((group, version))
 }
 
-/// Checks that no reader takes the kind for another one.
-pub(super) fn check_kind(group: &str, kind: &str) -> Result<(), IdentityFault> {
+/// Checks that no reader takes the kind for another one. Returns its description if it is built into Kubernetes.
+pub(super) fn check_kind(group: &str, kind: &str) -> Result<Option<&'static BuiltIn>, IdentityFault> {
     if !kind.chars().all(|char| char.is_ascii_alphanumeric() || char == '-') {
         return Err(IdentityFault::Kind(kind.to_owned()));
     }
-    // Nearly all kinds are found at once.
-    if built_in(group, kind).is_some() {
-        return Ok(());
+    if let Some(known) = built_in(group, kind) {
+        return Ok(Some(known));
     }
     let in_other_case = |known: &&BuiltIn| known.kind.eq_ignore_ascii_case(kind) && known.group == group;
     match BUILT_IN.iter().find(in_other_case) {
         Some(known) => Err(IdentityFault::KindCase(kind.to_owned(), known.kind)),
-        None => Ok(()),
+        None => Ok(None),
     }
 }
 
-/// Checks that no reader takes a key of the manifest, or of its `metadata`, for another one, nor the manifest for a list.
-pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
+/// Checks that no reader takes a key of the manifest, or of its `metadata`, for another one, nor the manifest for a list. Returns the names
+/// of the fields of its kind, see [`schema::fields_of`].
+pub(super) fn check_keys(fields: &Map<'_>) -> Result<Option<Vec<&'static str>>, IdentityFault> {
     if let Some(Value::List(_)) = fields.get("items") {
         return Err(IdentityFault::List);
     }
@@ -85,14 +85,14 @@ pub(super) fn check_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
 }
 
 /// As [`check_keys`], for a list.
-pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<(), IdentityFault> {
+pub(super) fn check_list_keys(fields: &Map<'_>) -> Result<Option<Vec<&'static str>>, IdentityFault> {
     let text = |name| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let own_fields = schema::fields_of(text("apiVersion"), text("kind")).unwrap_or_default();
-    check(fields, "", &[&KEYS, &own_fields])?;
-    match fields.get("metadata") {
-        Some(Value::Map(metadata)) => check(metadata, "metadata.", &METADATA_KEYS),
-        _ => Ok(()),
+    let own_fields = schema::fields_of(text("apiVersion"), text("kind"));
+    check(fields, "", &[&KEYS, own_fields.as_deref().unwrap_or_default()])?;
+    if let Some(Value::Map(metadata)) = fields.get("metadata") {
+        check(metadata, "metadata.", &METADATA_KEYS)?;
     }
+    Ok(own_fields)
 }
 
 fn check(fields: &Map<'_>, path: &str, known: &[&[&str]]) -> Result<(), IdentityFault> {
@@ -137,7 +137,7 @@ mod tests {
     use crate::object::tests::fields;
 
     fn refusal(text: &str) -> String {
-        check_keys(&fields(text)).map_or_else(|fault| format!("{}: {fault}", fault.path()), |()| String::new())
+        check_keys(&fields(text)).map_or_else(|fault| format!("{}: {fault}", fault.path()), |_| String::new())
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn refuses_kinds_that_no_cluster_has_or_that_the_agent_takes_for_another() {
-        let refusal = |group, kind| check_kind(group, kind).map_or_else(|fault| fault.to_string(), |()| String::new());
+        let refusal = |group, kind| check_kind(group, kind).map_or_else(|fault| fault.to_string(), |_| String::new());
         assert_eq!(
             refusal("", "secret"),
             "kind secret is not Secret, but OCM's agent finds the same resource for both: write Secret"

@@ -54,6 +54,10 @@ pub(super) fn repeated(kind: &GroupKind, fields: &Map<'_>) -> Option<String> {
 }
 
 fn repeated_in(fields: &Map<'_>, list: &str, keys: &[&str], path: &str) -> Option<String> {
+    // Most lists have one entry.
+    if fields.items(list).len() < 2 {
+        return None;
+    }
     let mut known = HashSet::new();
     for entry in fields.maps(list) {
         let key: Vec<String> = keys.iter().filter_map(|key| key_of(entry, key)).collect();

@@ -268,7 +268,7 @@ impl ConfigEntry<'_> {
         if self.has_status && self.kind.built_in().is_none() {
             return Some(health_rules::of_kind_with_status(&self.kind.group, &self.kind.kind));
         }
-        health_rules::find_kind_health(&self.kind.group, &self.kind.kind, self.kind.built_in().is_none())
+        health_rules::of_kind(self.kind)
     }
 
     fn has_health_rules(&self) -> bool {

@@ -92,6 +92,7 @@ pub struct Definition {
 
 /// An object in canonical form.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
 pub struct Object {
     /// The identity of the object, with the namespace that it names.
     pub key: ObjectKey,
@@ -109,6 +110,8 @@ pub struct Object {
     pub repeated: Option<Box<str>>,
     /// True for a Secret without values, which Kubernetes fills with the token of a ServiceAccount.
     pub is_token_request: bool,
+    /// True for a Service of the type LoadBalancer.
+    pub is_load_balancer: bool,
     /// True if every cluster serves this version of its kind, so the agent can always map it to a resource.
     pub always_served: bool,
     /// True if an apply patch would corrupt it: the API server parses the patch as YAML, which changes some strings and numbers.
@@ -227,18 +230,16 @@ impl Object {
     /// # Errors
     /// Returns an error if the value is not a valid object.
     pub fn new(mut fields: Map<'_>, source: ObjectLocation) -> Result<Self, ObjectFault> {
-        identity::check_keys(&fields)?;
+        let known_fields = identity::check_keys(&fields)?;
         let kind = required_text(&fields, "kind")?;
         let api_version = required_text(&fields, "apiVersion")?;
         let (group, version) =
             identity::api_version(api_version).ok_or_else(|| ObjectFault::ApiVersion(api_version.to_owned()))?;
-        identity::check_kind(group, kind)?;
-        let known_fields = schema::fields_of(api_version, kind);
+        let built_in = identity::check_kind(group, kind)?;
         let kind = GroupKind {
             group: group.into(),
             kind: kind.into(),
         };
-        let built_in = kind.built_in();
         let always_served = built_in.is_some_and(|known| known.always_served.contains(&version));
         fields.remove("status");
         canonical::drop_nulls(&mut fields);
@@ -269,6 +270,8 @@ impl Object {
         let is_token = fields.get("type").and_then(Value::as_str) == Some("kubernetes.io/service-account-token");
         let has_values = ["data", "stringData"].iter().any(|field| fields.get(field).is_some());
         let is_token_request = key.kind.is("", "Secret") && is_token && !has_values;
+        let is_load_balancer =
+            key.kind.is("", "Service") && fields.at(&["spec", "type"]).and_then(Value::as_str) == Some("LoadBalancer");
         let (json, namespace_at) = write_text(&fields, &metadata)?;
         if json.len() > HUGE {
             return Err(ObjectFault::Huge);
@@ -287,6 +290,7 @@ impl Object {
             wave,
             unknown_field,
             is_token_request,
+            is_load_balancer,
             source,
             text: json.into_boxed_str(),
             namespace_at: offset(namespace_at),

@@ -48,19 +48,47 @@ fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 /// NEL, and the two non-characters U+FFFE and U+FFFF.
 pub(super) fn refused_character(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    let suspect = bytes.iter().fold(false, |seen, &byte| {
-        seen | is_refused_ascii(byte) | matches!(byte, 0xC2 | 0xEF)
-    });
-    if !suspect {
-        return None;
-    }
-    bytes.iter().enumerate().position(|(at, &byte)| match byte {
+    let is_refused = |at: usize| match bytes[at] {
+        b'\n' | b'\r' | b'\t' => false,
         0xC2 => bytes[at + 1] < 0xA0 && bytes[at + 1] != 0x85,
         0xEF => bytes[at + 1] == 0xBF && bytes[at + 2] >= 0xBE,
-        _ => is_refused_ascii(byte),
-    })
+        byte => byte < 0x20 || byte == 0x7F,
+    };
+    // A table, because nearly no text has a suspect byte, and each byte is looked at.
+    let suspect = bytes.iter().any(|&byte| SUSPECT[usize::from(byte)]);
+    suspect.then(|| (0..bytes.len()).find(|&at| is_refused(at))).flatten()
 }
 
-fn is_refused_ascii(byte: u8) -> bool {
-    (byte < 0x20 && byte != b'\n' && byte != b'\r' && byte != b'\t') || byte == 0x7F
+/// True for the bytes with which a refused character starts.
+static SUSPECT: [bool; 256] = {
+    let mut suspect = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        suspect[byte] = !matches!(byte, 0x09 | 0x0A | 0x0D);
+        byte += 1;
+    }
+    suspect[0x7F] = true;
+    suspect[0xC2] = true;
+    suspect[0xEF] = true;
+    suspect
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_control_and_non_characters_wherever_they_are() {
+        let is_refused = |char: char| {
+            let may_be_control = matches!(char, '\t' | '\n' | '\r' | '\u{85}');
+            char.is_control() && !may_be_control || matches!(char, '\u{fffe}' | '\u{ffff}')
+        };
+        let all = ('\0'..'\u{300}').chain('\u{e000}'..='\u{10010}');
+        for char in all {
+            for (before, after) in [(0, 0), (0, 9), (3, 4), (6, 6), (7, 1), (8, 0), (9, 9)] {
+                let text = format!("{}{char}{}", "~".repeat(before), " ".repeat(after));
+                assert_eq!(refused_character(&text), is_refused(char).then_some(before), "{text:?}");
+            }
+        }
+    }
 }
