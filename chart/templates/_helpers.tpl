@@ -117,13 +117,18 @@ Arguments: root, the context of the chart; component, the value of that label; o
 {{- end -}}
 
 {{/*
-Adds annotations to an object that must stay when the release, or an Application of Argo CD, no longer has it: Argo CD's Pods mount it, or
-others use it. Arguments: metadata, that of the object; helm, false if the object is Argo CD's own, which would lose its own fields if it
-were applied in another way than server-side.
+Adds annotations to an object that must stay when the release, an Application of Argo CD or a Kustomization of Flux no longer has it: Argo
+CD's Pods mount it, or others use it. Arguments: metadata, that of the object; helm, false if the object is Argo CD's own, which would lose
+its own fields if it were applied in another way than server-side, or if Flux took over those of kubectl.
 */}}
 {{- define "argocd-ocm-cmp.keep" -}}
-{{- $keep := dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false,ServerSideApply=true" -}}
-{{- if .helm }}{{ $keep = dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false" "helm.sh/resource-policy" "keep" }}{{ end -}}
+{{- $keep := dict "kustomize.toolkit.fluxcd.io/prune" "disabled" -}}
+{{- if .helm -}}
+  {{- $_ := merge $keep (dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false" "helm.sh/resource-policy" "keep") -}}
+{{- else -}}
+  {{- $_ := merge $keep (dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false,ServerSideApply=true"
+        "kustomize.toolkit.fluxcd.io/ssa" "Merge") -}}
+{{- end -}}
 {{- $_ := set .metadata "annotations" (merge $keep (.metadata.annotations | default dict)) -}}
 {{- end -}}
 
