@@ -39,6 +39,21 @@ app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- end -}}
 
+{{/*
+Sets in the template of a Pod what a hub may require of every Pod. Arguments: root, the context of the chart; component, the value of that
+label; template, that of the Pod.
+*/}}
+{{- define "argocd-ocm-cmp.pod" -}}
+{{- $values := .root.Values.controller -}}
+{{- $labels := include "argocd-ocm-cmp.podLabels" . | fromYaml -}}
+{{- $_ := set .template.metadata "labels" (merge .template.metadata.labels $labels $values.podLabels) -}}
+{{- $pod := .template.spec -}}
+{{- $_ := set $pod "nodeSelector" (merge (dict) $values.nodeSelector $pod.nodeSelector) -}}
+{{- with $values.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
+{{- with .root.Values.image.pullPolicy }}{{ $_ := set (first $pod.containers) "imagePullPolicy" . }}{{ end -}}
+{{- with .root.Values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
+{{- end -}}
+
 {{/* The recommended labels. An object's own name and part-of take precedence: selectors have these, and `install` finds objects by them. */}}
 {{- define "argocd-ocm-cmp.labels" -}}
 app.kubernetes.io/name: argocd-ocm-cmp
