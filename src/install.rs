@@ -27,7 +27,7 @@ mod tuning;
 pub use argo_cd::{ArgoCd, REPO_SERVER, SERVER, Unknown, component_of};
 pub use features::{Feature, with_implied};
 pub use installed::{Installed, argocd_image};
-pub use lasting::{keep_in_argo_cd, mounted_config_maps, required_config_maps};
+pub use lasting::{keep_in_gitops, mounted_config_maps, required_config_maps};
 pub use live_view::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, LIVE, LiveView, live_authority,
 };

@@ -39,6 +39,21 @@ app.kubernetes.io/component: {{ .component }}
 app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- end -}}
 
+{{/*
+Sets in the template of a Pod what a hub may require of every Pod. Arguments: root, the context of the chart; component, the value of that
+label; template, that of the Pod.
+*/}}
+{{- define "argocd-ocm-cmp.pod" -}}
+{{- $values := .root.Values.controller -}}
+{{- $labels := include "argocd-ocm-cmp.podLabels" . | fromYaml -}}
+{{- $_ := set .template.metadata "labels" (merge .template.metadata.labels $labels $values.podLabels) -}}
+{{- $pod := .template.spec -}}
+{{- $_ := set $pod "nodeSelector" (merge (dict) $values.nodeSelector $pod.nodeSelector) -}}
+{{- with $values.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
+{{- with .root.Values.image.pullPolicy }}{{ $_ := set (first $pod.containers) "imagePullPolicy" . }}{{ end -}}
+{{- with .root.Values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
+{{- end -}}
+
 {{/* The recommended labels. An object's own name and part-of take precedence: selectors have these, and `install` finds objects by them. */}}
 {{- define "argocd-ocm-cmp.labels" -}}
 app.kubernetes.io/name: argocd-ocm-cmp
@@ -117,13 +132,18 @@ Arguments: root, the context of the chart; component, the value of that label; o
 {{- end -}}
 
 {{/*
-Adds annotations to an object that must stay when the release, or an Application of Argo CD, no longer has it: Argo CD's Pods mount it, or
-others use it. Arguments: metadata, that of the object; helm, false if the object is Argo CD's own, which would lose its own fields if it
-were applied in another way than server-side.
+Adds annotations to an object that must stay when the release, an Application of Argo CD or a Kustomization of Flux no longer has it: Argo
+CD's Pods mount it, or others use it. Arguments: metadata, that of the object; helm, false if the object is Argo CD's own, which would lose
+its own fields if it were applied in another way than server-side, or if Flux took over those of kubectl.
 */}}
 {{- define "argocd-ocm-cmp.keep" -}}
-{{- $keep := dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false,ServerSideApply=true" -}}
-{{- if .helm }}{{ $keep = dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false" "helm.sh/resource-policy" "keep" }}{{ end -}}
+{{- $keep := dict "kustomize.toolkit.fluxcd.io/prune" "disabled" -}}
+{{- if .helm -}}
+  {{- $_ := merge $keep (dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false" "helm.sh/resource-policy" "keep") -}}
+{{- else -}}
+  {{- $_ := merge $keep (dict "argocd.argoproj.io/sync-options" "Prune=false,Delete=false,ServerSideApply=true"
+        "kustomize.toolkit.fluxcd.io/ssa" "Merge") -}}
+{{- end -}}
 {{- $_ := set .metadata "annotations" (merge $keep (.metadata.annotations | default dict)) -}}
 {{- end -}}
 

@@ -21,6 +21,11 @@
 {{- dict "args" $args | toJson -}}
 {{- end -}}
 
+{{/* The labels of such a Pod. Arguments: root; component. */}}
+{{- define "argocd-ocm-cmp.runLabels" -}}
+{{- merge (include "argocd-ocm-cmp.labels" . | fromYaml) .root.Values.controller.podLabels | toYaml -}}
+{{- end -}}
+
 {{/* The spec of a Pod that runs this program once. Arguments: root; account, a ServiceAccount; args, those of the program. */}}
 {{- define "argocd-ocm-cmp.run" -}}
 restartPolicy: Never
@@ -34,10 +39,8 @@ securityContext:
 imagePullSecrets:
 {{ toYaml . }}
 {{- end }}
-{{- with .root.Values.controller.nodeSelector }}
 nodeSelector:
-{{ toYaml . | indent 2 }}
-{{- end }}
+{{ merge (dict) .root.Values.controller.nodeSelector (dict "kubernetes.io/os" "linux") | toYaml | indent 2 }}
 {{- with .root.Values.controller.tolerations }}
 tolerations:
 {{ toYaml . }}
@@ -55,11 +58,15 @@ containers:
     capabilities:
       drop: [ALL]
   resources:
+{{- with .root.Values.additionsJob.resources }}
+{{ toYaml . | indent 4 }}
+{{- else }}
     requests:
       cpu: 10m
       memory: 64Mi
     limits:
       memory: 512Mi
+{{- end }}
 {{- end -}}
 
 {{/*

@@ -16,7 +16,7 @@ use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
     ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject,
-    belongs_to_another_product, is_unchanged, keep_in_argo_cd, keep_tuned, merged_managers, mounted_config_maps,
+    belongs_to_another_product, is_unchanged, keep_in_gitops, keep_tuned, merged_managers, mounted_config_maps,
     objects, objects_of, other_namespace, our_managers, owns_argocd_fields, replaces_only_redis,
 };
 use crate::workload::items;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &HubInstallArgs) -> Result<Exit, Problems> {
     if args.print {
         let mut objects = objects(&options);
         Problems::or(images::missing(args, &Installed::default(), &objects), ())?;
-        keep_in_argo_cd(&mut objects);
+        keep_in_gitops(&mut objects);
         return show("objects", &install::format_objects(&objects, args.output.into()));
     }
     let mut lines = String::new();

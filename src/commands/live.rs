@@ -13,7 +13,6 @@ use manifest::problem::Problems;
 use runtime::panics;
 use runtime::signals::Signals;
 use std::convert::{self, Infallible};
-use tokio::net::TcpListener;
 
 /// The ConfigMap with the certificate authority of cluster-proxy, as the Pod mounts it.
 const MOUNTED_AUTHORITY: &str = "/etc/cluster-proxy/ca.crt";
@@ -49,8 +48,7 @@ async fn start(args: &LiveArgs) -> Result<Infallible, String> {
     };
     let tunnel = Tunnel::new(tunnel, hub.clone())?;
     let identity = identity::load(&hub, argo_cd, Timestamp::now()).await?;
-    let listener = TcpListener::bind(args.bind_address).await;
-    let listener = listener.map_err(|error| format!("cannot listen on {}: {error}", args.bind_address))?;
+    let listener = hub::listen(args.bind_address).await?;
     let server = LiveServer {
         service: Service::new(hub, tunnel, STREAM_TIMEOUT),
         identity,

@@ -1,4 +1,5 @@
-//! The objects that must stay when a Helm release, or an Application of Argo CD, no longer has them. The chart does the same.
+//! The objects that must stay when a Helm release, an Application of Argo CD or a Kustomization of Flux no longer has them. The chart does
+//! the same.
 
 use super::{POLICY, ShippedObject};
 use crate::workload::items;
@@ -11,6 +12,11 @@ const OF_KEPT: &str = "Prune=false,Delete=false";
 
 /// As [`OF_KEPT`]. Applied in another way than server-side, an addition would remove Argo CD's own fields.
 const OF_ADDITION: &str = "Prune=false,Delete=false,ServerSideApply=true";
+
+/// The annotation with which Flux does not delete an object that leaves a Kustomization, and that with which it leaves fields alone that
+/// `kubectl apply` has set. Otherwise it takes these over, and so removes Argo CD's own fields beside an addition.
+const KEPT_BY_FLUX: (&str, &str) = ("kustomize.toolkit.fluxcd.io/prune", "disabled");
+const MERGED_BY_FLUX: (&str, &str) = ("kustomize.toolkit.fluxcd.io/ssa", "Merge");
 
 /// The lists of volumes in Deployments, and in the ArgoCD resource of an operator.
 const VOLUMES: [&str; 3] = [
@@ -37,22 +43,24 @@ pub fn mounted_config_maps(objects: &[ShippedObject]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Adds an annotation for Argo CD to its own objects, and to those that others use: a CRD with the objects of users, the AppProject of
+/// Adds annotations for Argo CD and Flux to Argo CD's own objects, and to those that others use: a CRD with the objects of users, the AppProject of
 /// Applications, the add-on with Argo CD on managed clusters, and ConfigMaps that Argo CD's Pods mount.
-pub fn keep_in_argo_cd(objects: &mut [ShippedObject]) {
+pub fn keep_in_gitops(objects: &mut [ShippedObject]) {
     let mounted = mounted_config_maps(objects);
     for object in objects {
         let is_mounted = object.kind() == "ConfigMap" && (object.name() == POLICY || mounted.contains(object.name()));
         let is_used = ["CustomResourceDefinition", "AppProject"].contains(&object.kind())
             || object.api_version().starts_with("addon.open-cluster-management.io/");
-        let options = if object.is_addition() {
-            OF_ADDITION
+        let annotations: &[(&str, &str)] = if object.is_addition() {
+            &[(SYNC_OPTIONS, OF_ADDITION), KEPT_BY_FLUX, MERGED_BY_FLUX]
         } else if is_mounted || is_used {
-            OF_KEPT
+            &[(SYNC_OPTIONS, OF_KEPT), KEPT_BY_FLUX]
         } else {
             continue;
         };
-        object.value["metadata"]["annotations"][SYNC_OPTIONS] = options.into();
+        for (name, value) in annotations {
+            object.value["metadata"]["annotations"][name] = (*value).into();
+        }
     }
 }
 
@@ -62,11 +70,20 @@ mod tests {
     use crate::install::{InstallOptions, objects};
 
     #[test]
-    fn argo_cd_keeps_its_own_objects_and_those_that_others_use() {
+    fn argo_cds_own_objects_and_those_that_others_use_are_kept() {
         let mut all = objects(&InstallOptions::everything("argocd"));
-        keep_in_argo_cd(&mut all);
+        keep_in_gitops(&mut all);
         let options = |object: &ShippedObject| object.value["metadata"]["annotations"][SYNC_OPTIONS].clone();
         let kept = all.iter().filter(|object| !options(object).is_null());
+        for object in kept.clone() {
+            let annotations = &object.value["metadata"]["annotations"];
+            assert_eq!(annotations["kustomize.toolkit.fluxcd.io/prune"], "disabled", "{object}");
+            assert_eq!(
+                annotations["kustomize.toolkit.fluxcd.io/ssa"] == "Merge",
+                object.is_addition(),
+                "{object}"
+            );
+        }
         let kept: Vec<String> = kept
             .map(|object| format!("{object} {}", options(object).as_str().unwrap_or_default()))
             .collect();

@@ -233,18 +233,15 @@ fn values_configure_the_pods() {
     let values = json!({
         "additions": true,
         "features": ["plugin", "controller"],
-        "image": {"pullPolicy": "Always", "digest": DIGEST},
+        "image": {"digest": DIGEST},
         "imagePullSecrets": [{"name": "registry"}],
         "controller": {
             "resources": {"limits": {"memory": "1Gi"}},
-            "nodeSelector": {"a": "b"},
-            "tolerations": [{"key": "x", "operator": "Exists"}],
             "affinity": {"nodeAffinity": {}},
             "priorityClassName": "high",
             "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
-            "env": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+            "env": [{"name": "ARGOCD_OCM_CMP_LOG_FORMAT", "value": "json"}],
             "podAnnotations": {"example.com/a": "1"},
-            "podLabels": {"example.com/b": "2"},
             "serviceAccount": {"annotations": {"example.com/c": "3"}},
             "flowSchemas": false,
         },
@@ -259,8 +256,7 @@ fn values_configure_the_pods() {
     let pod = &controller["spec"]["template"]["spec"];
     let settings = &values["controller"];
     assert_eq!(pod["containers"][0]["resources"], settings["resources"]);
-    assert_eq!(pod["containers"][0]["imagePullPolicy"], "Always");
-    for part in "nodeSelector tolerations affinity priorityClassName topologySpreadConstraints".split(' ') {
+    for part in "affinity priorityClassName topologySpreadConstraints".split(' ') {
         assert_eq!(pod[part], settings[part], "{part}");
     }
     let container = &pod["containers"][0];
@@ -273,13 +269,6 @@ fn values_configure_the_pods() {
     assert!(env.contains(&settings["env"][0]), "{env:?}");
     let metadata = &controller["spec"]["template"]["metadata"];
     assert_eq!(metadata["annotations"], settings["podAnnotations"]);
-    let selector = controller["spec"]["selector"]["matchLabels"]
-        .as_object()
-        .expect("labels");
-    for (name, value) in selector {
-        assert_eq!(&metadata["labels"][name], value, "the Deployment selects its Pods");
-    }
-    assert_eq!(metadata["labels"]["example.com/b"], "2");
     let of_kind = |kind: &str| objects.iter().find(|object| object["kind"] == kind);
     let account = of_kind("ServiceAccount").expect("an account");
     assert_eq!(
@@ -292,12 +281,78 @@ fn values_configure_the_pods() {
         repo_server["containers"][0]["resources"],
         values["sidecar"]["resources"]
     );
-    for pod in [pod, repo_server] {
-        assert_eq!(pod["imagePullSecrets"], values["imagePullSecrets"]);
-    }
+    assert_eq!(repo_server["imagePullSecrets"], values["imagePullSecrets"]);
     let is_policy = |object: &&Value| object["metadata"]["name"] == "argocd-ocm-cmp-policy";
     let policy = objects.iter().find(is_policy).expect("a policy");
     assert_eq!(policy["data"]["policy.yaml"], "kind: Policy\n");
+}
+
+/// A hub may refuse Pods without some labels or limits, or load balancers with a public address, and have nodes for others.
+#[test]
+fn values_configure_every_pod_and_the_service_of_the_principal() {
+    let resources = |cpu: &str| json!({"limits": {"cpu": cpu}});
+    let values = json!({
+        "features": ["plugin", "argocd-agent", "live"],
+        "image": {"pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "controller": {
+            "resources": resources("1"),
+            "nodeSelector": {"a": "b"},
+            "tolerations": [{"key": "x", "operator": "Exists"}],
+            "podLabels": {"example.com/b": "2", "app.kubernetes.io/name": "other"},
+        },
+        "live": {"resources": resources("2")},
+        "principal": {
+            "resources": resources("3"),
+            "service": {"annotations": {"internal": "true"}, "spec": {"type": "NodePort"}},
+        },
+        "additionsJob": {"enabled": true, "resources": resources("4"), "podAnnotations": {"linkerd.io/inject": "disabled"}},
+    });
+    let mut limits = Vec::new();
+    for object in rendered_with(&values) {
+        let template = match object["kind"].as_str() {
+            Some("Deployment" | "Job") => &object["spec"]["template"],
+            Some("Pod") => &object,
+            Some("Service") if object["metadata"]["name"] == "argocd-agent-principal" => {
+                assert_eq!(object["metadata"]["annotations"], json!({"internal": "true"}));
+                assert_eq!(object["spec"]["type"], "NodePort");
+                assert_eq!(object["spec"]["ports"][0]["port"], 443);
+                continue;
+            }
+            _ => continue,
+        };
+        let (labels, pod) = (&template["metadata"]["labels"], &template["spec"]);
+        let is_injected = template["metadata"]["annotations"]["linkerd.io/inject"] != "disabled";
+        assert_eq!(is_injected, object["kind"] == "Deployment", "{}", name(&object));
+        assert_eq!(labels["example.com/b"], "2", "{}", name(&object));
+        let selector = object["spec"]["selector"]["matchLabels"].as_object();
+        for (name, value) in selector.into_iter().flatten() {
+            assert_eq!(&labels[name], value, "the Deployment selects its Pods");
+        }
+        assert_eq!(
+            pod["nodeSelector"],
+            json!({"a": "b", "kubernetes.io/os": "linux"}),
+            "{}",
+            name(&object)
+        );
+        assert_eq!(
+            pod["tolerations"],
+            values["controller"]["tolerations"],
+            "{}",
+            name(&object)
+        );
+        assert_eq!(pod["imagePullSecrets"], values["imagePullSecrets"], "{}", name(&object));
+        let container = &pod["containers"][0];
+        assert_eq!(container["imagePullPolicy"], "Always", "{}", name(&object));
+        limits.push(
+            container["resources"]["limits"]["cpu"]
+                .as_str()
+                .expect("a limit")
+                .to_owned(),
+        );
+    }
+    limits.sort();
+    assert_eq!(limits, ["1", "2", "3", "4", "4", "4"]);
 }
 
 #[test]

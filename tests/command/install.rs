@@ -70,7 +70,7 @@ fn shipped(files: &[&str]) -> Vec<Value> {
     objects
 }
 
-/// Returns the printed objects without the annotation for Argo CD, which the files lack.
+/// Returns the printed objects without the annotations for Argo CD and Flux, which the files lack.
 fn as_shipped(flags: &str) -> Vec<Value> {
     let mut objects = objects(&printed(flags));
     for object in &mut objects {
@@ -78,7 +78,9 @@ fn as_shipped(flags: &str) -> Vec<Value> {
         let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
             continue;
         };
-        annotations.remove("argocd.argoproj.io/sync-options");
+        annotations.retain(|name, _| {
+            name != "argocd.argoproj.io/sync-options" && !name.starts_with("kustomize.toolkit.fluxcd.io/")
+        });
         if annotations.is_empty() {
             metadata.remove("annotations");
         }

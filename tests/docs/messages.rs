@@ -59,7 +59,7 @@ const MESSAGE_SOURCES: &[MessageSource] = &[
     MessageSource {
         title: "In the view into the clusters",
         about: "As the answer to a request of Argo CD's pages, and in the log of `argocd-ocm-cmp live`.",
-        sources: "crates/live src/commands/live.rs",
+        sources: "crates/live",
     },
     MessageSource {
         title: "In the log of a Pod on a managed cluster",

@@ -16,7 +16,12 @@ pub fn ca_work(gitops_cluster: &ObjectRef, cluster: &str, namespace: &str, bundl
     let ca = ByteString(bundle_pem.as_bytes().to_vec());
     let spec = json!({
         "workload": {"manifests": [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+            // OCM copies the image pull secret of its own images into Namespaces with this label.
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": namespace, "labels": {"addon.open-cluster-management.io/namespace": "true"}},
+            },
             {
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -188,7 +193,8 @@ mod tests {
         );
         assert_eq!(work["spec"]["deleteOption"], json!({"propagationPolicy": "Orphan"}));
         let manifests = &work["spec"]["workload"]["manifests"];
-        assert_eq!(manifests[0]["metadata"], json!({"name": "argocd"}));
+        let labels = json!({"addon.open-cluster-management.io/namespace": "true"});
+        assert_eq!(manifests[0]["metadata"], json!({"name": "argocd", "labels": labels}));
         assert_eq!(manifests[1]["data"], json!({"ca.crt": "UEVN"}));
     }
 

@@ -13,7 +13,7 @@ pub use connect::{Connection, NO_HUB, RequestHook, client, config, trim_token};
 pub use error::{ask_twice, explain, is_unanswered, reason, status};
 pub use list::{each, each_metadata, in_order};
 pub use object::{HubObject, parse_metadata};
-pub use serve::serve;
+pub use serve::{listen, serve};
 pub use watch::{as_it_is_now, watched};
 
 use std::time::Duration;

@@ -256,6 +256,17 @@ fn every_image_is_configurable() {
 }
 
 #[test]
+fn every_pod_has_the_image_pull_secret_that_ocm_copies() {
+    for template in all() {
+        for manifest in manifests(&template) {
+            let secret = json!([{"name": "open-cluster-management-image-pull-credentials"}]);
+            let pod = manifest.pointer("/spec/template/spec");
+            assert!(pod.is_none_or(|pod| pod["imagePullSecrets"] == secret), "{manifest}");
+        }
+    }
+}
+
+#[test]
 fn every_container_meets_the_restricted_standard() {
     for template in all() {
         for container in containers(&template) {
