@@ -45,16 +45,34 @@ pub(super) fn subject(condition: &Condition) -> Option<&str> {
     condition.message.split_once(": ").map(|(subject, _)| subject)
 }
 
-/// Returns the newest earlier condition of the same type, if the earlier ones named all clusters of this one: none has got the problem
-/// since. When a cluster recovers, the next one gets a condition instead of a place in the summary, and a newer time would send a
-/// notification.
-pub(super) fn find_newest<'c>(before: &'c [Condition], condition: &Condition) -> Option<&'c Condition> {
+/// Returns the newest earlier condition of the same type, if none of the clusters of a desired condition has got the problem since.
+/// When a cluster recovers, the next one gets a condition instead of a place in the summary, and a newer time would send a
+/// notification. A long summary lacks names in its middle: then the number of clusters must not have grown.
+pub(super) fn find_newest<'c>(
+    before: &'c [Condition],
+    desired: &[Condition],
+    condition: &Condition,
+) -> Option<&'c Condition> {
     let alike = || before.iter().filter(|other| other.kind == condition.kind);
     let known: BTreeSet<&str> = alike().flat_map(named_clusters).collect();
     let mut named = named_clusters(condition).peekable();
-    let are_known = named.peek().is_some() && named.all(|cluster| known.contains(cluster));
+    let lacks_names = |other: &Condition| subject(other).is_none() && other.message.contains('…');
+    let are_known = named.peek().is_some()
+        && (named.all(|cluster| known.contains(cluster))
+            || alike().any(lacks_names)
+                && count_clusters(desired, &condition.kind) <= count_clusters(before, &condition.kind));
     let time = |condition: &&Condition| condition.last_transition_time.clone();
     alike().max_by_key(time).filter(|_| are_known)
+}
+
+/// Returns the number of clusters that conditions of a type are about.
+fn count_clusters(conditions: &[Condition], kind: &str) -> usize {
+    let clusters = |condition: &Condition| match subject(condition) {
+        Some(_) => Some(1_usize),
+        None => condition.message.strip_prefix("and ")?.split(' ').next()?.parse().ok(),
+    };
+    let alike = conditions.iter().filter(|condition| condition.kind == kind);
+    alike.filter_map(clusters).sum()
 }
 
 /// Returns the clusters that a condition names, also those of a summary.
@@ -241,9 +259,9 @@ mod tests {
                 .iter()
                 .map(|number| (format!("eu{number:02}"), "a reason".to_owned()));
             let desired = first_few(messages.collect()).into_iter();
-            let desired = desired.map(|message| condition(DEGRADED, message)).collect();
+            let desired: Vec<_> = desired.map(|message| condition(DEGRADED, message)).collect();
             let now = Timestamp::from_second(second).expect("a time");
-            merged(Vec::new(), before, desired, now)
+            merged(Vec::new(), before, &desired, now)
         };
         let newest = |conditions: &[Condition]| {
             let times = conditions
@@ -259,5 +277,11 @@ mod tests {
         assert!(newest(&spread) > newest(&first));
         let fell_back = degraded(&twelve, &recovered, 4);
         assert!(newest(&fell_back) > newest(&first));
+        let many: Vec<usize> = (1..=300).collect();
+        let outage = degraded(&many, &[], 1);
+        assert!(outage[0].message.contains('…'), "the summary lacks names");
+        let recovering = degraded(&many[1..], &outage, 2);
+        assert_eq!(newest(&recovering), newest(&outage));
+        assert!(newest(&degraded(&many, &recovering, 3)) > newest(&outage));
     }
 }

@@ -1,7 +1,7 @@
 //! Derives the Event from the difference between the present and the new conditions of an Application. The controller needs no other
 //! memory: after a restart it repeats no Event and records the changes that it missed.
 
-use super::conditions::{Totals, is_same_state, subject};
+use super::conditions::{Totals, find_newest, is_same_state, subject};
 use super::fleet::{Fleet, SET};
 use hub_state::Condition;
 use hub_state::condition_types::{APPLY_ERROR, DEGRADED, INFO, NO_CLUSTER, ON_HOLD, OVERDUE, SHARED, UNREACHABLE};
@@ -74,14 +74,17 @@ fn info(conditions: &[Condition]) -> Option<&str> {
     info.map(|condition| &*condition.message)
 }
 
-/// Returns the conditions of a type whose state does not occur in the other list.
+/// Returns the conditions of a type whose state does not occur in the other list. A summary changes with each cluster that recovers:
+/// that is no new state.
 fn only_in<'c>(
     these: &'c [Condition],
     others: &'c [Condition],
     kind: &'static str,
 ) -> impl Iterator<Item = &'c Condition> {
     let is_new = move |condition: &&Condition| {
-        condition.kind == kind && !others.iter().any(|other| is_same_state(other, condition))
+        condition.kind == kind
+            && !others.iter().any(|other| is_same_state(other, condition))
+            && (subject(condition).is_some() || find_newest(others, these, condition).is_none())
     };
     these.iter().filter(is_new)
 }

@@ -65,7 +65,7 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context) -> Option
         return None;
     }
     let event = differs.then(|| events::between(&before, &desired, &fleet)).flatten();
-    let conditions = differs.then(|| merged(others, &before, desired, context.now));
+    let conditions = differs.then(|| merged(others, &before, &desired, context.now));
     Some(Action {
         involved_object: InvolvedObject::new(&APPLICATIONS, object_ref.clone(), application.uid.clone()),
         writes: vec![Write::patch(
@@ -98,17 +98,17 @@ fn patch(version: &str, conditions: Option<Vec<Condition>>, refresh: bool) -> Va
 }
 
 /// Returns all conditions in the order in which Argo CD keeps them, so that Argo CD does not reorder them.
-fn merged(others: Vec<Condition>, before: &[Condition], desired: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
+fn merged(others: Vec<Condition>, before: &[Condition], desired: &[Condition], now: Timestamp) -> Vec<Condition> {
     let now = format_time(now);
     let since = |condition: &Condition| {
         let same = before.iter().find(|other| conditions::is_same_state(other, condition));
-        let same = same.or_else(|| conditions::find_newest(before, condition));
+        let same = same.or_else(|| conditions::find_newest(before, desired, condition));
         same.and_then(|same| same.last_transition_time.clone())
             .unwrap_or_else(|| now.clone())
     };
-    let desired = desired.into_iter().map(|condition| Condition {
-        last_transition_time: Some(since(&condition)),
-        ..condition
+    let desired = desired.iter().map(|condition| Condition {
+        last_transition_time: Some(since(condition)),
+        ..condition.clone()
     });
     let mut all: Vec<_> = others.into_iter().chain(desired).collect();
     let key = |condition: &Condition| {
@@ -402,6 +402,9 @@ mod tests {
         assert_eq!(action.events.len(), 1);
         let message = &action.events[0].message;
         assert!(message.len() <= 1024 && message.ends_with("…; and 8 more"), "{message}");
+        hub.without("cluster-499");
+        let recovering = hub.write().expect("other totals");
+        assert_eq!(recovering.events, [], "a shorter summary is no news");
     }
 
     #[test]

@@ -725,11 +725,11 @@ impl Reconciler {
                 return true;
             }
         };
-        let (writer, name) = (self.writer.clone(), controller.name);
+        let (writer, name, attempt) = (self.writer.clone(), controller.name, due.attempt);
         let flow = due.flow.clone();
         let is_slow = due.slow;
         let requested = Arc::clone(&action);
-        let write = async move { writer.write(name, &requested).await };
+        let write = async move { writer.write(name, &requested, attempt).await };
         let task = self.writes.spawn(write.instrument(span));
         self.slots
             .begin(task.id(), group, flow, is_slow, (self.clocks.elapsed)());

@@ -115,12 +115,14 @@ impl LiveServer {
             &self.argo_cd,
         )?;
         let answer = self.service.answer(&live).await;
-        let status = answer
-            .as_ref()
-            .map_or_else(|refusal| refusal.status, |_| StatusCode::OK);
+        let refusal = answer.as_ref().err();
+        let (status, why) = (
+            refusal.map_or(StatusCode::OK, |refusal| refusal.status),
+            refusal.map(|refusal| &*refusal.line),
+        );
         info!(
             user = %live.user, application = %live.application.instance, cluster = %live.cluster, object = %live.object,
-            view = %uri.path(), status = status.as_u16(), "request"
+            view = %uri.path(), status = status.as_u16(), why, "request"
         );
         answer
     }

@@ -253,11 +253,12 @@ fn conditions(current: &MirroredStatus, reported: Vec<Condition>, inputs: &Statu
         since: None,
     });
     for note in inputs.notes.iter().cloned().chain(refused) {
-        let before = current.conditions.iter();
-        let same = before
-            .filter(|condition| condition.since.is_some())
-            .find(|condition| condition.kind == note.kind && condition.message == note.message);
-        let since = same.and_then(|same| same.since);
+        // A cluster that gives another reason has no new problem: each newer time would send a notification.
+        let is_same = |condition: &&Condition| {
+            condition.kind == note.kind && subject(&condition.message) == subject(&note.message)
+        };
+        let mut same = current.conditions.iter().filter(is_same);
+        let since = same.find_map(|condition| condition.since);
         all.push(Condition {
             since: since.or(Some(whole_seconds(inputs.now))),
             ..note
@@ -265,6 +266,11 @@ fn conditions(current: &MirroredStatus, reported: Vec<Condition>, inputs: &Statu
     }
     all.sort();
     all
+}
+
+/// Returns the cluster or object of a message, or all of it.
+fn subject(message: &str) -> &str {
+    message.split_once(": ").map_or(message, |(subject, _)| subject)
 }
 
 #[cfg(test)]

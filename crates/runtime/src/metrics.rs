@@ -81,6 +81,7 @@ impl Reason {
     pub fn from_error(error: &Error) -> Self {
         match error {
             Error::Api(status) if status.message == UNFIT_PATCH => Self::Conflict,
+            Error::Api(status) if status.code == 403 && !lacks_permission(&status.message) => Self::Other,
             Error::Api(status) => Self::of_code(status.code),
             Error::HyperError(_) | Error::Service(_) | Error::ReadEvents(_) if hub::is_unanswered(error) => {
                 Self::Timeout
@@ -89,6 +90,12 @@ impl Reason {
             _ => Self::Other,
         }
     }
+}
+
+/// Returns true for the message of an API server that a permission is missing, also one to approve certificates. It answers 403, too,
+/// to what a quota, a terminating namespace or an admission plugin rejects: no permission would change that.
+fn lacks_permission(message: &str) -> bool {
+    message.to_ascii_lowercase().contains("is forbidden: user ")
 }
 
 /// The names and values of the labels of a time series.
@@ -461,8 +468,24 @@ mod tests {
     fn maps_errors_to_few_reasons() {
         let api = |code| Reason::from_error(&Error::Api(Box::new(Status::failure("", "").with_code(code)))).name();
         let reasons = [401, 403, 404, 409, 410, 422, 429, 500, 503, 504].map(api).join(" ");
-        let desired = "forbidden forbidden other conflict expired other throttled server server timeout";
+        let desired = "forbidden other other conflict expired other throttled server server timeout";
         assert_eq!(reasons, desired);
+        let denied = |why: &str| {
+            let status = Status::failure(&format!("works \"a\" is forbidden: {why}"), "Forbidden").with_code(403);
+            Reason::from_error(&Error::Api(status.boxed())).name()
+        };
+        let missing = [
+            r#"User "a" cannot create resource "works" in API group """#,
+            r#"user not permitted to approve requests with signerName "a""#,
+        ];
+        assert_eq!(missing.map(denied), ["forbidden"; 2]);
+        for rejected in [
+            "exceeded quota: few",
+            "because it is being terminated",
+            "denied request: no",
+        ] {
+            assert_eq!(denied(rejected), "other", "{rejected}");
+        }
         let below = |kind: io::ErrorKind| Reason::from_error(&Error::Service(Box::new(io::Error::from(kind)))).name();
         assert_eq!(below(io::ErrorKind::TimedOut), "timeout");
         assert_eq!(below(io::ErrorKind::ConnectionRefused), "server");

@@ -27,7 +27,7 @@ const RELEASE_DELAY: Duration = Duration::from_secs(30);
 /// The interval between these retries.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of failures in a row after which an object counts as failing: an occasional conflict is normal.
-const FAILING_AFTER: u32 = 3;
+pub const FAILING_AFTER: u32 = 3;
 
 #[derive(Debug)]
 pub struct Queue {

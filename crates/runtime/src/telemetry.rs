@@ -114,7 +114,7 @@ fn is_quoted(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use serde_json::Value;
     use std::io::Write;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     /// Returns the lines that are logged while a function runs.
-    fn logged(level: Level, format: Format, done: impl FnOnce()) -> Vec<String> {
+    pub(crate) fn logged(level: Level, format: Format, done: impl FnOnce()) -> Vec<String> {
         let buffer = Buffer::default();
         let writer = buffer.clone();
         tracing::subscriber::with_default(subscriber(level, format, &["runtime"], move || writer.clone()), done);

@@ -4,7 +4,7 @@ mod ca_cache;
 
 use super::action::{Action, Event, InvolvedObject, RecordedEvent, Verb, Write};
 use super::metrics::{Metrics, Reason};
-use super::queue::Outcome;
+use super::queue::{FAILING_AFTER, Outcome};
 use super::text::bounded;
 use ca_cache::CaCache;
 pub use ca_cache::read_authority;
@@ -68,8 +68,9 @@ impl Writer {
         self.dry_run
     }
 
-    /// Carries out the writes of a controller, one after the other. The caller records the Events afterwards.
-    pub async fn write(&self, controller: &'static str, action: &Action) -> WriteResult {
+    /// Carries out the writes of a controller, one after the other. The caller records the Events afterwards. `attempt` counts the
+    /// failures in a row, and this attempt.
+    pub async fn write(&self, controller: &'static str, action: &Action, attempt: u32) -> WriteResult {
         for write in &action.writes {
             match self.execute(controller, write).await {
                 Ok(false) => {
@@ -87,7 +88,7 @@ impl Writer {
                             .await;
                     }
                     return WriteResult {
-                        outcome: self.refused(controller, write, &refused),
+                        outcome: self.refused(controller, write, &refused, attempt),
                         refusal: WriteRefusal::from_error(write, &refused),
                     };
                 }
@@ -258,7 +259,7 @@ impl Writer {
         .await;
     }
 
-    fn refused(&self, controller: &'static str, write: &Write, refused: &WriteError) -> Outcome {
+    fn refused(&self, controller: &'static str, write: &Write, refused: &WriteError, attempt: u32) -> Outcome {
         let Write {
             resource, object_ref, ..
         } = write;
@@ -268,8 +269,9 @@ impl Writer {
             return Outcome::Unchanged;
         }
         self.metrics.failed(controller, refused.reason);
-        if refused.reason == Reason::Conflict {
-            debug!(object = %object_ref, kind, "conflict: another writer changed the object");
+        // An occasional conflict is normal. The log must have the reason of one that lasts, because no Event or condition has it.
+        if refused.reason == Reason::Conflict && attempt < FAILING_AFTER {
+            debug!(object = %object_ref, kind, %why, "conflict: another writer changed the object");
         } else {
             warn!(object = %object_ref, kind, %why, "write failed; retrying");
         }
@@ -437,7 +439,7 @@ impl WriteRefusal {
         };
         // The message of the API server may quote the object.
         let why = if resource.secret {
-            refused.reason.name()
+            refused.code.map_or(refused.reason, Reason::of_code).name()
         } else {
             &refused.why
         };
@@ -505,6 +507,8 @@ fn event_name(recorded: &RecordedEvent) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::tests::logged;
+    use crate::telemetry::{Format, Level};
     use kube::client::Body;
     use kube::core::Status;
     use ocm::resources::{SECRETS, WORKS};
@@ -587,8 +591,33 @@ mod tests {
         let write = Write::delete(&WORKS, work.clone(), ("uid", "1")).unless_exists(Some((&SECRETS, work.clone())));
         let involved_object = InvolvedObject::new(&WORKS, work, "".into());
         let result = writer
-            .write("test", &Action::new(involved_object, vec![write], None))
+            .write("test", &Action::new(involved_object, vec![write], None), 1)
             .await;
         assert_eq!((result.outcome, result.refusal), (Outcome::FAILED, None));
+    }
+
+    #[test]
+    fn conflict_that_lasts_is_logged_with_its_reason() {
+        let service = tower::service_fn(|_: http::Request<Body>| async {
+            Ok::<_, Error>(http::Response::new(Body::from(b"{}".to_vec())))
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let attempt = |attempt| {
+            let _entered = runtime.enter();
+            let (client, (_sender, leads)) = (Client::new(service, "argocd"), watch::channel(true));
+            let metrics = Metrics::with("test", "Certificates", |_| ()).0;
+            let writer = Writer::new(client, metrics, "test", String::new(), false, Timestamp::now, leads);
+            let work = ObjectRef::new("eu1", "shop");
+            let delete = Write::delete(&WORKS, work.clone(), ("uid", "1"));
+            let delete = delete.unless_exists(Some((&SECRETS, ObjectRef::new("argocd", "shop"))));
+            let action = Action::new(InvolvedObject::new(&WORKS, work, "".into()), vec![delete], None);
+            logged(Level::Warn, Format::Text, || {
+                runtime.block_on(writer.write("test", &action, attempt));
+            })
+        };
+        assert_eq!([1, 2].map(attempt), [[""; 0]; 2]);
+        let [line] = &attempt(3)[..] else { panic!("no line") };
+        assert!(line.contains("Secret argocd/shop still exists"), "{line}");
     }
 }

@@ -214,6 +214,15 @@ fn apply_error_is_degraded_with_its_reason() {
         json!({"type": "ManifestWorkApplyError", "message": "eu1: no such kind", "lastTransitionTime": NOON});
     assert_eq!(hub.0["conditions"], json!([condition]));
     assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
+    refused["conditions"][0]["message"] = json!("timeout");
+    let other = pull_work(Some(refused.clone()));
+    let later = StatusInputs {
+        now: at(LATER),
+        ..inputs(Some(&other))
+    };
+    hub.write(&later).expect("a write");
+    let condition = json!({"type": "ManifestWorkApplyError", "message": "eu1: timeout", "lastTransitionTime": NOON});
+    assert_eq!(hub.0["conditions"], json!([condition]), "no new problem");
     hub.hears(well(&[])).expect("a write");
     assert_eq!((hub.health(), hub.0.get("conditions")), ("Healthy", None));
     let form = payload(&application(|_| ()), &Requests::default());
