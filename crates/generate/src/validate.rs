@@ -313,6 +313,27 @@ mod tests {
     use crate::settings::Arguments;
 
     #[test]
+    fn warns_of_overrides_outside_argo_cd_only() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        std::fs::write(folder.path().join(".argocd-source-shop.yaml"), "").expect("a file");
+        let warnings = |name: &str| {
+            let env = [(name, "shop"), ("TARGET_CLUSTER", "eu1")];
+            let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            let args = Arguments {
+                folder: Some(folder.path().to_owned()),
+                ..Arguments::default()
+            };
+            overrides(&Settings::resolve(args, &env).expect("valid settings")).expect("no problem")
+        };
+        assert_eq!(warnings("ARGOCD_APP_NAME"), [""; 0]);
+        let warnings = warnings("ARGOCD_ENV_NAME");
+        assert!(
+            warnings.len() == 1 && warnings[0].starts_with(".argocd-source-shop.yaml: "),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
     fn names_the_cause_of_no_objects() {
         let env = [("ARGOCD_APP_NAME", "shop"), ("TARGET_CLUSTER", "eu1")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
