@@ -27,8 +27,10 @@ use crate::summary::WorkSummary;
 use crate::{completion, fetch, list, manual};
 use clap::CommandFactory;
 use generate::confine;
+use generate::discover::FileSelection;
 use generate::settings;
 use generate::settings::{Arguments, Env, Settings};
+use generate::source::FolderKind;
 use generate::{GeneratedWorks, generate, health_rules, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
@@ -185,7 +187,15 @@ fn differences(args: DiffArgs, env: &Env) -> Result<Exit, Problems> {
             "standard input can be read only once: put the manifests or the works into a file",
         ));
     }
-    let settings = settings(args.generate, env)?;
+    let mut env = env.clone();
+    let folder = args.generate.folder.as_deref().unwrap_or(Path::new("."));
+    let is_rendered = FolderKind::detect(folder, &FileSelection::default()) != FolderKind::Directory;
+    if args.file.is_none() && is_rendered && !env.contains_key("KUBE_VERSION") {
+        // Argo CD passes it, and charts depend on it.
+        let version = fetch::kubernetes_version(&args.hub);
+        env.extend(version.map(|version| ("KUBE_VERSION".to_owned(), version)));
+    }
+    let settings = settings(args.generate, &env)?;
     let generated = generated(&settings)?;
     let mut works: Vec<ComparedWork<'_>> = generated.works(&settings.name).map(ComparedWork::from).collect();
     let ownership = Ownership::on_hub(

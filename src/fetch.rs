@@ -46,7 +46,7 @@ static LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "
 /// OCM's add-on whose tunnel leads to a managed cluster.
 const CLUSTER_PROXY: &str = "cluster-proxy";
 
-/// The time limit of [`names`]: the shell waits for it while the user types.
+/// The time limit of [`names`], for which the shell waits while the user types, and of [`kubernetes_version`].
 const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the namespaces and names of all objects of a kind for a completion; if that is not permitted, those in `namespace`. Returns
@@ -83,7 +83,25 @@ pub(crate) fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: O
     in_time(read).unwrap_or_default()
 }
 
-/// Returns what is read for a completion; `None` if the hub does not answer in time.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ServerVersion {
+    git_version: String,
+}
+
+/// Returns the numbers of the hub's version of Kubernetes, as Argo CD passes them to the plugin; `None` if the hub does not answer within
+/// two seconds.
+pub(crate) fn kubernetes_version(hub: &HubArgs) -> Option<String> {
+    let read = async {
+        let request = http::Request::get("/version").body(Vec::new()).ok()?;
+        let answer: ServerVersion = Hub::connect(hub).await.ok()?.client.request(request).await.ok()?;
+        let numbers = answer.git_version.trim_start_matches('v').split(['-', '+']).next();
+        numbers.map(str::to_owned)
+    };
+    in_time(read)
+}
+
+/// Returns what is read in two seconds; `None` if the hub does not answer in time.
 fn in_time<T>(read: impl Future<Output = Option<T>>) -> Option<T> {
     let limited = async { tokio::time::timeout(NAMES_TIMEOUT, read).await };
     runtime().ok()?.block_on(limited).ok()?

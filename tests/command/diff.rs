@@ -1,6 +1,8 @@
 //! Tests of `diff --file`: the changes to previously printed works after a change in a folder.
 
-use crate::program::{SILENT, failed, folder, program_with, transcript};
+use crate::fake_hub::{FakeHub, objects};
+use crate::program::{SILENT, failed, folder, program_with, tools, transcript};
+use serde_json::json;
 use std::fs;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
@@ -357,4 +359,18 @@ fn invalid_input_is_a_one_line_error() {
     );
     let contradiction = printed("diff shop --cluster=eu1 --file=works.yaml --context=hub");
     assert!(contradiction.starts_with("exit code: 2\n"), "{contradiction}");
+}
+
+#[test]
+fn charts_are_rendered_for_the_version_of_the_hub() {
+    let template =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {version: '{{ .Capabilities.KubeVersion }}'}\n";
+    let chart = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
+    let folder = folder(&[("Chart.yaml", chart), ("templates/a.yaml", template)]);
+    let mut objects = objects();
+    objects.insert("/version".to_owned(), json!({"gitVersion": "v1.29.7+k3s1"}));
+    let (tools, folder) = (tools(), folder.path().display().to_string());
+    let words = format!("PATH={} diff {folder} --clusters eu3 --name shop", tools.display());
+    let printed = FakeHub::start(objects).run(&words);
+    assert!(printed.contains("+  version: v1.29.7\n"), "{printed}");
 }

@@ -31,7 +31,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Child, Command};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
@@ -234,7 +234,8 @@ impl Scratch {
     /// # Errors
     /// Returns an error if the folder cannot be created.
     pub fn new(parent: &Path) -> io::Result<Self> {
-        let path = mkdtemp(&parent.join(format!("{SCRATCH}XXXXXX")))?;
+        // Tools run in other folders.
+        let path = path::absolute(mkdtemp(&parent.join(format!("{SCRATCH}XXXXXX")))?)?;
         let lock = lock(&path)?;
         if let Ok(now) = lock.metadata().and_then(|metadata| metadata.modified()) {
             remove_abandoned(parent, now);
@@ -422,6 +423,8 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         drop(scratch);
         assert!(!path.exists());
+        let of_relative = Scratch::new(Path::new("src")).expect("a folder");
+        assert!(of_relative.path().is_absolute());
     }
 
     #[test]

@@ -160,6 +160,11 @@ fn tool_of(name: &str) -> Option<&'static str> {
 
 /// Checks a symbolic link. Returns the reason to leave it out, if it does not lead to a file.
 fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Result<Option<&'static str>, String> {
+    if fs::read_link(link).is_ok_and(|target| target.is_absolute()) {
+        return Err(
+            "the link has an absolute path, for which Argo CD refuses the repository: make it relative".to_owned(),
+        );
+    }
     let target = match fs::canonicalize(link) {
         Ok(target) => target,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -184,23 +189,25 @@ pub(super) fn source_overrides(folder: &Path, application: Option<&str>) -> Vec<
 }
 
 /// Returns the absolute root of the repository of `folder`: derived from Argo CD's path of the source, else the nearest folder
-/// with a `.git`, else the folder itself. If Argo CD passes only a part of the repository (`manifest-generate-paths`), the folder
-/// ends with a part of that path, and the root is that of the passed part.
+/// with a `.git`, as for a path with links, else the folder itself. If Argo CD passes only a part of the repository
+/// (`manifest-generate-paths`), without `.git`, the folder ends with a part of that path, and the root is that of the passed part.
 pub(super) fn repository(folder: &Path, source_path: &str) -> PathBuf {
     let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let mut path = Path::new(source_path.trim_start_matches("./")).components();
+    let path = Path::new(source_path.trim_start_matches("./")).components();
     let is_plain = path.clone().all(|part| matches!(part, Component::Normal(_)));
-    while is_plain && !path.as_path().as_os_str().is_empty() {
-        if folder.ends_with(path.as_path())
-            && let Some(root) = folder.ancestors().nth(path.clone().count())
-        {
-            return root.to_owned();
-        }
-        path.next();
+    let mut parts = Vec::new();
+    let mut rest = path;
+    while is_plain && !rest.as_path().as_os_str().is_empty() {
+        parts.push(rest.as_path());
+        rest.next();
     }
-    folder
-        .ancestors()
-        .find(|ancestor| ancestor.join(".git").exists())
+    let root_of = |part: &&Path| {
+        let is_end = folder.ends_with(part);
+        folder.ancestors().nth(part.components().count()).filter(|_| is_end)
+    };
+    let of_git = || folder.ancestors().find(|ancestor| ancestor.join(".git").exists());
+    let root = parts.first().and_then(root_of).or_else(of_git);
+    root.or_else(|| parts.iter().find_map(root_of))
         .unwrap_or(folder)
         .to_owned()
 }
@@ -231,7 +238,11 @@ mod tests {
         assert_eq!(repository(folder, ""), folder);
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         fs::create_dir_all(scratch.path().join(".git")).expect("a folder");
-        assert_eq!(repository(&scratch.path().join("apps/shop"), ""), scratch.path());
+        fs::create_dir_all(scratch.path().join("apps/shop")).expect("a folder");
+        let shop = scratch.path().join("apps/shop");
+        assert_eq!(repository(&shop, ""), scratch.path());
+        // A link to that folder.
+        assert_eq!(repository(&shop, "environments/eu/shop"), scratch.path());
     }
 
     #[test]
@@ -271,11 +282,19 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(scratch.path().join("repository/shared.yaml"), "").expect("a file");
         fs::write(scratch.path().join("secret.yaml"), "").expect("a file");
-        for (link, target) in [("inside.yaml", "../shared.yaml"), ("outside.yaml", "../../secret.yaml")] {
+        let absolute = scratch.path().join("repository/shared.yaml");
+        for (link, target) in [
+            ("inside.yaml", Path::new("../shared.yaml")),
+            ("outside.yaml", Path::new("../../secret.yaml")),
+            ("absolute.yaml", &absolute),
+            ("of-another-machine.yaml", Path::new("/home/user/shared.yaml")),
+        ] {
             std::os::unix::fs::symlink(target, folder.join(link)).expect("a link");
         }
         let followed = |link: &str| linked_file(&folder.join(link), &folder, "apps");
         assert_eq!(followed("inside.yaml"), Ok(None));
-        assert!(followed("outside.yaml").is_err());
+        for link in ["outside.yaml", "absolute.yaml", "of-another-machine.yaml"] {
+            assert!(followed(link).is_err(), "{link}");
+        }
     }
 }

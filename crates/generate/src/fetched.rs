@@ -9,6 +9,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nix::unistd::mkdtemp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::ffi::{OsStr, OsString};
@@ -175,7 +176,8 @@ fn fetch(url: &str, revision: &str, fetched: &Path) -> io::Result<()> {
         url => url.to_owned(),
     };
     let revision = revision.to_owned();
-    deliver(&RemoteContent::Git { url, revision }, fetched, Path::new("."))
+    let content = requested(&RemoteContent::Git { url, revision }, fetched)?;
+    copy(&content, Path::new("."))
 }
 
 /// Copies a chart as `helm pull --untar` does, with the arguments of kustomize.
@@ -203,16 +205,38 @@ fn pull(arguments: &[&str], fetched: &Path) -> io::Result<()> {
         name: name.to_owned(),
         version: version.to_owned(),
     };
-    deliver(&request, fetched, Path::new(target))
+    unpack(&requested(&request, fetched)?, Path::new(target))
 }
 
-/// Copies requested content, or fails with the request.
-fn deliver(request: &RemoteContent, fetched: &Path, target: &Path) -> io::Result<()> {
+/// Returns the folder of requested content, or fails with the request.
+fn requested(request: &RemoteContent, fetched: &Path) -> io::Result<PathBuf> {
     let folder = request.folder(fetched);
-    if !folder.is_dir() {
-        return Err(io::Error::other(request.line()));
+    if folder.is_dir() {
+        Ok(folder)
+    } else {
+        Err(io::Error::other(request.line()))
     }
-    copy(&folder, target)
+}
+
+/// Copies the chart in a folder into the checkout, and moves it to its place at once: kustomize takes a folder that exists for the whole
+/// chart, and other runs may render the same checkout meanwhile.
+fn unpack(folder: &Path, target: &Path) -> io::Result<()> {
+    fs::create_dir_all(target)?;
+    for chart in fs::read_dir(folder)? {
+        let chart = chart?;
+        let (copied, place) = (mkdtemp(&target.join(".chart-XXXXXX"))?, target.join(chart.file_name()));
+        let moved = copy(&chart.path(), &copied)
+            .and_then(|()| fs::set_permissions(&copied, chart.metadata()?.permissions()))
+            .and_then(|()| fs::rename(&copied, &place));
+        if let Err(error) = moved {
+            fs::remove_dir_all(&copied)?;
+            // Another run may have been first.
+            if !place.is_dir() {
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Copies a folder with all files and links in it.
@@ -267,5 +291,30 @@ mod tests {
         assert!(start("/tmp/bin/git", Some("/tmp/fetched")).is_some());
         assert!(start("/usr/bin/argocd-ocm-cmp", Some("/tmp/fetched")).is_none());
         assert!(start("git", None).is_none());
+    }
+
+    #[test]
+    fn chart_is_unpacked_as_a_whole_or_not_at_all() {
+        let scratch = tempfile::TempDir::new().expect("a folder");
+        let [from, target] = ["from", "charts/web-1.0.0"].map(|name| scratch.path().join(name));
+        fs::create_dir_all(from.join("web/templates")).expect("a folder");
+        fs::write(from.join("web/templates/a.yaml"), "").expect("a file");
+        let names = |folder: &Path| -> Vec<_> {
+            let entries = fs::read_dir(folder).expect("a folder");
+            entries.map(|entry| entry.expect("an entry").file_name()).collect()
+        };
+        let no_file = std::os::unix::net::UnixListener::bind(from.join("web/socket")).expect("a socket");
+        assert!(unpack(&from, &target).is_err() && names(&target).is_empty());
+        drop(no_file);
+        fs::remove_file(from.join("web/socket")).expect("a socket");
+        unpack(&from, &target).expect("a chart");
+        assert_eq!(
+            (names(&target), names(&target.join("web"))),
+            (vec!["web".into()], vec!["templates".into()])
+        );
+        // Of another run.
+        fs::write(target.join("web/Chart.yaml"), "").expect("a file");
+        unpack(&from, &target).expect("the chart of another run");
+        assert_eq!((names(&target).len(), names(&target.join("web")).len()), (1, 2));
     }
 }

@@ -97,7 +97,7 @@ pub fn generate(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
         .transpose()?;
     let options = settings.work_options(rules)?;
     validate::clusters(settings)?;
-    validate::overrides(settings)?;
+    let overrides = validate::overrides(settings)?;
     let mut variants = source::variants(settings)?;
     let of_variants = variants
         .iter_mut()
@@ -106,6 +106,7 @@ pub fn generate(settings: &Settings) -> Result<GeneratedWorks<'_>, Problems> {
         .notices
         .iter()
         .cloned()
+        .chain(overrides)
         .chain(health_rules.unwrap_or_default())
         .chain(of_variants)
         .collect();

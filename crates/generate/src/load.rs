@@ -17,6 +17,9 @@ use std::thread;
 /// The text that makes Argo CD skip a file, anywhere in it.
 static SKIP_MARK: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("+argocd:skip-file-rendering"));
 
+/// The start of the file that Git has in the place of one that is stored by its extension LFS.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
 /// The number of files that justifies another thread.
 const FILES_PER_THREAD: usize = 16;
 
@@ -175,6 +178,12 @@ fn documents_of(index: usize, name: &str, bytes: &[u8], options: ReadOptions) ->
     if SKIP_MARK.find(bytes).is_some() {
         return Ok(FileObjects::default());
     }
+    if bytes.starts_with(LFS_POINTER) {
+        // As YAML it is a text, so Argo CD would skip the file, and prune its objects.
+        return Err(vec![format!(
+            "{name}: Git LFS has not fetched this file: run 'git lfs pull', or set enableLfs of the repository in Argo CD; or exclude it"
+        )]);
+    }
     let text = &decoded(name, bytes)?;
     documents::objects(ManifestText { index, name, text }, options)
 }
@@ -229,6 +238,16 @@ mod tests {
                 .zip(broken.map(start))
                 .all(|(line, start)| line.starts_with(&start)),
             "{problems}"
+        );
+    }
+
+    #[test]
+    fn refuses_files_that_git_lfs_has_not_fetched() {
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        let refused = documents_of(0, "a.yaml", pointer, FieldValidation::Warn.into()).expect_err("a pointer");
+        assert!(
+            refused[0].starts_with("a.yaml: Git LFS has not fetched this file: "),
+            "{refused:?}"
         );
     }
 

@@ -290,10 +290,8 @@ impl<'s, 't> ReadPlan<'s, 't> {
                 Err(line) => problems.push(format!("overlays: {line}")),
             }
         }
-        if folder.is_some() {
-            let kinds = plan.reads.iter().chain([&shared]).map(|read| read.kind);
-            problems.extend(source.unused_setting(&kinds.collect::<Vec<_>>()));
-        }
+        let kinds = plan.reads.iter().chain([&shared]).map(|read| read.kind);
+        problems.extend(source.unused_setting(&kinds.collect::<Vec<_>>()));
         Problems::or(problems, plan)
     }
 
@@ -347,7 +345,8 @@ fn overlay_over<'s>(shared: Read<'s>, path: &'s str, source: &'s Source) -> Resu
 }
 
 impl Source {
-    /// Returns the problem of a setting that applies to none of these types of folders: the shared one and the overlays.
+    /// Returns the problem of a setting that applies to none of these types of folders, the shared one and the overlays, or not to
+    /// standard input.
     fn unused_setting(&self, kinds: &[FolderKind]) -> Option<String> {
         let settings = [
             (
@@ -368,8 +367,13 @@ impl Source {
             ),
         ];
         settings.into_iter().find_map(|(given, kind, why)| {
-            let given = given.as_ref().filter(|_| !kinds.contains(&kind))?;
-            Some(format!("{given}: {why}"))
+            let given = given.as_ref()?;
+            match self.folder {
+                None => Some(format!(
+                    "{given}: standard input holds manifests that are rendered already: leave it out, or name the folder"
+                )),
+                Some(_) => (!kinds.contains(&kind)).then(|| format!("{given}: {why}")),
+            }
         })
     }
 }
@@ -526,6 +530,25 @@ mod tests {
                 "{files:?} {parameters}: {message}"
             );
         }
+    }
+
+    #[test]
+    fn refuses_settings_of_folders_for_standard_input() {
+        let settings = |parameters: &str| settings(Path::new("-"), parameters);
+        for (name, value) in [
+            ("exclude", "x"),
+            ("helm-values", "a: b"),
+            ("kustomize-name-prefix", "x"),
+        ] {
+            let settings = settings(&format!(r#"{{"name": "{name}", "string": "{value}"}}"#));
+            let problems = ReadPlan::new(&settings.source, &settings.target)
+                .err()
+                .expect("a problem");
+            let line = format!("error: parameter {name}: standard input holds manifests that are rendered already: ");
+            assert!(problems.to_string().starts_with(&line), "{problems}");
+        }
+        let settings = settings(r#"{"name": "executor", "string": "a/b"}"#);
+        assert!(ReadPlan::new(&settings.source, &settings.target).is_ok());
     }
 
     #[test]

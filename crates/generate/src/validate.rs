@@ -151,17 +151,28 @@ pub(super) fn clusters(settings: &Settings) -> Result<(), Problems> {
     }
 }
 
-/// Checks that no file of the folder changes the settings of the Application, if the platform refuses that.
-pub(super) fn overrides(settings: &Settings) -> Result<(), Problems> {
-    let folder = settings.source.folder.as_deref().filter(|_| settings.refuses_overrides);
-    let files = folder.map(|folder| discover::source_overrides(folder, settings.application.as_deref()));
-    let problems = files.into_iter().flatten().map(|file| {
-        format!(
-            "{file}: Argo CD takes settings of the Application from it, and ARGOCD_OCM_CMP_SOURCE_OVERRIDES refuses that: move them into \
-             spec.source of the Application, and remove the file"
-        )
-    });
-    Problems::or(problems.collect(), ())
+/// Checks that no file of the folder changes the settings of the Application, if the platform refuses that. Returns a warning for each
+/// such file outside Argo CD, which applies them there.
+pub(super) fn overrides(settings: &Settings) -> Result<Vec<String>, Problems> {
+    let application = settings.application.as_deref();
+    let is_shown = settings.refuses_overrides || application.is_none();
+    let Some(folder) = settings.source.folder.as_deref().filter(|_| is_shown) else {
+        return Ok(Vec::new());
+    };
+    let files = discover::source_overrides(folder, application.or(Some(settings.name.application())));
+    let line = |file: String| {
+        let why = if settings.refuses_overrides {
+            "and ARGOCD_OCM_CMP_SOURCE_OVERRIDES refuses that: move them into spec.source of the Application, and remove the file"
+        } else {
+            "which are not applied here: pass them as flags"
+        };
+        format!("{file}: Argo CD takes settings of the Application from it, {why}")
+    };
+    let lines: Vec<String> = files.into_iter().map(line).collect();
+    if settings.refuses_overrides {
+        return Problems::or(lines, Vec::new());
+    }
+    Ok(lines)
 }
 
 /// The remedy for a large object. The setting `exclude` does not apply to charts and kustomizations.
@@ -300,6 +311,27 @@ pub(super) fn works(works: &[Template], settings: &Settings) -> Result<(), Probl
 mod tests {
     use super::*;
     use crate::settings::Arguments;
+
+    #[test]
+    fn warns_of_overrides_outside_argo_cd_only() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        std::fs::write(folder.path().join(".argocd-source-shop.yaml"), "").expect("a file");
+        let warnings = |name: &str| {
+            let env = [(name, "shop"), ("TARGET_CLUSTER", "eu1")];
+            let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            let args = Arguments {
+                folder: Some(folder.path().to_owned()),
+                ..Arguments::default()
+            };
+            overrides(&Settings::resolve(args, &env).expect("valid settings")).expect("no problem")
+        };
+        assert_eq!(warnings("ARGOCD_APP_NAME"), [""; 0]);
+        let warnings = warnings("ARGOCD_ENV_NAME");
+        assert!(
+            warnings.len() == 1 && warnings[0].starts_with(".argocd-source-shop.yaml: "),
+            "{warnings:?}"
+        );
+    }
 
     #[test]
     fn names_the_cause_of_no_objects() {

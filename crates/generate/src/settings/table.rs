@@ -229,7 +229,7 @@ settings! {
         .about("Single values that are read from files: Helm's `--set-file`");
     HELM_KUBE_VERSION = Setting::new("helm-kube-version", Text("VERSION"), "Kubernetes version")
         .also(&["KUBE_VERSION"])
-        .default("the hub's")
+        .default("the hub's; for `generate` outside Argo CD, that of Helm")
         .about("Kubernetes version for which the chart is rendered");
     HELM_API_VERSIONS = Setting::new("helm-api-versions", List("VERSION"), "API versions")
         .default("those of Kubernetes")
@@ -288,7 +288,7 @@ settings! {
         .about("Ignore components that do not exist");
     KUSTOMIZE_KUBE_VERSION = Setting::new("kustomize-kube-version", Text("VERSION"), "Kubernetes version")
         .also(&["KUBE_VERSION"])
-        .default("the hub's")
+        .default("the hub's; for `generate` outside Argo CD, that of Helm")
         .about("Kubernetes version for the charts of a kustomization");
     KUSTOMIZE_API_VERSIONS = Setting::new("kustomize-api-versions", List("VERSION"), "API versions")
         .default("those of Kubernetes")

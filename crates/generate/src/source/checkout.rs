@@ -45,22 +45,64 @@ pub(super) fn not_copied(error: &io::Error) -> Problems {
     ))
 }
 
-/// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links.
+/// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links. What this user may
+/// not read is left out: it is not from Git, such as the data of a container, and no tool could read it.
 fn copy(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
     let except = except.canonicalize()?;
     let is_of_git = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == OsStr::new(".git");
     let is_copied = |entry: &DirEntry| !is_of_git(entry) && entry.path() != except;
     for entry in WalkDir::new(from).into_iter().filter_entry(is_copied) {
-        let entry = entry?;
-        let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
-        let kind = entry.file_type();
-        if kind.is_dir() {
-            fs::create_dir(target)?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
-        } else if kind.is_file() && fs::hard_link(entry.path(), &target).is_err() {
-            fs::copy(entry.path(), target)?;
+        match entry
+            .map_err(io::Error::from)
+            .and_then(|entry| copy_entry(&entry, from, to))
+        {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            copied => copied?,
         }
     }
     Ok(())
+}
+
+fn copy_entry(entry: &DirEntry, from: &Path, to: &Path) -> io::Result<()> {
+    let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
+    let kind = entry.file_type();
+    if kind.is_dir() {
+        fs::create_dir(target)?;
+    } else if kind.is_symlink() {
+        std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+    } else if kind.is_file() && fs::hard_link(entry.path(), &target).is_err() {
+        fs::copy(entry.path(), target)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::{Uid, setfsuid};
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::thread;
+
+    #[test]
+    fn leaves_out_what_this_user_may_not_read() {
+        let scratch = tempfile::TempDir::new().expect("a folder");
+        let [from, to] = ["from", "to"].map(|name| scratch.path().join(name));
+        fs::create_dir_all(from.join("data/of-another-user")).expect("a folder");
+        fs::write(from.join("web.yaml"), "").expect("a file");
+        let permit = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("permissions");
+        permit(scratch.path(), 0o777);
+        permit(&from.join("data"), 0);
+        let copied = thread::scope(|scope| {
+            let copy = || {
+                // Of this thread only: root may read all.
+                setfsuid(Uid::from_raw(65_534));
+                copy(&from, &to, Path::new("/"))
+            };
+            scope.spawn(copy).join().expect("the thread does not panic")
+        });
+        copied.expect("a copy");
+        assert!(to.join("web.yaml").is_file() && !to.join("data/of-another-user").exists());
+        permit(&from.join("data"), 0o700);
+    }
 }

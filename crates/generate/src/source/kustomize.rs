@@ -62,7 +62,7 @@ impl KustomizeSettings {
             }
             arguments.extend([flag.to_owned(), version.to_owned()]);
         };
-        if self.options.iter().any(|option| option == "--enable-helm") {
+        if self.options.iter().any(|option| option.starts_with("--enable-helm")) {
             if let Some(version) = self.kube_version.as_deref().map(plain_version) {
                 versions("kustomize-kube-version", "--helm-kube-version", version);
             }

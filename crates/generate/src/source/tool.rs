@@ -15,7 +15,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -49,15 +49,36 @@ fn is_given_to_render(name: &str) -> bool {
     )
 }
 
+/// The variables with which Git tells a hook, such as `pre-commit`, the repository and the index of its command. A fetch with them would
+/// check out the remote content there.
+const OF_A_GIT_COMMAND: [&str; 9] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+];
+
 /// Returns true if a program that fetches inherits the environment variable: also those to reach a server.
 fn is_given_to_fetch(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     is_given_to_render(name)
         || matches!(
             upper.as_str(),
-            "HOME" | "TMPDIR" | "HTTP_PROXY" | "HTTPS_PROXY" | "NO_PROXY" | "SSL_CERT_FILE" | "SSL_CERT_DIR"
+            "HOME"
+                | "TMPDIR"
+                | "HTTP_PROXY"
+                | "HTTPS_PROXY"
+                | "NO_PROXY"
+                | "SSL_CERT_FILE"
+                | "SSL_CERT_DIR"
+                | "SSH_AUTH_SOCK"
         )
-        || upper.starts_with("GIT_")
+        || upper.starts_with("GIT_") && !OF_A_GIT_COMMAND.contains(&&*upper)
 }
 
 /// The heap growth at which a tool collects garbage, in percent of the live heap. The tools are Go programs that run for some
@@ -474,6 +495,8 @@ impl Tools {
             .filter(|(name, _)| reaches_all || is_given_to_render(name));
         command.envs(given.map(|(name, value)| (name, value)));
         command.env("TMPDIR", temporary);
+        // Functions of charts for dates use the zone of the machine; that of Argo CD's images is UTC.
+        command.env("TZ", "UTC");
         if !reaches_all && !access.starts_programs {
             command.env("HOME", temporary);
         } else if let Some(home) = self.get_variable("HOME") {
@@ -534,10 +557,12 @@ impl Tools {
         if access.fetches {
             read.extend(NETWORK_CONFIGURATION_PATHS.iter().map(PathBuf::from));
             run.extend(HOME_PATHS.iter().map(|name| home.join(name)));
-            let named = self
-                .env
-                .iter()
-                .filter(|(name, _)| name.starts_with("SSL_CERT_") || name.starts_with("GIT_"));
+            let names_files = |name: &str| {
+                ["SSL_CERT_", "GIT_", "SSH_"]
+                    .iter()
+                    .any(|start| name.starts_with(start))
+            };
+            let named = self.env.iter().filter(|(name, _)| names_files(name));
             let words = named.flat_map(|(_, value)| value.split([' ', ':', '=']));
             run.extend(words.filter(|word| word.starts_with('/')).map(PathBuf::from));
         }
@@ -574,7 +599,9 @@ impl Tools {
 
     fn find(&self, name: &str) -> Result<PathBuf, Problems> {
         let mut programs = self.program_folders().map(|folder| folder.join(name));
-        programs.find(|program| program.is_file()).ok_or_else(|| {
+        let program = programs.find(|program| program.is_file());
+        // The program is started in another folder.
+        program.and_then(|program| path::absolute(program).ok()).ok_or_else(|| {
             Problems::one(format!(
                 "{name} is not on the PATH, but renders this folder: install {name}; in the sidecar, deploy_cmp.yaml provides it"
             ))
@@ -681,6 +708,10 @@ mod tests {
         let env = [
             ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
             ("SECRET".to_owned(), "1234".to_owned()),
+            ("TZ".to_owned(), "Europe/Berlin".to_owned()),
+            ("GIT_ASKPASS".to_owned(), "/bin/ask".to_owned()),
+            ("SSH_AUTH_SOCK".to_owned(), "/agent".to_owned()),
+            ("GIT_INDEX_FILE".to_owned(), "/shop/.git/index.lock".to_owned()),
         ];
         tools_with(&env.into(), timeout, Some(100))
     }
@@ -714,10 +745,17 @@ mod tests {
     fn runs_a_tool_with_input_and_without_our_environment() {
         assert_eq!(run(LONG, "cat; echo b", Some("a\n")), Ok(Ok("a\nb\n".to_owned())));
         assert_eq!(
-            run(LONG, "echo \"$SECRET\"", None),
-            Ok(Ok("\n".to_owned())),
+            run(
+                LONG,
+                "echo $SECRET $TZ $GIT_ASKPASS $GIT_INDEX_FILE $SSH_AUTH_SOCK",
+                None
+            ),
+            Ok(Ok("UTC /bin/ask /agent\n".to_owned())),
             "its environment is not ours"
         );
+        let path = [("PATH".to_owned(), "src".to_owned())];
+        let program = tools_with(&path.into(), LONG, None).find("lib.rs");
+        assert!(program.is_ok_and(|program| program.is_absolute()));
     }
 
     #[test]
