@@ -28,7 +28,8 @@ use std::fmt;
 const GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
 const GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
 
-/// The annotation of a set with the hash of the content that `rollout undo` has replaced, so that it is not taken for the previous one.
+/// The annotation of a set with two hashes, separated by a blank: of the content that `rollout undo` has replaced, so that it is not taken
+/// for the previous one, and of the content that it has restored, so that an interrupted command can be repeated.
 const UNDONE: &str = "argocd-ocm-cmp.github.io/rollout-undone";
 
 /// The state of a rollout on a cluster.
@@ -208,6 +209,11 @@ impl Rollout {
         end.is_some_and(|end| end <= now)
     }
 
+    /// Returns the set as it was read.
+    pub(crate) const fn set(&self) -> &Value {
+        &self.set
+    }
+
     /// Returns the namespace and the name of the set.
     pub(crate) fn object_ref(&self) -> ObjectRef {
         let text = |key| self.set["metadata"][key].as_str().unwrap_or_default();
@@ -292,13 +298,11 @@ impl Rollout {
         }
     }
 
-    /// Returns the change that lets a rollout go on without the clusters that stop it, with the settings that do the same.
-    pub(crate) fn resume(&self) -> Result<SetChange, String> {
-        let name = self.object_ref();
+    /// Returns the change that lets a rollout go on without the clusters that stop it, with the settings that do the same; `None` if none
+    /// stops it.
+    pub(crate) fn resume(&self) -> Result<Option<SetChange>, String> {
         if self.with_state(RolloutState::Waiting).next().is_none() {
-            return Err(format!(
-                "ManifestWorkReplicaSet {name} has no cluster that waits for others"
-            ));
+            return Ok(None);
         }
         let failed: Vec<_> = self.with_state(RolloutState::Failed).collect();
         let held = self.with_state(RolloutState::OnHold).count();
@@ -318,10 +322,7 @@ impl Rollout {
             self.tolerant_fields(&failed, held)?
         };
         if fields.is_empty() {
-            return Err(format!(
-                "ManifestWorkReplicaSet {name} is not stopped: {}",
-                self.headline()
-            ));
+            return Ok(None);
         }
         let mut placements = self.set["spec"]["placementRefs"].clone();
         let mut settings = Vec::new();
@@ -330,11 +331,11 @@ impl Rollout {
             settings.push(format!("{setting}={text}"));
             placements[0]["rolloutStrategy"][self.strategy_field()][field] = value;
         }
-        Ok(SetChange {
+        Ok(Some(SetChange {
             patch: json!({"metadata": self.version(), "spec": {"placementRefs": placements}}),
             summary: settings.join(" "),
             content: None,
-        })
+        }))
     }
 
     /// Returns true if clusters are in groups that must succeed before all others. OCM then searches all groups for failures, and tolerates
@@ -452,11 +453,13 @@ impl Rollout {
         json!({"resourceVersion": self.set["metadata"]["resourceVersion"]})
     }
 
-    /// Returns the change that gives all clusters the content that those have which the rollout has not reached, or that of one cluster.
-    pub(crate) fn undo(&self, like: Option<&str>) -> Result<SetChange, String> {
+    /// Returns the change that gives all clusters the content that those have which the rollout has not reached, or that of one cluster;
+    /// `None` while they return to the earlier content already.
+    pub(crate) fn undo(&self, like: Option<&str>) -> Result<Option<SetChange>, String> {
         let name = self.object_ref();
         let template = &self.set["spec"][TEMPLATE];
-        let undone = &self.set["metadata"]["annotations"][UNDONE];
+        let undone = self.set["metadata"]["annotations"][UNDONE].as_str().unwrap_or_default();
+        let (replaced, restored) = undone.split_once(' ').unwrap_or((undone, ""));
         let mut contents: Vec<(&Value, Vec<&str>)> = Vec::new();
         for cluster in self
             .clusters
@@ -466,7 +469,7 @@ impl Rollout {
             let earlier = cluster
                 .spec
                 .as_ref()
-                .filter(|spec| !is_same(spec, template) && hashed(spec) != *undone);
+                .filter(|spec| !is_same(spec, template) && hashed(spec) != replaced);
             let Some(spec) = earlier else { continue };
             match contents.iter_mut().find(|(content, _)| is_same(content, spec)) {
                 Some((_, clusters)) => clusters.push(&cluster.name),
@@ -475,6 +478,7 @@ impl Rollout {
         }
         let content = match (&contents[..], like) {
             ([(content, _)], _) => *content,
+            ([], _) if hashed(template) == restored && self.is_open() => return Ok(None),
             ([], Some(like)) => {
                 return Err(format!(
                     "managed cluster {like} has no earlier content of ManifestWorkReplicaSet {name}"
@@ -499,17 +503,17 @@ impl Rollout {
             }
         };
         let mut metadata = self.version();
-        metadata["annotations"] = json!({UNDONE: hashed(template)});
+        metadata["annotations"] = json!({UNDONE: format!("{} {}", hashed(template), hashed(content))});
         let changing = self
             .clusters
             .iter()
             .filter(|cluster| cluster.spec.as_ref().is_some_and(|spec| is_same(spec, template)))
             .count();
-        Ok(SetChange {
+        Ok(Some(SetChange {
             patch: json!({"metadata": metadata, "spec": {TEMPLATE: merge_patch::between(template, content).unwrap_or_else(|| json!({}))}}),
             summary: format!("{} to take back", count(changing, "cluster")),
             content: Some(content.clone()),
-        })
+        }))
     }
 
     /// Formats the difference between the content of the set and another, as `diff` does.
@@ -723,6 +727,15 @@ mod tests {
             .collect()
     }
 
+    /// Returns the settings by which `rollout resume` goes on, or why it does not.
+    fn resumed(rollout: &Rollout) -> String {
+        match rollout.resume() {
+            Ok(Some(change)) => change.summary,
+            Ok(None) => "is not stopped".to_owned(),
+            Err(line) => line,
+        }
+    }
+
     const CANARY_FAILS: [(&str, &str); 3] = [("2", "True"), ("1", "False"), ("1", "False")];
 
     #[test]
@@ -731,7 +744,7 @@ mod tests {
         let stopped = rollout(&strategy, CANARY_FAILS, &[]);
         assert_eq!(states(&stopped), ["Failed", "Waiting", "Waiting"]);
         assert_eq!(stopped.headline(), "stopped at eu1, 0 of 3 clusters updated");
-        let change = stopped.resume().expect("a change");
+        let change = stopped.resume().expect("it is possible").expect("a change");
         assert_eq!(change.summary, "rollout-max-failures=1");
         let progressive = &change.patch["spec"]["placementRefs"][0]["rolloutStrategy"]["progressive"];
         assert_eq!(
@@ -748,10 +761,7 @@ mod tests {
         );
         assert_eq!(states(&waiting), ["Updated", "OnHold", "Waiting"]);
         assert_eq!(waiting.headline(), "waits for eu2, 1 of 3 clusters updated");
-        assert_eq!(
-            waiting.resume().map(|change| change.summary),
-            Ok("rollout-max-concurrency=3".to_owned())
-        );
+        assert_eq!(resumed(&waiting), "rollout-max-concurrency=3");
     }
 
     #[test]
@@ -761,27 +771,23 @@ mod tests {
             let mut rollout = rollout(&strategy, clusters, holds);
             rollout.set["spec"]["placementRefs"][0]["rolloutStrategy"] =
                 json!({"type": "ProgressivePerGroup", "progressivePerGroup": strategy});
-            rollout.resume().map(|change| change.summary)
+            resumed(&rollout)
         };
-        assert_eq!(
-            of_groups(0, CANARY_FAILS, &[]),
-            Ok("rollout-max-failures=1%".to_owned())
-        );
-        assert!(of_groups(2, CANARY_FAILS, &[]).is_err_and(|line| line.contains("is not stopped")));
+        assert_eq!(of_groups(0, CANARY_FAILS, &[]), "rollout-max-failures=1%");
+        assert_eq!(of_groups(2, CANARY_FAILS, &[]), "is not stopped");
         let eu2_held = [hold("eu2")];
         let waiting = [("2", "False"), ("1", "False"), ("1", "False")];
-        assert!(of_groups(2, waiting, &eu2_held).is_err_and(|line| line.ends_with("argocd-ocm-cmp release eu2")));
+        assert!(of_groups(2, waiting, &eu2_held).ends_with("argocd-ocm-cmp release eu2"));
         // OCM reads a number above that of the clusters as all.
         let strategy = json!({"maxConcurrency": 10, "maxFailures": 0, "progressDeadline": "None"});
-        let resumed = rollout(&strategy, waiting, &eu2_held).resume();
-        assert!(resumed.is_err_and(|line| line.contains("is not stopped")));
+        assert_eq!(resumed(&rollout(&strategy, waiting, &eu2_held)), "is not stopped");
     }
 
     /// OCM's own code agrees for thousands of simulated rollouts.
     #[test]
     fn resume_knows_for_which_clusters_ocm_waits() {
         // With mandatory groups, OCM tolerates a late cluster in no group; without, it waits for each cluster of a group.
-        for (mandatory, clusters, headline, resumed) in [
+        for (mandatory, clusters, headline, expected) in [
             (true, "updated late waiting", "stopped at eu2", "rollout-groups=[]"),
             (
                 true,
@@ -841,8 +847,8 @@ mod tests {
                 "{clusters}: {}",
                 rollout.headline()
             );
-            let line = rollout.resume().map_or_else(|line| line, |change| change.summary);
-            assert!(line.contains(resumed), "{clusters}: {line}");
+            let line = resumed(&rollout);
+            assert!(line.contains(expected), "{clusters}: {line}");
             let raises_failures = line.contains("max-failures");
             assert!(
                 !mandatory || !raises_failures || line.contains("groups"),
@@ -862,22 +868,14 @@ mod tests {
     }
 
     #[test]
-    fn resume_refuses_what_is_not_stopped() {
+    fn resume_changes_nothing_that_is_not_stopped() {
         let strategy = json!({"maxConcurrency": 1, "maxFailures": 0, "progressDeadline": "2h"});
         let updating = rollout(&strategy, CANARY_FAILS, &[]);
         assert_eq!(states(&updating), ["Updating", "Waiting", "Waiting"]);
-        assert!(
-            updating
-                .resume()
-                .is_err_and(|line| line.contains("is not stopped: waits for eu1"))
-        );
+        assert_eq!(updating.resume(), Ok(None));
         let complete = rollout(&strategy, [("2", "False"); 3], &[]);
         assert!(complete.is_complete());
-        assert!(
-            complete
-                .resume()
-                .is_err_and(|line| line.contains("no cluster that waits"))
-        );
+        assert_eq!(complete.resume(), Ok(None));
         let mandatory =
             json!({"maxFailures": 0, "progressDeadline": "30m", "mandatoryDecisionGroups": [{"groupIndex": 0}]});
         let mandatory = rollout(&mandatory, CANARY_FAILS, &[]);
@@ -887,16 +885,23 @@ mod tests {
     #[test]
     fn undo_returns_to_the_content_of_clusters_that_were_not_reached() {
         let strategy = json!({"maxConcurrency": 1});
-        let change = rollout(&strategy, CANARY_FAILS, &[]).undo(None).expect("a change");
-        let mut undone = set(&strategy);
-        testing::merge(&mut undone, &change.patch);
+        let undo = |rollout: &Rollout, like| {
+            let change = rollout.undo(like).expect("it is possible").expect("a change");
+            let mut undone = set(&strategy);
+            testing::merge(&mut undone, &change.patch);
+            undone
+        };
+        let undone = undo(&rollout(&strategy, CANARY_FAILS, &[]), None);
         assert!(is_same(&undone["spec"][TEMPLATE], &content("1")), "{undone}");
-        // A second time, the clusters that are still to be taken back have the content that was undone.
-        let mut again = rollout(&strategy, CANARY_FAILS, &[]);
-        again.set = undone;
+        // A second time, the clusters that are still to be taken back have the content that was undone, if any is left.
+        for clusters in [CANARY_FAILS, [("1", "True"), ("1", "False"), ("1", "False")]] {
+            let mut again = rollout(&strategy, clusters, &[]);
+            again.set = undone.clone();
+            assert_eq!((again.undo(None), again.undo(Some("eu2"))), (Ok(None), Ok(None)));
+        }
+        let new = rollout(&strategy, [("2", "True"), ("2", "False"), ("2", "False")], &[]);
         assert!(
-            again
-                .undo(None)
+            new.undo(None)
                 .is_err_and(|line| line.starts_with("no managed cluster has an earlier content"))
         );
 
@@ -906,9 +911,7 @@ mod tests {
                 .undo(None)
                 .is_err_and(|line| line.ends_with("choose one with --like eu2 or --like eu3"))
         );
-        let like = several.undo(Some("eu3")).expect("a change");
-        let mut undone = set(&strategy);
-        testing::merge(&mut undone, &like.patch);
+        let undone = undo(&several, Some("eu3"));
         assert!(is_same(&undone["spec"][TEMPLATE], &content("0")), "{undone}");
         assert!(
             several

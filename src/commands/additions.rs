@@ -63,7 +63,7 @@ pub(super) async fn release_fields(
             force: false,
             dry_run,
         };
-        let applied = hub.apply(&object.bare(), how).await;
+        let applied = hub.apply(&object.bare().of_live(&live), how).await;
         let applied = applied.map_err(|refused| refusal(object, refused))?;
         mounted.retain(|name| required_config_maps(&applied).any(|left| left == name));
         if dry_run {

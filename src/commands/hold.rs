@@ -77,8 +77,15 @@ async fn hold(hub: &InstallHub, args: &HoldArgs, lines: &mut String) -> Result<(
             until: until.clone(),
             reason: args.reason.clone(),
         };
+        // The right to patch is sufficient.
+        let namespace = hub.get(NAMESPACES, cluster).await.ok().flatten();
+        let earlier = namespace.as_ref().and_then(Hold::from_namespace);
         hub.patch(NAMESPACES, cluster, &hold.patch()).await?;
         lines.push_str(&hold.describe());
+        // It may be that of another user.
+        if let Some(earlier) = earlier.filter(|earlier| *earlier != hold) {
+            lines.extend([", before ", &earlier.state()]);
+        }
         lines.push('\n');
     }
     Ok(())

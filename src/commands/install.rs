@@ -323,7 +323,10 @@ async fn fetch_live(
             },
             _ => {}
         }
-        let mut object = object.clone();
+        let mut object = match &live {
+            Some(live) => object.clone().of_live(live),
+            None => object.clone(),
+        };
         if let Some(live) = live.as_ref().filter(|_| !args.force_conflicts) {
             for what in keep_tuned(&mut object, live) {
                 lines.push(format!("{object}: {what} kept: for ours, pass --force-conflicts\n"));

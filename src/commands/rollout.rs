@@ -8,6 +8,7 @@ use crate::diagnosis;
 use crate::fetch::{ApplicationState, WorkReader};
 use crate::list;
 use crate::rollout::{Rollout, Rollouts, SetChange, placement_of};
+use crate::workload::items;
 use hub::HubObject;
 use jiff::Timestamp;
 use manifest::problem::Problems;
@@ -15,6 +16,7 @@ use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, evaluate};
 use ocm::ownership::OF_PLACEMENT;
 use ocm::resources::{APPLICATIONS, DECISIONS, WORK_SETS};
+use ocm::work::SET_KIND;
 use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 use std::fmt::{Display, Write as _};
@@ -62,10 +64,11 @@ struct ReadRollouts {
     undelivered: Vec<String>,
 }
 
-/// Changes the sets whose rollouts are not complete, or all if all are.
+/// Changes the sets whose rollouts are not complete, or all if all are. Those that need no change stay: the command may have been
+/// interrupted after it changed them.
 fn change(
     args: &RolloutArgs,
-    decide: impl Fn(&Rollout) -> Result<SetChange, String>,
+    decide: impl Fn(&Rollout) -> Result<Option<SetChange>, String>,
     what: &str,
     advice: impl Fn(&SetChange) -> String,
 ) -> Result<Exit, Problems> {
@@ -75,8 +78,20 @@ fn change(
         if rollouts.iter().any(Rollout::is_open) {
             rollouts.retain(Rollout::is_open);
         }
-        let changes: Result<Vec<_>, String> = rollouts.iter().map(|rollout| Ok((rollout, decide(rollout)?))).collect();
-        let changes = changes?;
+        let (mut changes, mut unchanged) = (Vec::new(), Vec::new());
+        for rollout in &rollouts {
+            match decide(rollout)? {
+                Some(change) => changes.push((rollout, change)),
+                None => unchanged.push(format!(
+                    "ManifestWorkReplicaSet {} needs no change: {}",
+                    rollout.object_ref(),
+                    rollout.headline()
+                )),
+            }
+        }
+        if changes.is_empty() {
+            return Problems::or(unchanged, ());
+        }
         if heals_itself(&state.application) {
             let settings = changes
                 .iter()
@@ -90,6 +105,16 @@ fn change(
                 args.application
             )));
         }
+        let is_reverted = |(rollout, change): &(&Rollout, SetChange)| {
+            is_reverted_by_sync(&state.application, &rollout.object_ref(), change.content.is_some())
+        };
+        if changes.iter().any(is_reverted) {
+            let name = &args.application;
+            return Err(Problems::one(format!(
+                "Argo CD is syncing Application {name}, and would go on with the new version: run argocd app terminate-op {name}, then this \
+                 command again"
+            )));
+        }
         if changes.iter().any(|(_, change)| change.content.is_some()) {
             check_agents_are_limited(&hub, &args.argo_cd.namespace).await?;
         }
@@ -98,9 +123,13 @@ fn change(
                 lines.push_str(&rollout.format_difference(content));
             }
             let set = rollout.object_ref();
-            hub.patch(&WORK_SETS.path(&set), &set.name, &change.patch).await?;
+            hub.patch_spec(&WORK_SETS.path(&set), rollout.set(), &change.patch)
+                .await?;
             writeln!(lines, "ManifestWorkReplicaSet {set} {what}; {}", advice(&change))
                 .expect("writing to a String never fails");
+        }
+        for line in unchanged {
+            lines.extend([&*line, "\n"]);
         }
         Ok(())
     });
@@ -123,6 +152,23 @@ async fn check_agents_are_limited(hub: &InstallHub, namespace: &str) -> Result<(
 fn heals_itself(application: &Value) -> bool {
     let automated = &application["spec"]["syncPolicy"]["automated"];
     automated["selfHeal"] == true && automated["enabled"] != false
+}
+
+/// Returns true if the sync of an Application that is requested or running still applies this set: it has not yet, or a next attempt
+/// will. After `rollout undo`, the set is healthy with its earlier content, so that any sync goes on with later waves and hooks of the
+/// new version (`Sync` in gitops-engine, `processRequestedAppOperation` in Argo CD).
+fn is_reverted_by_sync(application: &Value, set: &ObjectRef, is_undo: bool) -> bool {
+    let sync = &application["status"]["operationState"];
+    let is_set = |result: &Value| {
+        let text = |key| result[key].as_str().unwrap_or_default();
+        text("kind") == SET_KIND && ObjectRef::new(text("namespace"), text("name")) == *set
+    };
+    let is_applied = || items(&sync["syncResult"]["resources"]).iter().any(is_set);
+    match sync["phase"].as_str() {
+        _ if application["operation"].is_null() => false,
+        Some("Running") => is_undo || !sync["finishedAt"].is_null() || !is_applied(),
+        phase => phase != Some("Terminating"),
+    }
 }
 
 /// Returns why the works of an Application are not, or not yet, of its current version.
@@ -200,6 +246,46 @@ fn with_rollouts<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_sync_that_is_not_done_with_a_set_reverts_its_change() {
+        let applied = json!({"resources": [{"kind": SET_KIND, "namespace": "placements", "name": "shop-x1"}]});
+        for (operation, state, reverted) in [
+            (
+                Value::Null,
+                json!({"phase": "Succeeded", "syncResult": applied}),
+                [false, false],
+            ),
+            (
+                json!({}),
+                json!({"phase": "Succeeded", "syncResult": applied}),
+                [true, true],
+            ),
+            (json!({}), json!({"phase": "Running", "syncResult": {}}), [true, true]),
+            (
+                json!({}),
+                json!({"phase": "Running", "syncResult": applied}),
+                [false, true],
+            ),
+            // It waits for its next attempt.
+            (
+                json!({}),
+                json!({"phase": "Running", "syncResult": applied, "finishedAt": "x"}),
+                [true, true],
+            ),
+            (
+                json!({}),
+                json!({"phase": "Terminating", "syncResult": applied}),
+                [false, false],
+            ),
+        ] {
+            let application = json!({"operation": operation, "status": {"operationState": state}});
+            let set = ObjectRef::new("placements", "shop-x1");
+            let is_reverted = [false, true].map(|is_undo| is_reverted_by_sync(&application, &set, is_undo));
+            assert_eq!(is_reverted, reverted, "{application}");
+        }
+    }
 
     #[test]
     fn policy_has_the_name_in_its_file() {

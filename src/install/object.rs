@@ -118,6 +118,15 @@ impl ShippedObject {
         }
     }
 
+    /// Adds the UID of the live object to an addition. Otherwise the API server creates an object with only our fields if Argo CD's was
+    /// deleted since it was read (`applyPatch` in its `patch.go`).
+    pub fn of_live(mut self, live: &Value) -> Self {
+        if self.is_addition && live["metadata"]["uid"].is_string() {
+            self.value["metadata"]["uid"] = live["metadata"]["uid"].clone();
+        }
+        self
+    }
+
     /// Returns its position in the order of applies: objects that others need first, workloads last.
     pub(super) fn rank(&self) -> usize {
         const FIRST: [&str; 3] = ["CustomResourceDefinition", "AppProject", "ConfigMap"];

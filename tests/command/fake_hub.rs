@@ -53,6 +53,11 @@ impl FakeHub {
     }
 }
 
+/// Returns the path of a list of the answers to the first changes of an object.
+pub(crate) fn failures(path: &str) -> String {
+    format!("failures of {path}")
+}
+
 fn serve(stream: &TcpStream, objects: &Objects, changes: &Mutex<Vec<String>>) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     loop {
@@ -74,13 +79,15 @@ fn serve(stream: &TcpStream, objects: &Objects, changes: &Mutex<Vec<String>>) ->
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
-        if request.starts_with("PATCH ") {
-            let change = String::from_utf8_lossy(&body).into_owned();
-            changes.lock().expect("no thread has panicked").push(change);
-        }
         let target = request.split(' ').nth(1).unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let answer = match objects.get(path) {
+        let mut failure = None;
+        if request.starts_with("PATCH ") {
+            let mut changes = changes.lock().expect("no thread has panicked");
+            failure = objects.get(&failures(path)).and_then(|all| all.get(changes.len()));
+            changes.push(String::from_utf8_lossy(&body).into_owned());
+        }
+        let answer = match failure.or_else(|| objects.get(path)) {
             Some(object) => object.clone(),
             None => list(path, query, objects),
         };

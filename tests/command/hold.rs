@@ -15,6 +15,12 @@ fn hold_with_an_end_needs_a_controller_that_renews_its_lease() {
         format!("{admission}/validatingadmissionpolicybindings/argocd-ocm-cmp-timedholds.argocd"),
         binding,
     );
+    let earlier = json!({"argocd-ocm-cmp.github.io/hold-reason": "storage migration"});
+    let labels = json!({"argocd-ocm-cmp.github.io/hold": "until-released"});
+    objects.insert(
+        "/api/v1/namespaces/eu1".to_owned(),
+        json!({"metadata": {"name": "eu1", "labels": labels, "annotations": earlier}}),
+    );
     let lease = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases/argocd-ocm-cmp-controller";
     let hold = |renewed: &str| {
         let mut objects = objects.clone();
@@ -29,8 +35,11 @@ fn hold_with_an_end_needs_a_controller_that_renews_its_lease() {
     let problem = "Lease argocd/argocd-ocm-cmp-controller is not renewed, so a hold would not end by itself";
     assert!(printed.contains(problem) && changes == 0, "{printed}");
     let (printed, changes) = hold("2099-01-01T00:00:00.000000Z");
+    let line = printed
+        .lines()
+        .find(|line| line.starts_with("managed cluster eu1 is on hold until"));
     assert!(
-        printed.contains("managed cluster eu1 is on hold until") && changes == 1,
+        line.is_some_and(|line| line.ends_with(", before on hold: storage migration")) && changes == 1,
         "{printed}"
     );
 }

@@ -1,5 +1,6 @@
 //! Tests of `install --print`: the shipped files with the flags applied; and of `uninstall` and `install` without a hub.
 
+use crate::fake_hub::{self, FakeHub};
 use crate::program::{program_with, transcript};
 use crate::shipped_files::{parse_documents, read_file};
 use argocd_ocm_cmp::install::Feature;
@@ -240,4 +241,22 @@ fn documentation_lists_every_feature() {
         let start = format!("| `{}` |", feature.name());
         assert!(rows.iter().any(|row| row.starts_with(&start)), "{start}");
     }
+}
+
+/// Otherwise the API server creates an object with only our fields, if Argo CD is removed at the same time.
+#[test]
+fn uninstall_changes_no_object_but_the_one_that_it_has_read() {
+    let mut hub = fake_hub::objects();
+    let config_map = hub
+        .get_mut("/api/v1/namespaces/argocd/configmaps/argocd-cm")
+        .expect("a ConfigMap");
+    config_map["metadata"]["uid"] = json!("u1");
+    config_map["metadata"]["managedFields"] = json!([{"manager": "argocd-ocm-cmp", "operation": "Apply"}]);
+    let hub = FakeHub::start(hub);
+    let printed = hub.run("uninstall --additions-only");
+    let changes = hub.changes();
+    assert!(
+        printed.contains("argocd-cm restored") && changes.len() == 1 && changes[0].contains(r#""uid":"u1""#),
+        "{printed}{changes:?}"
+    );
 }

@@ -1,6 +1,6 @@
 //! Tests of `rollout` with a hub of fixed objects.
 
-use crate::fake_hub::{FakeHub, Objects, application, application_path, objects, set_path, work, work_path};
+use crate::fake_hub::{FakeHub, Objects, application, application_path, failures, objects, set_path, work, work_path};
 use serde_json::json;
 
 /// Returns the hub of a rollout that has reached `eu1`; the agent of `eu2` has replaced the objects in its work.
@@ -76,7 +76,11 @@ fn undo_needs_the_policy_that_limits_agents() {
     assert_eq!(hub.changes(), [""; 0]);
 
     objects.insert(binding_path, binding("Deny"));
-    let hub = FakeHub::start(objects);
+    // OCM writes the status of the set at each step of a rollout.
+    let conflict =
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409});
+    objects.insert(failures(&set_path("argocd", "fleet")), json!([conflict]));
+    let hub = FakeHub::start(objects.clone());
     let printed = hub.run("rollout undo fleet");
     for part in [
         "ClusterRoleBinding.rbac.authorization.k8s.io x\n",
@@ -86,7 +90,17 @@ fn undo_needs_the_policy_that_limits_agents() {
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert_eq!(hub.changes().len(), 1, "{printed}");
+    assert_eq!(hub.changes().len(), 2, "{printed}");
+
+    let application = objects.get_mut(&application_path("fleet")).expect("an Application");
+    application["operation"] = json!({"sync": {}});
+    let hub = FakeHub::start(objects);
+    let printed = hub.run("rollout undo fleet");
+    assert!(
+        printed.contains("Argo CD is syncing Application fleet, and would go on with the new version: run argocd app terminate-op fleet"),
+        "{printed}"
+    );
+    assert_eq!(hub.changes(), [""; 0]);
 }
 
 #[test]

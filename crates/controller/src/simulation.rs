@@ -28,6 +28,7 @@ use runtime::testing::api_server::{Answer, Call, answer, selects};
 use runtime::writer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::time::Duration;
 use testing::merge;
 
@@ -54,6 +55,10 @@ pub(super) struct Hub {
     pub(super) ocm: fake_ocm::Ocm,
     /// The objects to reconcile later without a change, by the index of the controller.
     waits: BTreeMap<(usize, ObjectRef), Timestamp>,
+    /// The watch events of kinds whose watches are late.
+    late: BTreeMap<Kind, Vec<(ObjectRef, Option<Value>)>>,
+    /// The objects whose writes were in conflict while watches were late.
+    retries: Vec<(Kind, ObjectRef)>,
 }
 
 pub(super) fn all() -> ObjectRef {
@@ -87,6 +92,8 @@ impl Hub {
             events: Vec::new(),
             ocm: fake_ocm::Ocm::default(),
             waits: BTreeMap::new(),
+            late: BTreeMap::new(),
+            retries: Vec::new(),
         };
         for cluster in CLUSTERS {
             hub.cluster(cluster, &json!({}));
@@ -222,7 +229,10 @@ impl Hub {
 
     /// Stores or removes an object.
     fn store(&mut self, kind: Kind, object_ref: &ObjectRef, object: Option<Value>) {
-        self.handle_event(kind, object_ref, object.as_ref());
+        match self.late.get_mut(&kind) {
+            Some(events) => events.push((object_ref.clone(), object.clone())),
+            None => self.handle_event(kind, object_ref, object.as_ref()),
+        }
         match (kind, object) {
             (Kind::GitOpsClusters, Some(object)) => self.objects.insert(object_ref.clone(), object),
             (Kind::GitOpsClusters, None) => self.objects.remove(object_ref),
@@ -231,6 +241,23 @@ impl Hub {
             (_, Some(object)) => self.existing.insert((kind, object_ref.clone()), object),
             (_, None) => self.existing.remove(&(kind, object_ref.clone())),
         };
+    }
+
+    /// Withholds the watch events of these kinds from the cache, so that the controller does not know its own writes.
+    pub(super) fn delay(&mut self, kinds: impl IntoIterator<Item = Kind>) {
+        for kind in kinds {
+            self.late.entry(kind).or_default();
+        }
+    }
+
+    /// Reports all late watch events.
+    pub(super) fn catch_up(&mut self) {
+        for (kind, events) in mem::take(&mut self.late) {
+            for (object_ref, object) in events {
+                self.handle_event(kind, &object_ref, object.as_ref());
+            }
+        }
+        self.affected.append(&mut self.retries);
     }
 
     /// Reports an object to the cache as a watch event: that it changed, was deleted, or does not match the selectors of the
@@ -411,6 +438,8 @@ impl Hub {
         self.cache = Cache::new(self.argocd).with_mappers(mappers(CONTROLLERS));
         self.waits.clear();
         self.affected.clear();
+        self.late.clear();
+        self.retries.clear();
         for ((kind, object_ref), object) in self.existing.clone() {
             self.handle_event(kind, &object_ref, Some(&object));
         }
@@ -483,13 +512,18 @@ impl Hub {
             patch_each_version_once(&action.writes);
             for write in action.writes {
                 let text = self.execute(write);
-                let [conflicts, is_taken] = ["conflict", "taken"].map(|start| text.starts_with(start));
+                let [conflicts, is_taken, is_gone] = ["conflict", "taken", "gone"].map(|start| text.starts_with(start));
                 written.push(text);
                 if conflicts {
                     // After a conflict, the object is reconciled again and the rest is not written.
-                    self.affected.push((kind, object_ref.clone()));
+                    let queue = if self.late.is_empty() {
+                        &mut self.affected
+                    } else {
+                        &mut self.retries
+                    };
+                    queue.push((kind, object_ref.clone()));
                 }
-                if conflicts || is_taken {
+                if conflicts || is_taken || is_gone {
                     break;
                 }
             }
@@ -500,12 +534,19 @@ impl Hub {
     /// Carries out a write like the writer, and returns the result.
     pub(super) fn execute(&mut self, mut write: Write) -> String {
         if let Some(recipe) = write.recipe.take() {
-            self.make(&mut write, &recipe);
+            if !self.make(&mut write, &recipe) {
+                return format!("conflict {}", write.object_ref);
+            }
             return format!("{} with a certificate", self.execute(write));
         }
         let Write {
             resource, object_ref, ..
         } = &write;
+        if let Some((resource, other)) = &write.unless_exists
+            && self.stored(fake_ocm::kind_of(resource, other), other).is_some()
+        {
+            return format!("conflict {object_ref}");
+        }
         let kind = fake_ocm::kind_of(resource, object_ref);
         let before = self.stored(kind, object_ref).cloned().unwrap_or_default();
         let verb = match &write.verb {
@@ -521,7 +562,8 @@ impl Hub {
             Verb::JsonPatch(_) => "patch",
             Verb::Delete { .. } => {
                 let labels = &before["metadata"]["labels"];
-                assert_eq!(labels["app.kubernetes.io/managed-by"], "argocd-ocm-cmp", "{object_ref}");
+                let is_ours = labels["app.kubernetes.io/managed-by"] == "argocd-ocm-cmp";
+                assert!(is_ours || before.is_null(), "{object_ref}");
                 "delete"
             }
         };
@@ -531,6 +573,8 @@ impl Hub {
             Some("Conflict") => return format!("conflict {object_ref}"),
             // The writer records an Event about the name conflict, and retries later.
             Some("AlreadyExists") => return format!("taken {object_ref}"),
+            Some("NotFound") if verb == "delete" => return format!("absent {object_ref}"),
+            Some("NotFound") => return format!("gone {object_ref}"),
             _ => {}
         }
         assert!(answered["status"] != "Failure", "{verb} {object_ref}: {answered}");

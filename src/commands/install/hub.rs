@@ -12,6 +12,9 @@ use manifest::problem::Problems;
 use serde_json::{Value, json};
 use std::convert::identity;
 
+/// The maximum number of attempts to change an object whose status changes.
+const PATCH_ATTEMPTS: usize = 10;
+
 /// A hub and its URL.
 pub(crate) struct InstallHub {
     client: Client,
@@ -150,6 +153,30 @@ impl InstallHub {
             Ok(_) => Ok(()),
             Err(error) => Err(self.describe(&format!("{path}/{name}"), "changed", &error)),
         }
+    }
+
+    /// Changes the spec of an object by a merge patch of the version that was read, unless its spec has changed since. Its controller may
+    /// write the status at any time, as OCM does with each step of a rollout.
+    pub(crate) async fn patch_spec(&self, path: &str, live: &Value, change: &Value) -> Result<(), String> {
+        let name = live["metadata"]["name"].as_str().unwrap_or_default();
+        let mut change = change.clone();
+        for _ in 0..PATCH_ATTEMPTS {
+            let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(&change));
+            match self.send(request).await {
+                Err(error) if hub::status(&error) == Some(409) => {}
+                Err(error) => return Err(self.describe(&format!("{path}/{name}"), "changed", &error)),
+                Ok(_) => return Ok(()),
+            }
+            let current = self.get(path, name).await?.unwrap_or_default();
+            let (before, after) = (&live["metadata"], &current["metadata"]);
+            if before["uid"] != after["uid"] || before["generation"] != after["generation"] {
+                break;
+            }
+            change["metadata"]["resourceVersion"] = after["resourceVersion"].clone();
+        }
+        Err(format!(
+            "{path}/{name} changed since it was read: run the command again"
+        ))
     }
 
     /// Deletes the object, if it is still the same one.

@@ -96,6 +96,7 @@ pub(super) fn kind_of(resource: &Resource, object_ref: &ObjectRef) -> Kind {
         "Secret" if names::cluster_of_issued(name).is_some() => Kind::IssuedCertificates,
         "Secret" => Kind::Secrets,
         "GitOpsCluster" => Kind::GitOpsClusters,
+        "ManagedCluster" => Kind::Clusters,
         "ConfigMap" if name == names::CA_BUNDLE => Kind::Bundle,
         "ConfigMap" if name == names::BLOCKLIST => Kind::Blocklist,
         "Deployment" => Kind::Deployments,
@@ -167,18 +168,24 @@ impl Hub {
         text
     }
 
-    /// Adds the generated data to a write, like the writer.
-    pub(super) fn make(&mut self, write: &mut Write, recipe: &Recipe) {
+    /// Adds the generated data to a write, like the writer. Returns false if the CA is another than the decision is based on.
+    pub(super) fn make(&mut self, write: &mut Write, recipe: &Recipe) -> bool {
         let authorities = &mut self.ocm.authorities;
         let number = *authorities;
         *authorities += usize::from(matches!(recipe, Recipe::Authority { .. }));
         let secret = self.get(Kind::Certificates, &of_argocd(names::CA_SECRET));
+        let version = |secret: &Value| secret["metadata"]["resourceVersion"].clone();
+        if let Some(authority) = recipe.authority()
+            && secret.is_none_or(|secret| version(secret) != *authority.version)
+        {
+            assert!(!self.late.is_empty(), "{authority:?} is not the CA");
+            return false;
+        }
         let made = match (recipe, recipe.authority(), secret) {
             // Generating a key takes long, and histories create their first CA at the same time.
             (Recipe::Authority { validity, .. }, ..) if number > 0 => authority_on_grid(validity, number),
             (_, None, _) => generate_once(recipe),
-            (_, Some(authority), Some(secret)) => {
-                assert_eq!(secret["metadata"]["resourceVersion"], *authority.version);
+            (_, Some(_), Some(secret)) => {
                 if let Recipe::NextAuthority { validity, .. } = recipe {
                     next_authority(validity, secret)
                 } else {
@@ -193,6 +200,7 @@ impl Hub {
                 body["data"][recipe.key(key)] = json!(value.map(ByteString));
             }
         }
+        true
     }
 
     /// Simulates the work of OCM.

@@ -19,6 +19,23 @@ const STEPS: usize = 50;
 const WRITES: usize = 4;
 /// More reconciliations than any event needs.
 const MANY: usize = 5_000;
+/// The kinds that the controller, or OCM for it, writes. Their watches may be late, so that it decides without its last writes.
+const WRITTEN: [Kind; 14] = [
+    Kind::AddOnConfigs,
+    Kind::AddOns,
+    Kind::AgentWorks,
+    Kind::Blocklist,
+    Kind::Bundle,
+    Kind::Certificates,
+    Kind::IssuedCertificates,
+    Kind::ManagementAddOn,
+    Kind::OwnDecisions,
+    Kind::OwnPlacements,
+    Kind::Requests,
+    Kind::Secrets,
+    Kind::Templates,
+    Kind::TokenKey,
+];
 
 /// Returns a GitOpsCluster and its Placement.
 fn gitops(number: usize) -> (ObjectRef, &'static str, ObjectRef) {
@@ -40,7 +57,7 @@ fn subset(rng: &mut Rng) -> Vec<&'static str> {
 fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
     let (object_ref, placement, chosen) = gitops(rng.usize(..3));
     let cluster = CLUSTERS[rng.usize(..3)];
-    match rng.usize(..21) {
+    match rng.usize(..23) {
         0..4 => {
             let clusters = subset(rng);
             hub.select_for(&chosen, &clusters);
@@ -122,9 +139,21 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             hub.stuck(cluster, is_stuck);
             format!("{cluster} applies no works: {is_stuck}")
         }
-        _ => {
+        20 => {
             hub.restart_controller();
             "another controller starts".to_owned()
+        }
+        _ => {
+            let kinds: Vec<_> = WRITTEN.into_iter().filter(|_| rng.bool()).collect();
+            hub.delay(kinds.iter().copied());
+            let meanwhile = happen(hub, rng);
+            rng.shuffle(&mut hub.affected);
+            for _ in 0..rng.usize(..40) {
+                hub.settle_steps(1);
+            }
+            hub.catch_up();
+            hub.ocm.writes.clear();
+            format!("{meanwhile}, before the watches of {kinds:?} report it")
         }
     }
 }
