@@ -20,7 +20,8 @@ const MAX: usize = 100;
 /// The clusters of each existing PlacementDecision, by its [number](AddonPlacement::decision_number).
 type DecidedClusters<'a> = BTreeMap<usize, BTreeSet<&'a str>>;
 
-/// Returns the writes that make the PlacementDecisions of a Placement name these clusters, and no others.
+/// Returns the writes that make the PlacementDecisions of a Placement name these clusters, and no others. They never name one whose
+/// ManagedCluster is deleted: before the works there, OCM deletes the add-on, and installs it again while it is decided, for ever.
 pub(super) fn writes(
     gitops: GitOpsClusterRef<'_>,
     placement: AddonPlacement,
@@ -35,7 +36,8 @@ pub(super) fn writes(
     });
     let mut writes = Vec::new();
     let mut stay = BTreeSet::new();
-    for (number, share) in shares(clusters.keys().copied().collect(), &decided.collect()) {
+    let staying = clusters.keys().copied().filter(|cluster| !cache.is_leaving(cluster));
+    for (number, share) in shares(staying.collect(), &decided.collect()) {
         let at = ObjectRef::new(namespace, &placement.decision(name, number));
         let write = ensure(
             cache,

@@ -185,9 +185,11 @@ impl<'c> GitOpsClusterRef<'c> {
 
     /// Returns true if the GitOpsCluster has certainly released a managed cluster, so that what it has written for the cluster may
     /// be removed or get another owner. Nothing is certain while no controller serves the GitOpsCluster, its Placement's decisions
-    /// contradict each other or have just changed, or the cluster is unavailable or has just returned.
+    /// contradict each other or have just changed, or the cluster is unavailable or has just returned. A ManagedCluster in deletion
+    /// never returns.
     fn has_released(self, cluster: &str) -> bool {
-        if self.object.deleting || self.revokes(cluster) {
+        let is_leaving = self.cache.cluster(cluster).is_some_and(|existing| existing.deleting);
+        if self.object.deleting || self.revokes(cluster) || is_leaving {
             return true;
         }
         match self.serving_state() {

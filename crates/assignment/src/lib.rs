@@ -109,11 +109,8 @@ fn agent_owner<'c>(
     is_kept: bool,
 ) -> Option<GitOpsClusterRef<'c>> {
     let role = hub_role(cache, cluster);
-    let is_excluded = match cache.cluster(cluster) {
-        Some(existing) => existing.deleting || role == HubRole::Hub,
-        None => cache.is_deleted(cluster),
-    };
-    if is_excluded || names::check_agent(cluster, cache.argocd()).is_err() {
+    let is_hub = cache.cluster(cluster).is_some() && role == HubRole::Hub;
+    if cache.is_leaving(cluster) || is_hub || names::check_agent(cluster, cache.argocd()).is_err() {
         return None;
     }
     let wants_agent = |gitops: &&GitOpsClusterRef<'c>| gitops.object.spec.agent.is_some() && gitops.selects(cluster);

@@ -135,21 +135,26 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
         let involved_object = InvolvedObject::new(&GITOPS_CLUSTERS, ObjectRef::parse(owner?)?, Box::default());
         Some(Action::new(involved_object, vec![write], None))
     };
-    let existing = cache.cluster(&cluster.name);
-    let is_deleting = existing.is_some_and(|existing| existing.deleting);
-    if is_deleting || existing.is_none() && cache.is_deleted(&cluster.name) {
-        return delete(existing.is_none().then(|| (&CLUSTERS, cluster.clone())));
+    let owned_by = || GitOpsClusterRef::get(cache, &ObjectRef::parse(owner?)?);
+    let has_agent = |gitops| secret_kind == SecretKind::Agent && has_agent_to_uninstall(gitops, &cluster.name);
+    if cache.is_leaving(&cluster.name) {
+        let is_gone = cache.cluster(&cluster.name).is_none();
+        let stays = !is_gone && owned_by().is_some_and(has_agent);
+        return if stays {
+            None
+        } else {
+            delete(is_gone.then(|| (&CLUSTERS, cluster.clone())))
+        };
     }
     match secret_owner(secret_kind, cache, &cluster.name, owner) {
         SecretOwner::Unchanged => None,
         SecretOwner::Released => {
-            let owner = ObjectRef::parse(owner?);
-            let gitops = owner.and_then(|owner| GitOpsClusterRef::get(cache, &owner));
-            let stays = |gitops| {
-                is_replaced(secret_kind, gitops, &cluster.name)
-                    || secret_kind == SecretKind::Agent && has_agent_to_uninstall(gitops, &cluster.name)
-            };
-            if gitops.is_some_and(stays) { None } else { delete(None) }
+            let stays = |gitops| is_replaced(secret_kind, gitops, &cluster.name) || has_agent(gitops);
+            if owned_by().is_some_and(stays) {
+                None
+            } else {
+                delete(None)
+            }
         }
         SecretOwner::GitOpsCluster(gitops, before) => {
             let ca = cache.certificate(names::CA_SECRET).map(|ca| (ca, context.now));

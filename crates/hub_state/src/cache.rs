@@ -314,6 +314,12 @@ impl Cache {
         !self.lists_no_cluster && self.clusters.get(cluster).is_none()
     }
 
+    /// Returns true if a ManagedCluster was deleted or is being deleted.
+    pub fn is_leaving(&self, cluster: &str) -> bool {
+        self.cluster(cluster)
+            .map_or_else(|| self.is_deleted(cluster), |existing| existing.deleting)
+    }
+
     pub fn gitops_cluster(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {
         self.gitops.get(object_ref)
     }

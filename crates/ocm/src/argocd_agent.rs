@@ -71,6 +71,9 @@ pub const WORK_LABEL: &str = "apps.open-cluster-management.io/gitopscluster";
 /// The annotation of the ManifestWork with the CA, the same as in the peer integrations.
 pub const CA_ANNOTATION: &str = "apps.open-cluster-management.io/propagate-argocd-agent-ca";
 
+/// The annotation of an Application that the principal has copied from an agent in the mode autonomous (`stampLastUpdated`).
+pub const LAST_UPDATED: &str = "argocd-agent.argoproj.io/last-updated";
+
 /// The maximum length of most objects' names.
 const NAME_MAX: usize = 253;
 

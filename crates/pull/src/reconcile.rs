@@ -72,11 +72,15 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
             works: &works,
         })
     });
-    // argocd-agent's principal copies the Applications of an autonomous agent to the namespace of its cluster, with their labels.
-    let is_of_cluster = *object_ref.namespace != *context.settings.pull.argocd
-        && cache.accepted_cluster(&object_ref.namespace).is_some();
+    // argocd-agent's principal copies the Applications of an autonomous agent to the namespace of its cluster, with their labels. They
+    // stay there when the ManagedCluster is deleted.
+    let is_elsewhere = *object_ref.namespace != *context.settings.pull.argocd;
+    let is_of_cluster = is_elsewhere && cache.accepted_cluster(&object_ref.namespace).is_some();
+    let is_of_agent = |pull: &pull::Application| is_of_cluster || is_elsewhere && pull.is_of_agent;
     let (writes, event) = match reconciled {
-        Some(pulled_application) if is_of_cluster && (works.is_empty() || !pulled_application.pull.deleting) => {
+        Some(PulledApplication { pull, .. })
+            if is_of_cluster && works.is_empty() || is_of_agent(pull) && !pull.deleting =>
+        {
             return None;
         }
         Some(pulled_application) if !pulled_application.pull.deleting => pulled_application.desired_writes(),

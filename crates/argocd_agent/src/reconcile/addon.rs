@@ -12,6 +12,7 @@ use super::{rollout, works};
 use crate as agent;
 use crate::Entry;
 use crate::decisions;
+use crate::rollout::UpdatedClusters;
 use crate::server;
 use crate::template::{desired_template, template_name};
 use assignment::{GitOpsClusterRef, has_released_agent};
@@ -44,11 +45,28 @@ fn reconcile(cache: &Cache, object_ref: &ObjectRef, context: &Context<'_>) -> Op
     let is_unwanted = gitops.object.deleting || !gitops.object.spec.may_have_agent();
     let writes = match gitops.served_agent() {
         Some(desired) => writes(gitops, desired, context),
-        None if is_unwanted && !gitops.is_of_another_controller() => leftovers(gitops),
+        None if gitops.is_of_another_controller() => Vec::new(),
+        None if is_unwanted => leftovers(gitops),
         // Currently not served.
-        None => Vec::new(),
+        None => without_leaving(gitops),
     };
     gitops.action(writes)
+}
+
+/// Returns the writes that remove clusters whose ManagedCluster is being deleted from the PlacementDecisions.
+fn without_leaving(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
+    let decided = gitops.decided_clusters().into_iter();
+    let all = decided.map(|cluster| (cluster, None)).collect();
+    let both = [
+        (AddonPlacement::All, all),
+        (AddonPlacement::Next, rollout::updated(gitops)),
+    ];
+    let is_leaving =
+        |(_, clusters): &(_, UpdatedClusters<'_>)| clusters.keys().any(|cluster| gitops.cache.is_leaving(cluster));
+    let leaving = both.into_iter().filter(is_leaving);
+    leaving
+        .flat_map(|(placement, clusters)| decisions::writes(gitops, placement, &clusters))
+        .collect()
 }
 
 fn writes(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Vec<Write> {

@@ -93,7 +93,7 @@ fn progression(gitops: GitOpsClusterRef<'_>, placement: AddonPlacement) -> Optio
 }
 
 /// Returns the clusters that already have the next version.
-fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
+pub(super) fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
     let decisions = gitops
         .decisions(AddonPlacement::Next)
         .filter_map(|(_, decision)| decision.object["status"]["decisions"].as_array());

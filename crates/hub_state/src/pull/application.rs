@@ -7,6 +7,7 @@ use crate::annotations::{REFRESH, SKIP_RECONCILE};
 use crate::json::{Written, annotation, at, check_depth, entry, items, own, text_at};
 use jiff::Timestamp;
 use manifest::value::{Map, Value as Borrowed};
+use ocm::argocd_agent::LAST_UPDATED;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use ocm::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};
@@ -32,6 +33,8 @@ pub struct Application {
     pub project: Box<str>,
     pub finalizers: Vec<Box<str>>,
     pub deleting: bool,
+    /// True if argocd-agent's principal has copied the Application from a cluster, whose agent may have written all of it.
+    pub is_of_agent: bool,
     pub requests: Requests,
     /// The ApplicationSet that owns the Application, in the same namespace.
     pub set: Option<Box<str>>,
@@ -81,6 +84,7 @@ impl Application {
             project: needed("/spec/project"),
             finalizers: finalizers.filter_map(Borrowed::as_str).map(Into::into).collect(),
             deleting: text_at(object, "/metadata/deletionTimestamp").is_some(),
+            is_of_agent: annotation(object, LAST_UPDATED).is_some(),
             requests: Requests {
                 operation: OperationRequest::of_hub(object),
                 refresh: RefreshRequest::of_hub(object),

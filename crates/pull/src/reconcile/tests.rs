@@ -10,6 +10,7 @@ use hub_state::pull::pull_work::PullWork;
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::pull::reported;
 use hub_state::testing::{NOW, at, cluster, deleted, hold, listed, now, stored};
+use ocm::argocd_agent::LAST_UPDATED;
 use ocm::pull_model as names;
 use runtime::action::Verb;
 use runtime::queue::Refresh;
@@ -1160,6 +1161,10 @@ fn ignores_applications_in_cluster_namespaces() {
         affected.iter().any(|request| request.object_ref == mirrored),
         "{affected:?}"
     );
+    // The agent of the deleted cluster has written it, so no other cluster may get it.
+    let stamped = json!({"metadata": {"deletionTimestamp": null, "annotations": {LAST_UPDATED: NOW}}});
+    hub.change(&mirrored, &stamped);
+    assert_eq!(hub.decide(&mirrored), None);
 }
 
 #[test]

@@ -154,7 +154,11 @@ fn shared_objects_stay_until_all_add_ons_are_deleted() {
 /// Otherwise ApplicationSets delete the Applications of the cluster while its agent is connected, which deletes what they deployed.
 #[test]
 fn secret_stays_until_the_agent_is_uninstalled() {
-    let leaves: [fn(&mut Hub); 2] = [|hub| hub.select(&["eu1"]), |hub| hub.delete(&all())];
+    let leaves: [fn(&mut Hub); 3] = [
+        |hub| hub.select(&["eu1"]),
+        |hub| hub.delete(&all()),
+        |hub| hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &being_deleted()),
+    ];
     for leave in leaves {
         let mut hub = Hub::with_all_agents();
         leave(&mut hub);
@@ -201,6 +205,33 @@ fn operator_stays_until_its_argocd_is_deleted() {
         );
     });
     assert_eq!((hub.has_argocd("eu2"), hub.taken()), (false, vec!["eu2"]));
+}
+
+/// Otherwise the ManagedCluster stays forever: OCM deletes the add-on there before any work, and installs it again while it is decided.
+#[test]
+fn cluster_in_deletion_has_no_add_on() {
+    let mut hub = Hub::with_all_agents();
+    hub.write(&all(), &invalid("some"));
+    hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &being_deleted());
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1"], "it is not served");
+    let mut hub = Hub::with_all_agents();
+    let mut spec = bringing("some", &[]);
+    spec["agent"]["operator"] = json!({"enabled": true});
+    hub.write(&all(), &spec);
+    hub.settle();
+    let work = handover::argocd("eu2", "all");
+    hub.edit(
+        Kind::AgentWorks,
+        &work,
+        &json!({"metadata": {"finalizers": ["example.com/wait"]}}),
+    );
+    hub.availability("eu2", Availability::Unknown);
+    hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &being_deleted());
+    hub.settle();
+    assert_eq!(hub.with_addon(), ["eu1"]);
+    let work = hub.get(Kind::AgentWorks, &work).expect("the agent is gone");
+    assert!(work["metadata"]["deletionTimestamp"].is_string());
 }
 
 /// Otherwise two controllers with different caches delete the agents of each other.
