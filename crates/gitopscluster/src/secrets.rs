@@ -10,7 +10,7 @@ use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
 use hub_state::{Cache, Context, Controller, Kind, SecretKind, TlsSecret, Watch, no_requeue};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS};
+use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, WORKS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject};
 use std::collections::BTreeMap;
@@ -136,7 +136,8 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
         Some(Action::new(involved_object, vec![write], None))
     };
     let existing = cache.cluster(&cluster.name);
-    let is_deleting = existing.is_some_and(|existing| existing.deleting);
+    // OCM uninstalls the agent of a cluster in deletion before the cluster is gone, and the Secret of an agent stays until then.
+    let is_deleting = secret_kind == SecretKind::Blank && existing.is_some_and(|existing| existing.deleting);
     if is_deleting || existing.is_none() && cache.is_deleted(&cluster.name) {
         return delete(existing.is_none().then(|| (&CLUSTERS, cluster.clone())));
     }
@@ -145,11 +146,16 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
         SecretOwner::Released => {
             let owner = ObjectRef::parse(owner?);
             let gitops = owner.and_then(|owner| GitOpsClusterRef::get(cache, &owner));
-            let stays = |gitops| {
-                is_replaced(secret_kind, gitops, &cluster.name)
-                    || secret_kind == SecretKind::Agent && has_agent_to_uninstall(gitops, &cluster.name)
-            };
-            if gitops.is_some_and(stays) { None } else { delete(None) }
+            let loses_agent = |gitops| secret_kind == SecretKind::Agent && loses_agent(gitops, &cluster.name);
+            match gitops {
+                Some(gitops) if is_replaced(secret_kind, gitops, &cluster.name) => None,
+                Some(gitops) if loses_agent(gitops) && has_add_on(gitops, &cluster.name) => None,
+                // Kubernetes deletes OCM's work with the agent some time after the add-on.
+                Some(gitops) if loses_agent(gitops) => {
+                    delete(Some((&WORKS, ObjectRef::new(&cluster.name, names::ADDON_WORK))))
+                }
+                _ => delete(None),
+            }
         }
         SecretOwner::GitOpsCluster(gitops, before) => {
             let ca = cache.certificate(names::CA_SECRET).map(|ca| (ca, context.now));
@@ -171,19 +177,21 @@ fn is_replaced(secret_kind: SecretKind, gitops: GitOpsClusterRef<'_>, cluster: &
     !gitops.object.deleting && assignment.registrar(secret_kind.other()).is_some()
 }
 
-/// Returns true while OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
+/// Returns true if OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
 /// ApplicationSets delete the Applications of a cluster without a Secret, and a connected agent would delete what they deployed. A
 /// revoked cluster loses its Secret at once, because a principal newer than 0.9.0 then disconnects the agent. An agent that another
 /// GitOpsCluster takes over is not uninstalled.
-fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
-    let cache = gitops.cache;
-    let addon = ObjectRef::new(cluster, names::ADDON);
-    let mut works = cache.objects_in(Kind::AgentWorks, cluster);
+fn loses_agent(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
     gitops.has_released_agent(cluster)
-        && assignment::for_cluster(cache, cluster).agent_owner.is_none()
+        && assignment::for_cluster(gitops.cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
-        && (cache.object(Kind::AddOns, &addon).is_some()
-            || works.any(|(_, work)| work.owner().as_ref() == Some(gitops.object_ref)))
+}
+
+fn has_add_on(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
+    let addon = ObjectRef::new(cluster, names::ADDON);
+    let mut works = gitops.cache.objects_in(Kind::AgentWorks, cluster);
+    gitops.cache.object(Kind::AddOns, &addon).is_some()
+        || works.any(|(_, work)| work.owner().as_ref() == Some(gitops.object_ref))
 }
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.

@@ -266,7 +266,8 @@ impl Hub {
 
     /// Panics if any GitOpsCluster may still request the add-on on a cluster.
     fn is_certain(&self, cluster: &str) {
-        if self.get(Kind::Clusters, &ObjectRef::new("", cluster)).is_none() {
+        let existing = self.get(Kind::Clusters, &ObjectRef::new("", cluster));
+        if existing.is_none_or(|existing| existing["metadata"]["deletionTimestamp"].is_string()) {
             return;
         }
         let none = BTreeSet::new();
