@@ -301,6 +301,7 @@ impl Scenario {
         for uninstalled in [
             stage::addon("cluster2"),
             ObjectRef::manifest_work("cluster2", "argocd-agent-ca-mw"),
+            ObjectRef::manifest_work("cluster2", "addon-argocd-agent-addon-deploy-0"),
         ] {
             assert!(hub.get(&uninstalled).await?.is_none(), "{uninstalled:?} goes first");
         }

@@ -104,23 +104,21 @@ fn discover(cache: &Cache) -> Result<Server, String> {
     }
 }
 
-/// Returns the DNS names and IP addresses for the principal's certificate: those that expose it, and those of its Service inside the
-/// hub.
-pub(crate) fn principal_names(cache: &Cache) -> BTreeSet<Box<str>> {
+/// Returns the DNS names and IP addresses that the principal's certificate needs: those that expose it, and those of its Service inside
+/// the hub. A new certificate also gets the second list, of Nodes to which agents may connect later.
+pub(crate) fn principal_names(cache: &Cache) -> [BTreeSet<Box<str>>; 2] {
     let [default, _] = names::PRINCIPAL_SERVICES;
     let Some((name, service)) = find_existing(cache, Kind::Services, names::PRINCIPAL_SERVICES).next() else {
-        return inside(default, cache.argocd());
+        return [inside(default, cache.argocd()), BTreeSet::new()];
     };
-    let mut all = inside(name, cache.argocd());
+    let mut needed = inside(name, cache.argocd());
     let exposed = hosts(cache, name)
         .chain(ingresses(service, "hostname"))
         .chain(ingresses(service, "ip"));
-    all.extend(exposed);
-    if service["spec"]["type"] == "NodePort" {
-        // Includes Nodes that are not ready, because they may become ready.
-        all.extend(nodes(cache).flat_map(internal_addresses));
-    }
-    all
+    needed.extend(exposed);
+    // Includes Nodes that are not ready, because they may become ready.
+    let nodes = nodes(cache).filter(|_| service["spec"]["type"] == "NodePort");
+    [needed, nodes.flat_map(internal_addresses).collect()]
 }
 
 /// Returns the URL where the hub's Argo CD reaches the principal's resource proxy, and the names for its certificate.

@@ -165,11 +165,24 @@ impl<'c> GitOpsClusterRef<'c> {
             && self.cache.cluster(cluster).is_none_or(|cluster| cluster.is_accepted)
     }
 
+    /// Returns the kind of Secret that the GitOpsCluster requests. If it requests both, that of an agent wins, as in Red Hat ACM, whose
+    /// users add the agent to a GitOpsCluster of the pull model; unless the controller of argocd-agent is disabled.
+    pub fn requested_secret(self) -> Option<SecretKind> {
+        let spec = &self.object.spec;
+        let blank = Some(SecretKind::Blank).filter(|_| spec.creates_blank_secrets);
+        let agent = spec.agent.as_ref().map(|_| SecretKind::Agent);
+        if spec.may_have_agent() && self.cache.serves_agents() {
+            agent
+        } else {
+            blank.or(agent)
+        }
+    }
+
     /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
     pub fn registers(self, secret_kind: SecretKind, cluster: &str) -> bool {
         let is_name_allowed =
             secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();
-        SecretKind::requested_by(self.object) == Some(secret_kind) && is_name_allowed && self.selects(cluster)
+        self.requested_secret() == Some(secret_kind) && is_name_allowed && self.selects(cluster)
     }
 
     /// Returns true if the GitOpsCluster, which owns the Secret of this kind of a managed cluster, still maintains it. The Secret
@@ -177,7 +190,7 @@ impl<'c> GitOpsClusterRef<'c> {
     pub fn maintains(self, secret_kind: SecretKind, cluster: &str) -> bool {
         self.registers(secret_kind, cluster)
             || secret_kind == SecretKind::Agent
-                && SecretKind::requested_by(self.object) == Some(secret_kind)
+                && self.requested_secret() == Some(secret_kind)
                 && self.has_finalizer()
                 && self.is_served()
                 && !self.has_released(cluster)
@@ -207,7 +220,9 @@ impl<'c> GitOpsClusterRef<'c> {
     /// Returns true if the GitOpsCluster has certainly released the Secret of this kind of a managed cluster, which it has written:
     /// it has released the cluster, or registers it with the other kind.
     pub fn has_released_secret(self, secret_kind: SecretKind, cluster: &str) -> bool {
-        self.registers(secret_kind.other(), cluster) || self.has_released(cluster)
+        // The Secret of an agent whose controller is disabled stays.
+        let is_agent_kept = secret_kind == SecretKind::Agent && self.object.spec.may_have_agent();
+        !is_agent_kept && self.registers(secret_kind.other(), cluster) || self.has_released(cluster)
     }
 
     /// Returns true if the GitOpsCluster has certainly released the agent of a managed cluster, which it has installed. Not while

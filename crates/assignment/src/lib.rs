@@ -203,6 +203,5 @@ pub fn has_released_secret(secret_kind: SecretKind, cache: &Cache, cluster: &str
 }
 
 pub fn is_registered(cache: &Cache, cluster: &str) -> bool {
-    GitOpsClusterRef::all(cache)
-        .any(|gitops| SecretKind::requested_by(gitops.object).is_some() && gitops.selects(cluster))
+    GitOpsClusterRef::all(cache).any(|gitops| gitops.requested_secret().is_some() && gitops.selects(cluster))
 }

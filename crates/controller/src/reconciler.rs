@@ -172,6 +172,7 @@ impl Reconciler {
         let is_leading = *leads.borrow();
         let mut cache = Cache::new(&options.settings.argocd).with_mappers(mappers);
         cache.name_hub(options.settings.hub_cluster.as_deref());
+        cache.serve_agents(options.settings.agents);
         if options.needs().contains(&Kind::Reports) {
             cache = cache.with_reports();
         }

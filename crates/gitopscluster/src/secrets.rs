@@ -10,7 +10,7 @@ use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
 use hub_state::{Cache, Context, Controller, Kind, SecretKind, TlsSecret, Watch, no_requeue};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
-use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS};
+use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, WORKS};
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, InvolvedObject};
 use std::collections::BTreeMap;
@@ -135,25 +135,30 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
         let involved_object = InvolvedObject::new(&GITOPS_CLUSTERS, ObjectRef::parse(owner?)?, Box::default());
         Some(Action::new(involved_object, vec![write], None))
     };
-    let owned_by = || GitOpsClusterRef::get(cache, &ObjectRef::parse(owner?)?);
-    let has_agent = |gitops| secret_kind == SecretKind::Agent && has_agent_to_uninstall(gitops, &cluster.name);
+    let gitops = || GitOpsClusterRef::get(cache, &ObjectRef::parse(owner?)?);
+    let loses_agent =
+        |gitops: &GitOpsClusterRef<'_>| secret_kind == SecretKind::Agent && loses_agent(*gitops, &cluster.name);
+    let delete_after_agent = || match gitops().filter(loses_agent) {
+        Some(gitops) if has_add_on(gitops, &cluster.name) => None,
+        // Kubernetes deletes OCM's work with the agent some time after the add-on.
+        Some(_) => delete(Some((&WORKS, ObjectRef::new(&cluster.name, names::ADDON_WORK)))),
+        None => delete(None),
+    };
     if cache.is_leaving(&cluster.name) {
         let is_gone = cache.cluster(&cluster.name).is_none();
-        let stays = !is_gone && owned_by().is_some_and(has_agent);
-        return if stays {
-            None
+        return if is_gone {
+            delete(Some((&CLUSTERS, cluster.clone())))
         } else {
-            delete(is_gone.then(|| (&CLUSTERS, cluster.clone())))
+            delete_after_agent()
         };
     }
     match secret_owner(secret_kind, cache, &cluster.name, owner) {
         SecretOwner::Unchanged => None,
         SecretOwner::Released => {
-            let stays = |gitops| is_replaced(secret_kind, gitops, &cluster.name) || has_agent(gitops);
-            if owned_by().is_some_and(stays) {
+            if gitops().is_some_and(|gitops| is_replaced(secret_kind, gitops, &cluster.name)) {
                 None
             } else {
-                delete(None)
+                delete_after_agent()
             }
         }
         SecretOwner::GitOpsCluster(gitops, before) => {
@@ -176,19 +181,21 @@ fn is_replaced(secret_kind: SecretKind, gitops: GitOpsClusterRef<'_>, cluster: &
     !gitops.object.deleting && assignment.registrar(secret_kind.other()).is_some()
 }
 
-/// Returns true while OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
+/// Returns true if OCM uninstalls the agent of a cluster that its GitOpsCluster has released. The Secret stays until then:
 /// ApplicationSets delete the Applications of a cluster without a Secret, and a connected agent would delete what they deployed. A
 /// revoked cluster loses its Secret at once, because a principal newer than 0.9.0 then disconnects the agent. An agent that another
 /// GitOpsCluster takes over is not uninstalled.
-fn has_agent_to_uninstall(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
-    let cache = gitops.cache;
-    let addon = ObjectRef::new(cluster, names::ADDON);
-    let mut works = cache.objects_in(Kind::AgentWorks, cluster);
+fn loses_agent(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
     gitops.has_released_agent(cluster)
-        && assignment::for_cluster(cache, cluster).agent_owner.is_none()
+        && assignment::for_cluster(gitops.cache, cluster).agent_owner.is_none()
         && !gitops.revokes(cluster)
-        && (cache.object(Kind::AddOns, &addon).is_some()
-            || works.any(|(_, work)| work.owner().as_ref() == Some(gitops.object_ref)))
+}
+
+fn has_add_on(gitops: GitOpsClusterRef<'_>, cluster: &str) -> bool {
+    let addon = ObjectRef::new(cluster, names::ADDON);
+    let mut works = gitops.cache.objects_in(Kind::AgentWorks, cluster);
+    gitops.cache.object(Kind::AddOns, &addon).is_some()
+        || works.any(|(_, work)| work.owner().as_ref() == Some(gitops.object_ref))
 }
 
 /// Returns when the certificate of a cluster must be renewed. A renewal that is already due waits for a watch event instead.

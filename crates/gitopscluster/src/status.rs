@@ -76,7 +76,7 @@ pub(super) fn desired(
         (SERVED, served(gitops, serving_state)),
         (
             REGISTERED[dialect],
-            registered(gitops_cluster, serving_state, &count, context.settings.agents),
+            registered(gitops, serving_state, &count, context.settings.agents),
         ),
         ("SpecImplemented", implemented(gitops_cluster)),
     ];
@@ -153,11 +153,7 @@ pub(super) fn desired(
 }
 
 fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
-    let GitOpsClusterRef {
-        cache,
-        object_ref,
-        object: gitops_cluster,
-    } = gitops;
+    let GitOpsClusterRef { cache, object_ref, .. } = gitops;
     let mut count = Count::default();
     if *serving_state != ServingState::Served {
         return count;
@@ -168,7 +164,7 @@ fn count(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Count {
             continue;
         }
         count.selected = count.selected.saturating_add(1);
-        let Some(secret_kind) = SecretKind::requested_by(gitops_cluster) else {
+        let Some(secret_kind) = gitops.requested_secret() else {
             continue;
         };
         if let (SecretKind::Agent, Err(why)) = (secret_kind, names::check_agent(cluster, cache.argocd())) {
@@ -266,14 +262,14 @@ fn served(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState) -> Outcome
     }
 }
 
-fn registered(gitops_cluster: &GitOpsCluster, serving_state: &ServingState, count: &Count, agents: bool) -> Outcome {
+fn registered(gitops: GitOpsClusterRef<'_>, serving_state: &ServingState, count: &Count, agents: bool) -> Outcome {
     let Count {
         selected,
         registered,
         conflicts,
         pending,
     } = count;
-    let requested = SecretKind::requested_by(gitops_cluster);
+    let requested = gitops.requested_secret();
     if *serving_state != ServingState::Served {
         Outcome::progress("Skipped", "no cluster Secret is written")
     } else if requested.is_none() {

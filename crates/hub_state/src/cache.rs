@@ -93,6 +93,8 @@ pub struct Cache {
     argocd: Arc<str>,
     /// The managed cluster that is the hub itself, according to the administrator, or [`NO_HUB`].
     hub_cluster: Option<Box<str>>,
+    /// True if the controller of argocd-agent is disabled.
+    is_without_agents: bool,
     mappers: Mappers,
     /// The time of the last change that came with a time, or of the last tick.
     time: Timestamp,
@@ -116,6 +118,15 @@ impl Cache {
     pub fn name_hub(&mut self, hub_cluster: Option<&str>) {
         self.hub_cluster = hub_cluster.map(Into::into);
         self.assignments.forget_all();
+    }
+
+    pub fn serve_agents(&mut self, serves_agents: bool) {
+        self.is_without_agents = !serves_agents;
+        self.assignments.forget_all();
+    }
+
+    pub fn serves_agents(&self) -> bool {
+        !self.is_without_agents
     }
 
     /// Keeps the fields of Applications that the reports of ApplicationSets need.

@@ -7,6 +7,10 @@ use primitives::object_ref::ObjectRef;
 /// The name of the add-on and of its ManagedClusterAddOns.
 pub const ADDON: &str = "argocd-agent-addon";
 
+/// OCM's ManifestWork with the add-on (`DeployWorkNamePrefix` in addon-framework). OCM divides manifests of more than 40 KiB among
+/// several, and ours have 24 KiB.
+pub const ADDON_WORK: &str = "addon-argocd-agent-addon-deploy-0";
+
 /// The signer name of the agents' certificates.
 pub const SIGNER: &str = "open-cluster-management.io/argocd-agent-addon";
 

@@ -94,7 +94,7 @@ pub struct GitOpsClusterSpec {
     pub agent_addon: Field<AgentAddon>,
     /// The Argo CD on the hub. Defaults to the one in the namespace of the GitOpsCluster.
     pub argo_server: Field<ArgoServer>,
-    /// Register clusters without credentials, even if an agent is requested.
+    /// Register clusters without credentials. An agent has precedence.
     pub create_blank_cluster_secrets: Field<bool>,
     /// Create a Policy that grants a ManagedServiceAccount its permissions.
     pub create_policy_template: Field<bool>,

@@ -117,8 +117,8 @@ fn discovery_error_names_the_remediation() {
 fn principal_certificate_covers_every_name_of_the_principal() {
     let names = |services: &[Value], routes: &[Value]| {
         let nodes = [node("a", "False", "192.0.2.1"), node("b", "True", "192.0.2.2")];
-        let names = principal_names(&hub(services, routes, &nodes));
-        names.into_iter().collect::<Vec<_>>().join(" ")
+        let both = principal_names(&hub(services, routes, &nodes));
+        both.into_iter().flatten().collect::<Vec<_>>().join(" ")
     };
     let balanced = principal(
         "LoadBalancer",
@@ -131,7 +131,7 @@ fn principal_certificate_covers_every_name_of_the_principal() {
     insta::assert_snapshot!(all.join("\n"), @r"
         127.0.0.1 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local localhost
         127.0.0.1 192.0.2.9 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local hub.example.com lb localhost
-        127.0.0.1 192.0.2.1 192.0.2.2 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local localhost
+        127.0.0.1 ::1 argocd-agent-principal argocd-agent-principal.argocd argocd-agent-principal.argocd.svc argocd-agent-principal.argocd.svc.cluster.local localhost 192.0.2.1 192.0.2.2
         ");
 }
 

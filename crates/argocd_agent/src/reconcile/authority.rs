@@ -119,25 +119,26 @@ fn previous_expires_at(ca: &TlsSecret) -> Timestamp {
     after(after(ca.promoted.unwrap_or(Timestamp::MAX), AGENT_LIFETIME), CLOCK_SKEW)
 }
 
-/// Returns the write that creates or renews a certificate of the hub for these DNS names and IP addresses, if needed.
+/// Returns the write that creates or renews a certificate of the hub for these DNS names and IP addresses, if needed. A certificate
+/// without the second ones, or with others, stays until its renewal, because a new one restarts the principal.
 pub(super) fn leaf(
     ca: &TlsSecret,
     existing: Option<&TlsSecret>,
     (name, common_name): (&'static str, &str),
-    names: BTreeSet<Box<str>>,
+    [needed, others]: [BTreeSet<Box<str>>; 2],
     argocd: &str,
     now: Timestamp,
 ) -> Option<Write> {
     let version = match existing {
         None => None,
-        Some(existing) if existing.deleting || is_up_to_date(ca, existing, &names, now) || !is_of(ca, existing) => {
+        Some(existing) if existing.deleting || is_up_to_date(ca, existing, &needed, now) || !is_of(ca, existing) => {
             return None;
         }
         Some(existing) => Some(&*existing.version),
     };
     let recipe = Recipe::Server {
         common_name: common_name.to_owned(),
-        names,
+        names: needed.into_iter().chain(others).collect(),
         validity: pki::validity(now, LEAF_LIFETIME),
         authority: reference(ca, argocd),
     };
@@ -145,12 +146,12 @@ pub(super) fn leaf(
 }
 
 /// Returns true if a certificate is as desired, so that none is issued without a reason.
-fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, names: &BTreeSet<Box<str>>, now: Timestamp) -> bool {
+fn is_up_to_date(ca: &TlsSecret, existing: &TlsSecret, needed: &BTreeSet<Box<str>>, now: Timestamp) -> bool {
     let (Some(signer), Some(leaf)) = (ca.leaf(), existing.leaf()) else {
         return false;
     };
     let is_due = leaf.renewal(signer, now).is_some_and(|at| at <= now);
-    leaf.is_issued_by(signer) && leaf.serves && !is_due && leaf.names == *names
+    leaf.is_issued_by(signer) && leaf.serves && !is_due && leaf.names.is_superset(needed)
 }
 
 /// Returns true if we may renew a certificate: it is from this CA, or its Secret is ours or has no certificate. An administrator

@@ -113,12 +113,16 @@ fn desired(cache: &Cache, context: &Context<'_>) -> Option<Write> {
 fn leaves(cache: &Cache, ca: &TlsSecret, now: Timestamp) -> Option<Write> {
     let argocd = &**cache.argocd();
     let servers = GitOpsClusterRef::with_agents(cache).filter_map(|(_, desired)| server(cache, desired).ok());
-    let mut principal = principal_names(cache);
+    let [mut principal, nodes] = principal_names(cache);
     principal.extend(servers.filter_map(|server| alternative_name(&server.address)));
     let (_, proxy) = agent::resource_proxy(cache);
     let all = [
-        (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], principal),
-        (names::RESOURCE_PROXY_TLS, names::RESOURCE_PROXY_SERVICES[0], proxy),
+        (names::PRINCIPAL_TLS, names::PRINCIPAL_SERVICES[0], [principal, nodes]),
+        (
+            names::RESOURCE_PROXY_TLS,
+            names::RESOURCE_PROXY_SERVICES[0],
+            [proxy, BTreeSet::new()],
+        ),
     ];
     all.into_iter().find_map(|(secret, common_name, names)| {
         let existing = cache.certificate(secret);

@@ -19,7 +19,7 @@ fn decide_everything(ca: &TlsSecret, now: Timestamp) -> Vec<Option<Write>> {
     let mut writes: Vec<_> = spreads.map(|spread| next(Some(ca), spread)).into();
     writes.push(next(None, spreads[0]));
     for existing in [None, Some(ca)] {
-        let names = ["principal.example.com".into()].into();
+        let names = [["principal.example.com".into()].into(), BTreeSet::new()];
         let name = (names::PRINCIPAL_TLS, "principal");
         writes.push(leaf(ca, existing, name, names, "argocd", now));
     }

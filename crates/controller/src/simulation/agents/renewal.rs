@@ -130,6 +130,32 @@ fn promotes_the_next_ca_before_expiry_despite_a_stuck_cluster() {
     assert_eq!(hub.with_addon(), ["eu1", "eu2"]);
 }
 
+/// Otherwise an autoscaler restarts the principal, and interrupts all agents and Argo CD's access to Redis.
+#[test]
+fn only_a_node_to_which_agents_connect_needs_a_new_certificate() {
+    let mut hub = Hub::with_all_agents();
+    let node = |number: u8, ready: &str| {
+        json!({"metadata": {}, "status": {
+            "addresses": [{"type": "InternalIP", "address": format!("192.0.2.{number}")}],
+            "conditions": [{"type": "Ready", "status": ready}],
+        }})
+    };
+    let [one, two] = ["one", "two"].map(|name| ObjectRef::new("", name));
+    let service = json!({"metadata": {}, "spec": {"type": "NodePort", "ports": [{"port": 443, "nodePort": 30443}]}});
+    hub.put(Kind::Nodes, &one, Some(node(1, "True")));
+    hub.put(Kind::Services, &of_argocd(names::PRINCIPAL_SERVICES[0]), Some(service));
+    hub.settle();
+    let before = hub.restarts();
+    for added in [Some(node(2, "True")), None, Some(node(3, "True"))] {
+        hub.put(Kind::Nodes, &two, added);
+        hub.settle();
+        assert_eq!(hub.restarts(), before);
+    }
+    hub.put(Kind::Nodes, &one, Some(node(1, "False")));
+    hub.settle();
+    assert_eq!(hub.restarts(), before + 1);
+}
+
 #[test]
 fn leaves_a_foreign_principal_certificate_alone() {
     let mut hub = Hub::new();

@@ -170,9 +170,28 @@ fn secret_stays_until_the_agent_is_uninstalled() {
                 hub.secrets.contains_key("cluster-eu2") || !is_installed,
                 "the Secret is gone"
             );
+            // OCM's work with the agent exists longer than the add-on.
+            let writes = hub.next_writes(&AGENT_SECRETS, &ObjectRef::new("", "eu2"));
+            let mut deletions = writes.iter().filter(|write| write.verb.name() == "delete");
+            let waits_for = |write: &Write| write.unless_exists.clone().map(|(_, work)| work.to_string());
+            let addon_work = "eu2/addon-argocd-agent-addon-deploy-0";
+            assert!(
+                deletions.all(|write| waits_for(write).as_deref() == Some(addon_work)),
+                "{writes:?}"
+            );
         });
         assert!(!hub.secrets.contains_key("cluster-eu2"));
     }
+    let mut hub = Hub::with_all_agents();
+    hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &being_deleted());
+    hub.settle();
+    assert_eq!(
+        (hub.with_addon(), hub.secrets.contains_key("cluster-eu2")),
+        (vec!["eu1"], true)
+    );
+    hub.leave("eu2");
+    hub.settle();
+    assert!(!hub.secrets.contains_key("cluster-eu2"));
 }
 
 /// Otherwise the agent of a stolen cluster stays connected for as long as it delays its removal.

@@ -309,6 +309,29 @@ fn secret_names_the_placement_for_users_of_argocd_pull_integration() {
 }
 
 #[test]
+fn agent_wins_over_secrets_without_credentials_unless_it_is_disabled() {
+    let mut hub = Hub::with_all();
+    let both = |mut spec: Value| {
+        spec["createBlankClusterSecrets"] = json!(true);
+        spec
+    };
+    hub.cache.serve_agents(false);
+    hub.write(&all(), &both(bringing("some", &[])));
+    hub.settle();
+    assert_eq!((hub.registered(), hub.agents()), (vec!["eu1", "eu2"], vec![]));
+    for (serves_agents, spec) in [
+        (true, bringing("some", &[])),
+        (true, invalid("some")),
+        (false, bringing("some", &[])),
+    ] {
+        hub.cache.serve_agents(serves_agents);
+        hub.write(&all(), &both(spec));
+        hub.reconcile_all();
+        assert_eq!((hub.registered(), hub.agents()), (vec![], vec!["eu1", "eu2"]));
+    }
+}
+
+#[test]
 fn installs_no_agent_where_another_owner_registered_without() {
     let mut hub = Hub::with_all();
     let other = of_argocd("aaa");
