@@ -58,6 +58,7 @@ pub struct PullWorkRef<'i> {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent state")]
 pub struct Cache {
     applications: Store<Application>,
     /// True if a watch event has reported the deletion of an Application since the last complete list.

@@ -143,19 +143,22 @@ fn happen(hub: &mut Hub, rng: &mut Rng) -> String {
             hub.restart_controller();
             "another controller starts".to_owned()
         }
-        _ => {
-            let kinds: Vec<_> = WRITTEN.into_iter().filter(|_| rng.bool()).collect();
-            hub.delay(kinds.iter().copied());
-            let meanwhile = happen(hub, rng);
-            rng.shuffle(&mut hub.affected);
-            for _ in 0..rng.usize(..40) {
-                hub.settle_steps(1);
-            }
-            hub.catch_up();
-            hub.ocm.writes.clear();
-            format!("{meanwhile}, before the watches of {kinds:?} report it")
-        }
+        _ => happen_before_watches(hub, rng),
     }
+}
+
+/// Applies a random event, which some watches report later.
+fn happen_before_watches(hub: &mut Hub, rng: &mut Rng) -> String {
+    let kinds: Vec<_> = WRITTEN.into_iter().filter(|_| rng.bool()).collect();
+    hub.delay(kinds.iter().copied());
+    let meanwhile = happen(hub, rng);
+    rng.shuffle(&mut hub.affected);
+    for _ in 0..rng.usize(..40) {
+        hub.settle_steps(1);
+    }
+    hub.catch_up();
+    hub.ocm.writes.clear();
+    format!("{meanwhile}, before the watches of {kinds:?} report it")
 }
 
 #[test]
