@@ -167,7 +167,7 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Result<Option<&
         }
         Err(error) => return Err(format!("the link cannot be followed: {}", plain(&error))),
     };
-    if !target.starts_with(repository(folder, source_path)) {
+    if !target.starts_with(repository(folder, source_path).0) {
         return Err("the link leads outside the repository: copy the file into it, or exclude the link".to_owned());
     }
     let is_file = fs::metadata(&target).is_ok_and(|metadata| metadata.is_file());
@@ -185,24 +185,26 @@ pub(super) fn source_overrides(folder: &Path, application: Option<&str>) -> Vec<
 
 /// Returns the absolute root of the repository of `folder`: derived from Argo CD's path of the source, else the nearest folder
 /// with a `.git`, else the folder itself. If Argo CD passes only a part of the repository (`manifest-generate-paths`), the folder
-/// ends with a part of that path, and the root is that of the passed part.
-pub(super) fn repository(folder: &Path, source_path: &str) -> PathBuf {
+/// ends with a part of that path, or is the whole part; then the root is that of the part, and the second path is where the part is
+/// in the repository.
+pub(super) fn repository(folder: &Path, source_path: &str) -> (PathBuf, PathBuf) {
     let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let mut path = Path::new(source_path.trim_start_matches("./")).components();
-    let is_plain = path.clone().all(|part| matches!(part, Component::Normal(_)));
-    while is_plain && !path.as_path().as_os_str().is_empty() {
-        if folder.ends_with(path.as_path())
-            && let Some(root) = folder.ancestors().nth(path.clone().count())
+    let whole = Path::new(source_path.trim_start_matches("./"));
+    let is_plain = whole.components().all(|part| matches!(part, Component::Normal(_)));
+    let whole = if is_plain { whole } else { Path::new("") };
+    for above in whole.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+        let path = whole.strip_prefix(above).unwrap_or(whole);
+        if folder.ends_with(path)
+            && let Some(root) = folder.ancestors().nth(path.components().count())
         {
-            return root.to_owned();
+            return (root.to_owned(), above.to_owned());
         }
-        path.next();
     }
-    folder
-        .ancestors()
-        .find(|ancestor| ancestor.join(".git").exists())
-        .unwrap_or(folder)
-        .to_owned()
+    let with_git = folder.ancestors().find(|ancestor| ancestor.join(".git").exists());
+    with_git.map_or_else(
+        || (folder.to_owned(), whole.to_owned()),
+        |root| (root.to_owned(), PathBuf::new()),
+    )
 }
 
 fn is_hidden_folder(entry: &DirEntry) -> bool {
@@ -220,18 +222,24 @@ mod tests {
     #[test]
     fn finds_the_repository_by_argo_cds_path_or_git() {
         let folder = Path::new("/tmp/request/apps/shop");
-        assert_eq!(repository(folder, "apps/shop"), Path::new("/tmp/request"));
-        assert_eq!(repository(folder, "./apps/shop"), Path::new("/tmp/request"));
-        // A part of the repository, without the folders above `apps`, or above `shop`.
-        assert_eq!(repository(folder, "teams/a/apps/shop"), Path::new("/tmp/request"));
-        assert_eq!(repository(folder, "teams/a/shop"), Path::new("/tmp/request/apps"));
-        assert_eq!(repository(folder, "../apps/shop"), folder);
-        assert_eq!(repository(folder, "."), folder);
-        assert_eq!(repository(folder, "other"), folder);
-        assert_eq!(repository(folder, ""), folder);
+        for (source_path, root, above) in [
+            ("apps/shop", "/tmp/request", ""),
+            ("./apps/shop", "/tmp/request", ""),
+            // A part of the repository, without the folders above `apps`, or above `shop`, or above the files.
+            ("teams/a/apps/shop", "/tmp/request", "teams/a"),
+            ("teams/a/shop", "/tmp/request/apps", "teams/a"),
+            ("other", "/tmp/request/apps/shop", "other"),
+            ("../apps/shop", "/tmp/request/apps/shop", ""),
+            (".", "/tmp/request/apps/shop", ""),
+            ("", "/tmp/request/apps/shop", ""),
+        ] {
+            let expected = (root.into(), above.into());
+            assert_eq!(repository(folder, source_path), expected, "{source_path}");
+        }
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         fs::create_dir_all(scratch.path().join(".git")).expect("a folder");
-        assert_eq!(repository(&scratch.path().join("apps/shop"), ""), scratch.path());
+        let expected = (scratch.path().to_owned(), PathBuf::new());
+        assert_eq!(repository(&scratch.path().join("apps/shop"), "other"), expected);
     }
 
     #[test]
