@@ -436,6 +436,12 @@ fn finds_problems_of_argo_cd() {
             workload["spec"]["replicas"] = 1.into();
             workload["status"] = json!({"observedGeneration": 1, "replicas": 0});
         }),
+        // Argo CD divides Applications by their destination clusters among its Pods, and the plugin's have one destination.
+        ("argo-cd-controller-not-ready", |hub| {
+            let workload = &mut value_of(&mut hub.stateful_sets)[0];
+            workload["spec"]["replicas"] = 3.into();
+            workload["status"] = json!({"observedGeneration": 1, "readyReplicas": 2});
+        }),
         // It is scaled down.
         ("", |hub| {
             value_of(&mut hub.stateful_sets)[0]["spec"]["replicas"] = 0.into();
