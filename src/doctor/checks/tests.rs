@@ -1239,8 +1239,9 @@ fn ignore_workload(hub: &mut HubState, key: &str) {
 }
 
 #[test]
-fn finds_applications_that_freeze_their_works() {
+fn finds_applications_with_harmful_sync_options() {
     check(&[
+        ("applications-prune-early", |hub| application(hub).skips_synced = true),
         ("applications-freeze-works", |hub| {
             application(hub).ignores_works = true;
             application(hub).respects_ignored = true;
