@@ -43,6 +43,8 @@ pub(crate) struct DiagnosedApplication {
     pub(crate) ignores_works: bool,
     /// True if its syncs leave ignored fields as they are on the hub.
     pub(crate) respects_ignored: bool,
+    /// True if its syncs leave out synced works, and so do not wait for them.
+    pub(crate) skips_synced: bool,
     /// The Git repositories of the plugin's sources, unless it names the paths from which it is made.
     pub(crate) rendered_by_every_commit: BTreeSet<String>,
     /// True if it has the label of the pull model.

@@ -27,15 +27,13 @@ const POLICY: &str = "argocd-ocm-cmp-clusters";
 pub(super) fn run(command: &RolloutCommand) -> Result<Exit, Problems> {
     match command {
         RolloutCommand::Status(args) => status(args),
-        RolloutCommand::Resume(args) => change(args, Rollout::resume, "continues", |change| {
-            format!(
-                "to keep that at the next sync, set in the Application: {}",
-                change.summary
-            )
+        RolloutCommand::Resume(args) => change(args, Rollout::resume, "continues", |change, application| {
+            let place = place_of_settings(application);
+            format!("to keep that at the next sync, set in {place}: {}", change.summary)
         }),
         RolloutCommand::Undo(args) => {
             let undo = |rollout: &Rollout| rollout.undo(args.like.as_deref());
-            change(&args.of, undo, "returns to the earlier content", |change| {
+            change(&args.of, undo, "returns to the earlier content", |change, _| {
                 format!(
                     "{}; revert the commit in Git: the next commit or sync delivers what Git has",
                     change.summary
@@ -70,7 +68,7 @@ fn change(
     args: &RolloutArgs,
     decide: impl Fn(&Rollout) -> Result<Option<SetChange>, String>,
     what: &str,
-    advice: impl Fn(&SetChange) -> String,
+    advice: impl Fn(&SetChange, &Value) -> String,
 ) -> Result<Exit, Problems> {
     let mut lines = String::new();
     let done = with_rollouts(args, "changing the rollout", async |hub, state| {
@@ -97,12 +95,16 @@ fn change(
                 .iter()
                 .map(|(_, change)| change.summary.as_str())
                 .collect::<Vec<_>>();
+            let place = place_of_settings(&state.application);
+            let first = match generating_set(&state.application) {
+                Some(_) => format!("set selfHeal to false in {place}"),
+                None => format!("run argocd app set {} --self-heal=false", args.application),
+            };
             return Err(Problems::one(format!(
-                "Application {} has selfHeal, with which Argo CD would revert the change ({}): run argocd app set {} --self-heal=false, or \
-                 change Git or the settings of the Application",
+                "Application {} has selfHeal, with which Argo CD would revert the change ({}): {first}, or change Git or the settings in \
+                 {place}",
                 args.application,
                 settings.join(", "),
-                args.application
             )));
         }
         let is_reverted = |(rollout, change): &(&Rollout, SetChange)| {
@@ -125,8 +127,12 @@ fn change(
             let set = rollout.object_ref();
             hub.patch_spec(&WORK_SETS.path(&set), rollout.set(), &change.patch)
                 .await?;
-            writeln!(lines, "ManifestWorkReplicaSet {set} {what}; {}", advice(&change))
-                .expect("writing to a String never fails");
+            writeln!(
+                lines,
+                "ManifestWorkReplicaSet {set} {what}; {}",
+                advice(&change, &state.application)
+            )
+            .expect("writing to a String never fails");
         }
         for line in unchanged {
             lines.extend([&*line, "\n"]);
@@ -169,6 +175,19 @@ fn is_reverted_by_sync(application: &Value, set: &ObjectRef, is_undo: bool) -> b
         Some("Running") => is_undo || !sync["finishedAt"].is_null() || !is_applied(),
         phase => phase != Some("Terminating"),
     }
+}
+
+/// Returns the ApplicationSet that generates an Application, and would revert a change of it.
+fn generating_set(application: &Value) -> Option<&str> {
+    let mut owners = items(&application["metadata"]["ownerReferences"]).iter();
+    owners.find(|owner| owner["kind"] == "ApplicationSet")?["name"].as_str()
+}
+
+fn place_of_settings(application: &Value) -> String {
+    generating_set(application).map_or_else(
+        || "the Application".to_owned(),
+        |set| format!("the template of ApplicationSet {set}"),
+    )
 }
 
 /// Returns why the works of an Application are not, or not yet, of its current version.

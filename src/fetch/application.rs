@@ -214,6 +214,8 @@ impl FetchedApplication {
             metadata, spec, status, ..
         } = self;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let sync_options = items(&spec["syncPolicy"]["syncOptions"]);
+        let has_option = |wanted: &str| sync_options.iter().any(|sync_option| sync_option == wanted);
         let conditions = status.conditions.into_iter().flatten().chain(hydration);
         let conditions = conditions.filter(|condition| is_error(&condition.kind)).take(TEXTS_MAX);
         diagnosis::DiagnosedApplication {
@@ -225,9 +227,8 @@ impl FetchedApplication {
             targets: plugins.iter().flat_map(SourcePlugin::clusters).collect(),
             plugins: plugins.into_iter().map(|plugin| plugin.name).collect(),
             ignores_works: items(&spec["ignoreDifferences"]).iter().any(ignores_works),
-            respects_ignored: items(&spec["syncPolicy"]["syncOptions"])
-                .iter()
-                .any(|sync_option| sync_option == "RespectIgnoreDifferences=true"),
+            respects_ignored: has_option("RespectIgnoreDifferences=true"),
+            skips_synced: has_option("ApplyOutOfSyncOnly=true"),
             rendered_by_every_commit,
             pull: metadata.is_pulled(),
             stale,
@@ -555,10 +556,10 @@ mod tests {
             let spec = json!({
                 "source": {"plugin": {"name": "argocd-ocm-cmp"}},
                 "ignoreDifferences": [entry],
-                "syncPolicy": {"syncOptions": ["RespectIgnoreDifferences=true"]},
+                "syncPolicy": {"syncOptions": ["RespectIgnoreDifferences=true", "ApplyOutOfSyncOnly=true"]},
             });
             let application = reduced("argocd", &spec, &json!({})).expect("it uses the plugin");
-            assert!(application.respects_ignored);
+            assert!(application.respects_ignored && application.skips_synced);
             application.ignores_works
         };
         let works = |paths: Value| json!({"group": GROUP, "kind": KIND, "jqPathExpressions": paths});

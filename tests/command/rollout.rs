@@ -103,6 +103,21 @@ fn undo_needs_the_policy_that_limits_agents() {
     assert_eq!(hub.changes(), [""; 0]);
 }
 
+/// The ApplicationSet controller reverts a change of the Application at once.
+#[test]
+fn remedy_for_a_generated_application_names_its_set() {
+    let mut objects = half_a_rollout();
+    let application = objects.get_mut(&application_path("fleet")).expect("the Application");
+    application["metadata"]["ownerReferences"] = json!([{"kind": "ApplicationSet", "name": "fleets"}]);
+    application["spec"]["syncPolicy"] = json!({"automated": {"selfHeal": true}});
+    let hub = FakeHub::start(objects);
+    let printed = hub.run("rollout undo fleet");
+    let remedy =
+        "set selfHeal to false in the template of ApplicationSet fleets, or change Git or the settings in the template";
+    assert!(printed.contains(remedy), "{printed}");
+    assert_eq!(hub.changes(), [""; 0]);
+}
+
 #[test]
 fn rollout_of_an_earlier_version_is_not_complete() {
     let mut objects = half_a_rollout();

@@ -172,7 +172,7 @@ fn linked_file(link: &Path, folder: &Path, source_path: &str) -> Result<Option<&
         }
         Err(error) => return Err(format!("the link cannot be followed: {}", plain(&error))),
     };
-    if !target.starts_with(repository(folder, source_path)) {
+    if !target.starts_with(repository(folder, source_path).0) {
         return Err("the link leads outside the repository: copy the file into it, or exclude the link".to_owned());
     }
     let is_file = fs::metadata(&target).is_ok_and(|metadata| metadata.is_file());
@@ -190,26 +190,27 @@ pub(super) fn source_overrides(folder: &Path, application: Option<&str>) -> Vec<
 
 /// Returns the absolute root of the repository of `folder`: derived from Argo CD's path of the source, else the nearest folder
 /// with a `.git`, as for a path with links, else the folder itself. If Argo CD passes only a part of the repository
-/// (`manifest-generate-paths`), without `.git`, the folder ends with a part of that path, and the root is that of the passed part.
-pub(super) fn repository(folder: &Path, source_path: &str) -> PathBuf {
+/// (`manifest-generate-paths`), without `.git`, the folder ends with a part of that path, or is the whole part; then the root is that of
+/// the part, and the second path is where the part is in the repository.
+pub(super) fn repository(folder: &Path, source_path: &str) -> (PathBuf, PathBuf) {
     let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let path = Path::new(source_path.trim_start_matches("./")).components();
-    let is_plain = path.clone().all(|part| matches!(part, Component::Normal(_)));
-    let mut parts = Vec::new();
-    let mut rest = path;
-    while is_plain && !rest.as_path().as_os_str().is_empty() {
-        parts.push(rest.as_path());
-        rest.next();
-    }
-    let root_of = |part: &&Path| {
-        let is_end = folder.ends_with(part);
-        folder.ancestors().nth(part.components().count()).filter(|_| is_end)
+    let whole = Path::new(source_path.trim_start_matches("./"));
+    let is_plain = whole.components().all(|part| matches!(part, Component::Normal(_)));
+    let whole = if is_plain { whole } else { Path::new("") };
+    let root_below = |above: &&Path| {
+        let path = whole.strip_prefix(above).ok()?;
+        let root = folder.ancestors().nth(path.components().count())?;
+        folder.ends_with(path).then(|| (root.to_owned(), above.to_path_buf()))
     };
-    let of_git = || folder.ancestors().find(|ancestor| ancestor.join(".git").exists());
-    let root = parts.first().and_then(root_of).or_else(of_git);
-    root.or_else(|| parts.iter().find_map(root_of))
-        .unwrap_or(folder)
-        .to_owned()
+    let of_git = || {
+        let root = folder.ancestors().find(|ancestor| ancestor.join(".git").exists())?;
+        Some((root.to_owned(), PathBuf::new()))
+    };
+    // The last is that of the whole path.
+    let above: Vec<_> = whole.ancestors().skip(1).collect();
+    let root = above.last().and_then(root_below).or_else(of_git);
+    root.or_else(|| above.iter().rev().find_map(root_below))
+        .unwrap_or_else(|| (folder.to_owned(), whole.to_owned()))
 }
 
 fn is_hidden_folder(entry: &DirEntry) -> bool {
@@ -227,22 +228,29 @@ mod tests {
     #[test]
     fn finds_the_repository_by_argo_cds_path_or_git() {
         let folder = Path::new("/tmp/request/apps/shop");
-        assert_eq!(repository(folder, "apps/shop"), Path::new("/tmp/request"));
-        assert_eq!(repository(folder, "./apps/shop"), Path::new("/tmp/request"));
-        // A part of the repository, without the folders above `apps`, or above `shop`.
-        assert_eq!(repository(folder, "teams/a/apps/shop"), Path::new("/tmp/request"));
-        assert_eq!(repository(folder, "teams/a/shop"), Path::new("/tmp/request/apps"));
-        assert_eq!(repository(folder, "../apps/shop"), folder);
-        assert_eq!(repository(folder, "."), folder);
-        assert_eq!(repository(folder, "other"), folder);
-        assert_eq!(repository(folder, ""), folder);
+        for (source_path, root, above) in [
+            ("apps/shop", "/tmp/request", ""),
+            ("./apps/shop", "/tmp/request", ""),
+            // A part of the repository, without the folders above `apps`, or above `shop`, or above the files.
+            ("teams/a/apps/shop", "/tmp/request", "teams/a"),
+            ("teams/a/shop", "/tmp/request/apps", "teams/a"),
+            ("other", "/tmp/request/apps/shop", "other"),
+            ("../apps/shop", "/tmp/request/apps/shop", ""),
+            (".", "/tmp/request/apps/shop", ""),
+            ("", "/tmp/request/apps/shop", ""),
+        ] {
+            let expected = (root.into(), above.into());
+            assert_eq!(repository(folder, source_path), expected, "{source_path}");
+        }
         let scratch = tempfile::TempDir::new().expect("a scratch folder");
         fs::create_dir_all(scratch.path().join(".git")).expect("a folder");
         fs::create_dir_all(scratch.path().join("apps/shop")).expect("a folder");
         let shop = scratch.path().join("apps/shop");
-        assert_eq!(repository(&shop, ""), scratch.path());
         // A link to that folder.
-        assert_eq!(repository(&shop, "environments/eu/shop"), scratch.path());
+        for source_path in ["", "other", "environments/eu/shop"] {
+            let expected = (scratch.path().to_owned(), PathBuf::new());
+            assert_eq!(repository(&shop, source_path), expected, "{source_path}");
+        }
     }
 
     #[test]

@@ -42,6 +42,10 @@ check! {
         "syncs of {applications} succeed and leave works unchanged, because RespectIgnoreDifferences=true applies to ignored \
          differences of works: {names}",
         "remove the sync option, and name the fields in the plugin's setting ignore-fields";
+    warning PRUNES_EARLY "applications-prune-early":
+        "repeated syncs of {applications} prune replaced works before the new ones are healthy, because of \
+         ApplyOutOfSyncOnly=true: {names}",
+        "remove the sync option; otherwise objects may be deleted and created again";
     warning EVERY_COMMIT "applications-render-every-commit":
         "every commit to {repository} renders all {applications} of it: {names}",
         "annotate them with argocd.argoproj.io/manifest-generate-paths, as docs/ways-in.md describes";
@@ -90,7 +94,13 @@ fn warnings(applications: &[DiagnosedApplication], config: Option<&Value>) -> Ve
     let frozen =
         frozen.filter(|application| application.respects_ignored && (application.ignores_works || ignored_by_all));
     let frozen = frozen.map(|application| &application.qualified_name);
-    let mut findings: Vec<_> = FREEZES.about(APPLICATIONS, frozen, &[]).into_iter().collect();
+    let early = applications.iter().filter(|application| application.skips_synced);
+    let early = early.map(|application| &application.qualified_name);
+    let findings = [
+        FREEZES.about(APPLICATIONS, frozen, &[]),
+        PRUNES_EARLY.about(APPLICATIONS, early, &[]),
+    ];
+    let mut findings: Vec<_> = findings.into_iter().flatten().collect();
     let mut repositories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for application in applications {
         for repository in &application.rendered_by_every_commit {

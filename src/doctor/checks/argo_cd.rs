@@ -32,7 +32,7 @@ check! {
         "Argo CD {version}'s repo-server does not start with --disable-tls",
         "remove --disable-tls, or add --client-ca-path= to the arguments of Deployment argocd-repo-server";
     error NOT_READY "argo-cd-controller-not-ready":
-        "no Pod of {workload} is ready, so Argo CD neither compares nor syncs Applications",
+        "{ready} of {replicas} Pods of {workload} are ready, and a single Pod compares and syncs all Applications of the plugin",
         "see its Events and those of its Pods with `kubectl describe`, and their logs with `kubectl logs`";
     error NOT_MOUNTED "argo-cd-mount-missing":
         "Deployment {deployment} mounts ConfigMap {config_map}, which does not exist, so its next Pod does not start",
@@ -89,15 +89,17 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         ])
     });
     let mut findings: Vec<_> = missing.collect();
-    // On the hub of argocd-agent, it may be scaled down.
-    let is_wanted = |workload: &&Value| {
+    if let Some(workload) = hub_state.application_controller() {
+        // Each Pod serves the Applications of some destination clusters, and those of the plugin have the same one: the hub.
+        let [replicas, ready] = ["/spec/replicas", "/status/readyReplicas"]
+            .map(|path| workload.pointer(path).and_then(Value::as_u64).unwrap_or_default());
         // Kubernetes has not looked at a workload without it.
         let is_observed = workload["status"]["observedGeneration"].is_u64();
-        is_observed && workload["spec"]["replicas"].as_u64() > Some(0)
-    };
-    let application_controller = hub_state.application_controller().filter(is_wanted);
-    if let Some(workload) = application_controller.filter(|workload| !is_ready(workload)) {
-        findings.push(NOT_READY.finding(&[("workload", &format!("{namespace}/{}", name(workload)))]));
+        // On the hub of argocd-agent, it may be scaled down.
+        if is_observed && ready < replicas {
+            let workload = format!("{namespace}/{}", name(workload));
+            findings.push(NOT_READY.finding(&[("ready", &ready), ("replicas", &replicas), ("workload", &workload)]));
+        }
     }
     findings.extend(
         hub_state

@@ -436,6 +436,12 @@ fn finds_problems_of_argo_cd() {
             workload["spec"]["replicas"] = 1.into();
             workload["status"] = json!({"observedGeneration": 1, "replicas": 0});
         }),
+        // Argo CD divides Applications by their destination clusters among its Pods, and the plugin's have one destination.
+        ("argo-cd-controller-not-ready", |hub| {
+            let workload = &mut value_of(&mut hub.stateful_sets)[0];
+            workload["spec"]["replicas"] = 3.into();
+            workload["status"] = json!({"observedGeneration": 1, "readyReplicas": 2});
+        }),
         // It is scaled down.
         ("", |hub| {
             value_of(&mut hub.stateful_sets)[0]["spec"]["replicas"] = 0.into();
@@ -1233,8 +1239,9 @@ fn ignore_workload(hub: &mut HubState, key: &str) {
 }
 
 #[test]
-fn finds_applications_that_freeze_their_works() {
+fn finds_applications_with_harmful_sync_options() {
     check(&[
+        ("applications-prune-early", |hub| application(hub).skips_synced = true),
         ("applications-freeze-works", |hub| {
             application(hub).ignores_works = true;
             application(hub).respects_ignored = true;

@@ -12,6 +12,8 @@ use walkdir::WalkDir;
 pub(super) struct Repository {
     /// The root: absolute, without symbolic links.
     root: PathBuf,
+    /// The path of the root in Git, if Argo CD passes only a part of the repository.
+    above: PathBuf,
 }
 
 /// The target of a path after following links.
@@ -29,16 +31,54 @@ pub(super) const TEXT_SIZE: u64 = 5 << 20;
 
 const OUTSIDE: &str = "it is outside the repository: copy it into it";
 
+const NOT_PASSED: &str =
+    "Argo CD does not pass it: add its folder to the annotation argocd.argoproj.io/manifest-generate-paths";
+
 impl Repository {
     /// Returns the repository of `folder`; `source_path` is the path of the folder in it, if Argo CD passes it.
     pub(super) fn locate(folder: &Path, source_path: &str) -> Self {
-        Self::at(discover::repository(folder, source_path))
+        let (root, above) = discover::repository(folder, source_path);
+        Self {
+            above,
+            ..Self::at(root)
+        }
     }
 
     pub(super) fn at(root: PathBuf) -> Self {
         Self {
             root: root.canonicalize().unwrap_or(root),
+            above: PathBuf::new(),
         }
+    }
+
+    /// Returns this repository at another root.
+    pub(super) fn moved_to(&self, root: PathBuf) -> Self {
+        Self {
+            above: self.above.clone(),
+            ..Self::at(root)
+        }
+    }
+
+    /// Returns the location of a path in Git, which is outside the root if Argo CD has not passed it.
+    pub(super) fn join(&self, path: &str) -> PathBuf {
+        match Path::new(path).strip_prefix(&self.above) {
+            Ok(path) => self.root.join(path),
+            Err(_) => self
+                .above
+                .iter()
+                .fold(self.root.clone(), |up, _| up.join(".."))
+                .join(path),
+        }
+    }
+
+    /// Returns the reason why nothing outside the root can be used.
+    pub(super) fn outside(&self) -> String {
+        let why = if self.above.as_os_str().is_empty() {
+            OUTSIDE
+        } else {
+            NOT_PASSED
+        };
+        why.to_owned()
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -65,7 +105,7 @@ impl Repository {
             Err(error) => return Err(format!("it cannot be read: {}", plain(&error))),
         };
         if !canonical.starts_with(&self.root) {
-            return Err(OUTSIDE.to_owned());
+            return Err(self.outside());
         }
         match fs::metadata(&canonical) {
             Ok(metadata) if metadata.is_file() => Ok(LinkTarget::File(canonical)),
@@ -122,10 +162,10 @@ impl Repository {
                 if cleaned(&canonical.join(rest)).starts_with(&self.root) {
                     Ok(LinkTarget::Nothing)
                 } else {
-                    Err(OUTSIDE.to_owned())
+                    Err(self.outside())
                 }
             }
-            Ok(_) => Err(OUTSIDE.to_owned()),
+            Ok(_) => Err(self.outside()),
             Err(_) => Err("its target does not exist: correct or remove the link".to_owned()),
         }
     }
@@ -201,7 +241,7 @@ mod tests {
         fs::create_dir_all(root.join("apps/shop")).expect("a folder");
         fs::write(root.join("shared.yaml"), "").expect("a file");
         fs::write(scratch.path().join("secret.yaml"), "").expect("a file");
-        (scratch, Repository { root })
+        (scratch, Repository::at(root))
     }
 
     #[test]

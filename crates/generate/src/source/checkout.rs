@@ -28,7 +28,7 @@ impl CheckoutCopy {
         let root = scratch.path().join("checkout");
         copy(repository.root(), &root, scratch.path()).map_err(|error| not_copied(&error))?;
         let below = folder.strip_prefix(repository.root()).unwrap_or(Path::new(""));
-        let repository = Repository::at(root);
+        let repository = repository.moved_to(root);
         Ok(Self {
             folder: repository.root().join(below),
             repository,

@@ -12,7 +12,7 @@ const BEHIND_LINKS_MAX: usize = 10_000;
 /// Returns the location of a path in a setting: relative to the folder, or to the repository with a leading `/`.
 pub(super) fn location(path: &str, folder: &Path, repository: &Repository) -> PathBuf {
     match path.strip_prefix('/') {
-        Some(path) => repository.root().join(path),
+        Some(path) => repository.join(path),
         None => folder.join(path),
     }
 }
@@ -105,7 +105,7 @@ impl ValueFiles<'_> {
         }
         let path = self.place(glob);
         let Ok(inside) = path.strip_prefix(self.repository.root()) else {
-            return Err("it is outside the repository: copy the files into it".to_owned());
+            return Err(self.repository.outside());
         };
         let parts: Vec<String> = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         for part in parts.iter().filter(|part| *part != "**") {
@@ -241,6 +241,40 @@ fn class_of(class: &[u8], byte: u8) -> Option<(bool, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With `manifest-generate-paths`, Argo CD may pass only the folder `teams/a` of the repository.
+    #[test]
+    fn finds_paths_from_the_root_of_git_in_the_passed_part() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let chart = scratch.path().join("charts/shop");
+        for folder in [&chart, &scratch.path().join("values")] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        fs::write(scratch.path().join("values/eu.yaml"), "").expect("a file");
+        let repository = Repository::locate(&chart, "teams/a/charts/shop");
+        let files = ValueFiles {
+            chart: &chart,
+            repository: &repository,
+        };
+        let find = |file: &str| files.find_all(&[file.to_owned()], true).map(|found| found.len());
+        for (file, expected) in [
+            ("/teams/a/values/eu.yaml", Ok(1)),
+            ("/teams/a/values/*.yaml", Ok(1)),
+            ("../../values/eu.yaml", Ok(1)),
+            ("/teams/a/values/us.yaml", Ok(0)),
+        ] {
+            assert_eq!(find(file), expected, "{file}");
+        }
+        for file in [
+            "/values/eu.yaml",
+            "/values/*.yaml",
+            "/teams/b/eu.yaml",
+            "../../../b/eu.yaml",
+        ] {
+            let problems = find(file).expect_err("it may exist in Git");
+            assert!(problems[0].contains("Argo CD does not pass it"), "{problems:?}");
+        }
+    }
 
     #[test]
     fn globs_match_one_name() {
