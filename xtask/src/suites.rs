@@ -16,15 +16,22 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The number of suites that run at the same time. More would only wait for the two cores of a usual CI machine.
+/// The number of suites that run at the same time, beside those in [`SPARE`]. More would only wait for the two cores of a usual CI
+/// machine.
 const LANES: usize = 2;
+
+/// The suites that compute, in their order. They run one after the other, and use what the suites in the [`LANES`], which mostly wait,
+/// leave of the processors. The first two need no real component, and run while these are built.
+const SPARE: &[&str] = &[UNIT_TESTS, "generate_cases", "go_parity", "render_cases", "health_data"];
+
+/// The niceness of the suites in [`SPARE`]. A higher one would not leave enough to tests with deadlines of seconds.
+const SPARE_NICENESS: &str = "5";
 
 /// The suites that take longest, which start first, with the number of their tests that run at the same time; `None` for the number of
 /// cores.
 const LONGEST: &[(&str, Option<usize>)] = &[
     ("with_argocd", Some(4)),
     ("with_faults", Some(4)),
-    (UNIT_TESTS, None),
     ("with_agents", None),
     ("docs", None),
 ];
@@ -79,6 +86,11 @@ impl Suite {
     fn position(&self) -> usize {
         let position = LONGEST.iter().position(|(name, _)| *name == self.name);
         position.unwrap_or(LONGEST.len())
+    }
+
+    /// Returns its position in [`SPARE`].
+    fn spare_position(&self) -> Option<usize> {
+        SPARE.iter().position(|name| *name == self.name)
     }
 }
 
@@ -154,33 +166,42 @@ impl Suites {
             name: UNIT_TESTS.to_owned(),
             programs: unit_tests,
         });
-        suites.sort_by_key(|suite| (suite.position(), suite.name.clone()));
+        suites.sort_by_key(|suite| (suite.spare_position(), suite.position(), suite.name.clone()));
         Ok(Self {
             suites,
             testbed: testbed.context("cargo has not compiled the program testbed")?,
         })
     }
 
-    /// Runs all suites, prints the output of each when it ends, and at the end a table. `variables` are added to the environment.
+    /// Runs all suites, prints the output of each when it ends, and at the end a table. Those in [`SPARE`] begin before `build`, which
+    /// builds the components. `variables` are added to the environment.
     ///
     /// # Errors
     /// The names of all suites that fail.
-    pub(crate) fn run(self, variables: &[(&str, &OsStr)]) -> Result<()> {
+    pub(crate) fn run(self, variables: &[(&str, &OsStr)], build: impl FnOnce() -> Result<()>) -> Result<()> {
         let logs = root()?.join("target/suites");
         fs::create_dir_all(&logs)?;
         let mut results: Vec<SuiteResult> = Vec::new();
-        let suites = Mutex::new(self.suites.into_iter());
+        let (spare, others): (Vec<_>, Vec<_>) = self
+            .suites
+            .into_iter()
+            .partition(|suite| suite.spare_position().is_some());
+        let [spare, others] = [spare, others].map(|suites| Mutex::new(suites.into_iter()));
         let (sender, receiver) = channel();
         thread::scope(|scope| -> Result<()> {
-            for _ in 0..LANES {
-                let (sender, suites, logs) = (sender.clone(), &suites, &logs);
+            let start_lane = |suites| {
+                let (sender, logs) = (sender.clone(), &logs);
                 scope.spawn(move || {
-                    let next = || suites.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    while let Some(suite) = next() {
+                    while let Some(suite) = next_of(suites) {
                         let _ = sender.send(Ok(SuiteEvent::Started(suite.name.clone())));
                         let _ = sender.send(run_suite(&suite, variables, logs).map(SuiteEvent::Ended));
                     }
                 });
+            };
+            start_lane(&spare);
+            build()?;
+            for _ in 0..LANES {
+                start_lane(&others);
             }
             drop(sender);
             let mut running = Vec::new();
@@ -215,6 +236,10 @@ impl Suites {
     }
 }
 
+fn next_of(suites: &Mutex<std::vec::IntoIter<Suite>>) -> Option<Suite> {
+    suites.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
+
 fn log_of(suite: &str, logs: &Path) -> PathBuf {
     logs.join(format!("{}.log", suite.replace(' ', "-")))
 }
@@ -240,8 +265,11 @@ fn run_suite(suite: &Suite, variables: &[(&str, &OsStr)], logs: &Path) -> Result
     let log = File::create(&path)?;
     let mut has_passed = true;
     for program in &suite.programs {
-        let mut command = Command::new(&program.path);
+        let niceness = suite.spare_position().map_or("0", |_| SPARE_NICENESS);
+        let mut command = Command::new("nice");
         command
+            .args(["-n", niceness])
+            .arg(&program.path)
             .current_dir(&program.package)
             .env("CARGO_MANIFEST_DIR", &program.package);
         command.args(&program.arguments).envs(variables.iter().copied());
