@@ -4,7 +4,7 @@ use crate::suites::Suites;
 use crate::{root, setup, succeed};
 use anyhow::Result;
 use std::ffi::OsStr;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 /// Go's settings for the real components: they need a fifth less time if their memory is cleaned up less often.
@@ -44,12 +44,15 @@ pub(crate) fn run() -> Result<()> {
     let suites = Suites::compile(cargo(&[], &path)?)?;
     step("examples of the documentation");
     succeed(&mut cargo(&["test", "--workspace", "--doc"], &path)?)?;
+    let is_root = setup::is_root()?;
     let testbed = suites.testbed.clone();
+    let mut program = None;
     let build = || {
         // The tests would build them too, but without showing the progress.
         step("real components: Kubernetes, OCM, Argo CD (about 20 minutes if nothing is cached), and unit tests");
         succeed(Command::new(&testbed).arg("build").env("PATH", &path).envs(MORE_MEMORY))?;
         step("tests");
+        program = is_root.then(|| start_build_for_the_image(&path)).transpose()?;
         Ok(())
     };
     let mut variables = vec![
@@ -58,8 +61,15 @@ pub(crate) fn run() -> Result<()> {
         ("PATH", &path),
     ];
     variables.extend(MORE_MEMORY.map(|(name, value)| (name, OsStr::new(value))));
-    suites.run(&variables, build)?;
-    if setup::is_root()? {
+    let result = suites.run(&variables, build);
+    if let Some(program) = &mut program {
+        if result.is_err() {
+            program.kill()?;
+        }
+        program.wait()?;
+    }
+    result?;
+    if is_root {
         step("image");
         succeed(Command::new(root()?.join(".ci/image")).env("PATH", &path))?;
         step("all tests passed");
@@ -68,6 +78,22 @@ pub(crate) fn run() -> Result<()> {
         step("all tests passed, without those of the image, which need root: run .ci/image as root");
     }
     Ok(())
+}
+
+/// Starts the build of the program that `.ci/image` needs after the tests, which mostly wait. It prints nothing, because `.ci/image`
+/// prints its errors.
+fn start_build_for_the_image(path: &OsStr) -> Result<Child> {
+    let mut command = Command::new("nice");
+    command.args(["-n", "19", "image/static", "cargo", "build", "--release", "--locked"]);
+    command
+        .current_dir(root()?)
+        .env("PATH", path)
+        .env("CARGO_INCREMENTAL", "0");
+    Ok(command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?)
 }
 
 /// Runs the tests that need no real component, neither Go nor Node.js.
