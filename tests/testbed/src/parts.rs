@@ -489,7 +489,7 @@ impl Tools {
             ),
             Self::Older => (
                 GoModule::of_version("kustomize", "older", cache, KUSTOMIZE_STAMPS)?,
-                GoModule::of_version("helm", "older", cache, OLDER_HELM_STAMPS)?,
+                GoModule::new("helm-older", cache, OLDER_HELM_STAMPS)?,
                 "v3",
             ),
         };
@@ -623,4 +623,54 @@ fn cache() -> Result<PathBuf> {
         .or_else(|| env::home_dir().map(|home| home.join(".cache")))
         .context("neither TESTBED_CACHE nor HOME is set")?;
     Ok(user.join("argocd-ocm-cmp-testbed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the version of a required module in a `go.mod` of the folder `go`, after replacements.
+    fn version(folder: &str, module: &str) -> String {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("go")
+            .join(folder)
+            .join("go.mod");
+        let text = fs::read_to_string(file).unwrap();
+        let lines = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '));
+        let lines: Vec<_> = lines.map(|line| line.trim_end_matches(" // indirect")).collect();
+        let replaced = lines.iter().find(|line| line.starts_with("=>"));
+        let line = replaced
+            .or(lines.first())
+            .unwrap_or_else(|| panic!("{folder} lacks {module}"));
+        line.rsplit(' ').next().unwrap_or_default().to_owned()
+    }
+
+    /// Otherwise all packages that depend on these would be compiled again, which takes minutes.
+    #[test]
+    fn modules_share_compiled_packages() {
+        for (folder, earlier) in [
+            ("cluster-proxy", "ocm"),
+            ("kwok", "kubernetes"),
+            ("operator", "ocm"),
+            ("helm", "argocd"),
+            ("helm-older", "ocm"),
+        ] {
+            for module in [
+                "github.com/google/uuid",
+                "golang.org/x/net",
+                "google.golang.org/protobuf",
+                "k8s.io/client-go",
+                "k8s.io/kube-openapi",
+                "sigs.k8s.io/structured-merge-diff/v6",
+            ] {
+                assert_eq!(
+                    version(folder, module),
+                    version(earlier, module),
+                    "{module} of {folder}"
+                );
+            }
+        }
+    }
 }
