@@ -46,31 +46,43 @@ pub(super) fn not_copied(error: &io::Error) -> Problems {
 }
 
 /// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links. What this user may
-/// not read is left out: it is not from Git, such as the data of a container, and no tool could read it.
+/// not read, such as the data of a container, becomes a link to itself: a tool that needs it fails, as it would with the original.
 fn copy(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
     let except = except.canonicalize()?;
     let is_of_git = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == OsStr::new(".git");
     let is_copied = |entry: &DirEntry| !is_of_git(entry) && entry.path() != except;
     for entry in WalkDir::new(from).into_iter().filter_entry(is_copied) {
-        match entry
+        let path = entry
+            .as_ref()
+            .map_or_else(walkdir::Error::path, |entry| Some(entry.path()));
+        let within = path
+            .and_then(|path| path.strip_prefix(from).ok())
+            .unwrap_or(Path::new(""))
+            .to_owned();
+        let target = to.join(&within);
+        let copied = entry
             .map_err(io::Error::from)
-            .and_then(|entry| copy_entry(&entry, from, to))
-        {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-            copied => copied?,
+            .and_then(|entry| copy_entry(&entry, &target));
+        match (copied, within.file_name()) {
+            (Err(error), Some(name)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                if target.is_dir() {
+                    fs::remove_dir(&target)?;
+                }
+                std::os::unix::fs::symlink(name, &target)?;
+            }
+            (copied, _) => copied?,
         }
     }
     Ok(())
 }
 
-fn copy_entry(entry: &DirEntry, from: &Path, to: &Path) -> io::Result<()> {
-    let target = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
+fn copy_entry(entry: &DirEntry, target: &Path) -> io::Result<()> {
     let kind = entry.file_type();
     if kind.is_dir() {
         fs::create_dir(target)?;
     } else if kind.is_symlink() {
         std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
-    } else if kind.is_file() && fs::hard_link(entry.path(), &target).is_err() {
+    } else if kind.is_file() && fs::hard_link(entry.path(), target).is_err() {
         fs::copy(entry.path(), target)?;
     }
     Ok(())
@@ -85,7 +97,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn leaves_out_what_this_user_may_not_read() {
+    fn no_tool_misses_what_this_user_may_not_read() {
         let scratch = tempfile::TempDir::new().expect("a folder");
         let [from, to] = ["from", "to"].map(|name| scratch.path().join(name));
         fs::create_dir_all(from.join("data/of-another-user")).expect("a folder");
@@ -102,7 +114,8 @@ mod tests {
             scope.spawn(copy).join().expect("the thread does not panic")
         });
         copied.expect("a copy");
-        assert!(to.join("web.yaml").is_file() && !to.join("data/of-another-user").exists());
+        assert!(to.join("web.yaml").is_file());
+        assert!(fs::read_dir(to.join("data")).is_err(), "no empty folder");
         permit(&from.join("data"), 0o700);
     }
 }

@@ -182,16 +182,6 @@ fn secret_stays_until_the_agent_is_uninstalled() {
         });
         assert!(!hub.secrets.contains_key("cluster-eu2"));
     }
-    let mut hub = Hub::with_all_agents();
-    hub.edit(Kind::Clusters, &ObjectRef::new("", "eu2"), &being_deleted());
-    hub.settle();
-    assert_eq!(
-        (hub.with_addon(), hub.secrets.contains_key("cluster-eu2")),
-        (vec!["eu1"], true)
-    );
-    hub.leave("eu2");
-    hub.settle();
-    assert!(!hub.secrets.contains_key("cluster-eu2"));
 }
 
 /// Otherwise the agent of a stolen cluster stays connected for as long as it delays its removal.
