@@ -81,7 +81,7 @@ fn runtime_names_no_api_of_argo_cd_or_ocm() {
     assert!(files.len() > 20, "{files:?}");
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a text");
-        let end = text.find("\nmod tests {").unwrap_or(text.len());
+        let end = text.find("mod tests {").unwrap_or(text.len());
         let text = text[..end].to_lowercase();
         let words = "argo cd¦argocd¦argoproj¦ocm¦open cluster¦managed cluster¦manifestwork¦gitops¦placement¦add-on";
         for word in words.split('¦') {

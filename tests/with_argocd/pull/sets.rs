@@ -1,7 +1,7 @@
 //! Tests of ApplicationSets: their steps, and the objects that stay when they are deleted.
 
 use super::delivery::{application_of, application_set, set_named};
-use super::{CLUSTER, FINALIZER, REFRESH, SKIP_RECONCILE, TEST, health, runs, scale, serves, stage, works_of};
+use super::{CLUSTER, FINALIZER, REFRESH, SKIP_RECONCILE, health, runs, scale, serves, stage, works_of};
 use crate::documents::documents;
 use crate::fleet::placement::open;
 use crate::stage::shipped;
@@ -56,34 +56,46 @@ async fn applications_that_outlive_their_set_keep_their_works() -> Result<()> {
 async fn objects_are_deleted_after_the_cluster_secret_with_the_background_finalizer() -> Result<()> {
     let stage = stage().await?;
     let (hub, cluster1) = (&stage.hub, &stage.cluster1);
-    let name = "pull-unregistered";
     let git = GitRepository::new()?;
     let commit = git.commit_folder(&shipped("guestbook"), "guestbook")?;
-    let secret = json!({
-        "apiVersion": "v1", "kind": "Secret",
-        "metadata": {
-            "name": name, "namespace": "argocd",
-            "labels": {"argocd.argoproj.io/secret-type": "cluster", TEST: name},
-            "annotations": {SKIP_RECONCILE: "true"},
-        },
-        "stringData": {"name": name, "server": format!("https://{name}"), "config": "{}"},
-    });
-    hub.apply(&secret).await?;
-    let mut set = documents(&application_set(name, &git.url()))?.remove(0);
-    set["spec"]["generators"] = json!([{"clusters": {"selector": {"matchLabels": {TEST: name}}}}]);
-    let metadata = &mut set["spec"]["template"]["metadata"];
-    metadata["annotations"][CLUSTER] = json!("cluster1");
-    metadata["finalizers"] = json!([format!("{FINALIZER}/background")]);
-    hub.apply(&set).await?;
-    let application = application_of(name, name);
-    hub.wait_for(&application, |app| runs(app, &commit)).await?;
-    let guestbook = ObjectRef::deployment(name, "guestbook-ui");
-    serves(cluster1, &guestbook, 1).await?;
+    let background = format!("{FINALIZER}/background");
+    for (name, finalizer) in [("pull-orphaned", FINALIZER), ("pull-unregistered", &background)] {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {
+                "name": name, "namespace": "argocd", "labels": {"argocd.argoproj.io/secret-type": "cluster"},
+                "annotations": {SKIP_RECONCILE: "true"},
+            },
+            "stringData": {"name": name, "server": format!("https://{name}"), "config": "{}"},
+        });
+        hub.apply(&secret).await?;
+        let mut set = documents(&application_set(name, &git.url()))?.remove(0);
+        let of = |elements: Value| json!([{"list": {"elements": elements}}]);
+        set["spec"]["generators"] = of(json!([{"name": name, "server": format!("https://{name}")}]));
+        let metadata = &mut set["spec"]["template"]["metadata"];
+        metadata["annotations"][CLUSTER] = json!("cluster1");
+        metadata["finalizers"] = json!([finalizer]);
+        hub.apply(&set).await?;
+        let application = application_of(name, name);
+        hub.wait_for(&application, |app| runs(app, &commit)).await?;
+        let guestbook = ObjectRef::deployment(name, "guestbook-ui");
+        serves(cluster1, &guestbook, 1).await?;
 
-    hub.delete(&ObjectRef::secret("argocd", name)).await?;
-    hub.wait_gone(&application).await?;
-    cluster1.wait_gone(&guestbook).await?;
-    hub.delete(&set_named(name)).await
+        hub.delete(&ObjectRef::secret("argocd", name)).await?;
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        let none = json!({"spec": {"generators": of(json!([]))}});
+        hub.patch(&set_named(name), &none).await?;
+        hub.wait_gone(&application).await?;
+        cluster1.wait_gone(&application).await?;
+        if finalizer == FINALIZER {
+            let kept = cluster1.read(&guestbook).await?;
+            assert!(kept["metadata"]["deletionTimestamp"].is_null(), "{kept}");
+        } else {
+            cluster1.wait_gone(&guestbook).await?;
+        }
+        hub.delete(&set_named(name)).await?;
+    }
+    Ok(())
 }
 
 /// Returns a Deployment whose Pods run only on nodes with this label.
