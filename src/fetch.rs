@@ -46,8 +46,11 @@ static LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "
 /// OCM's add-on whose tunnel leads to a managed cluster.
 const CLUSTER_PROXY: &str = "cluster-proxy";
 
-/// The time limit of [`names`], for which the shell waits while the user types, and of [`kubernetes_version`].
+/// The time limit of completions, for which the shell waits while the user types.
 const NAMES_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The time limit of [`kubernetes_version`].
+const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the namespaces and names of all objects of a kind for a completion; if that is not permitted, those in `namespace`. Returns
 /// none if the hub does not answer within two seconds.
@@ -60,7 +63,7 @@ pub(crate) fn names(hub: &HubArgs, resource: &'static Resource, namespace: Optio
             all => all,
         }
     };
-    let listed = in_time(read).into_iter().flatten();
+    let listed = in_time(NAMES_TIMEOUT, read).into_iter().flatten();
     listed.map(|listed| (listed.namespace, listed.name)).collect()
 }
 
@@ -80,7 +83,7 @@ pub(crate) fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: O
         }
         Some(live::sent::objects(&works).iter().map(kubectl_name).collect())
     };
-    in_time(read).unwrap_or_default()
+    in_time(NAMES_TIMEOUT, read).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
@@ -89,8 +92,8 @@ struct ServerVersion {
     git_version: String,
 }
 
-/// Returns the numbers of the hub's version of Kubernetes, as Argo CD passes them to the plugin; `None` if the hub does not answer within
-/// two seconds.
+/// Returns the numbers of the hub's version of Kubernetes, as Argo CD passes them to the plugin; `None` if the hub does not answer in
+/// time.
 pub(crate) fn kubernetes_version(hub: &HubArgs) -> Option<String> {
     let read = async {
         let request = http::Request::get("/version").body(Vec::new()).ok()?;
@@ -98,12 +101,12 @@ pub(crate) fn kubernetes_version(hub: &HubArgs) -> Option<String> {
         let numbers = answer.git_version.trim_start_matches('v').split(['-', '+']).next();
         numbers.map(str::to_owned)
     };
-    in_time(read)
+    in_time(VERSION_TIMEOUT, read)
 }
 
-/// Returns what is read in two seconds; `None` if the hub does not answer in time.
-fn in_time<T>(read: impl Future<Output = Option<T>>) -> Option<T> {
-    let limited = async { tokio::time::timeout(NAMES_TIMEOUT, read).await };
+/// Returns the result of a read; `None` if the hub does not answer in time.
+fn in_time<T>(limit: Duration, read: impl Future<Output = Option<T>>) -> Option<T> {
+    let limited = async { tokio::time::timeout(limit, read).await };
     runtime().ok()?.block_on(limited).ok()?
 }
 

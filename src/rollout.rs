@@ -727,7 +727,7 @@ mod tests {
             .collect()
     }
 
-    /// Returns the settings by which `rollout resume` goes on, or why it does not.
+    /// Returns the settings with which `rollout resume` continues, or why it does not.
     fn resumed(rollout: &Rollout) -> String {
         match rollout.resume() {
             Ok(Some(change)) => change.summary,

@@ -46,9 +46,9 @@ label; template, that of the Pod.
 {{- define "argocd-ocm-cmp.pod" -}}
 {{- $values := .root.Values.controller -}}
 {{- $labels := include "argocd-ocm-cmp.podLabels" . | fromYaml -}}
-{{- $_ := set .template.metadata "labels" (merge .template.metadata.labels $labels $values.podLabels) -}}
+{{- $_ := set .template.metadata "labels" (merge .template.metadata.labels $labels ($values.podLabels | default dict)) -}}
 {{- $pod := .template.spec -}}
-{{- $_ := set $pod "nodeSelector" (merge (dict) $values.nodeSelector $pod.nodeSelector) -}}
+{{- $_ := set $pod "nodeSelector" (merge (dict) ($values.nodeSelector | default dict) $pod.nodeSelector) -}}
 {{- with $values.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
 {{- with .root.Values.image.pullPolicy }}{{ $_ := set (first $pod.containers) "imagePullPolicy" . }}{{ end -}}
 {{- with .root.Values.imagePullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}

@@ -23,7 +23,7 @@
 
 {{/* The labels of such a Pod. Arguments: root; component. */}}
 {{- define "argocd-ocm-cmp.runLabels" -}}
-{{- merge (include "argocd-ocm-cmp.labels" . | fromYaml) .root.Values.controller.podLabels | toYaml -}}
+{{- merge (include "argocd-ocm-cmp.labels" . | fromYaml) (.root.Values.controller.podLabels | default dict) | toYaml -}}
 {{- end -}}
 
 {{/* The spec of a Pod that runs this program once. Arguments: root; account, a ServiceAccount; args, those of the program. */}}
@@ -40,7 +40,7 @@ imagePullSecrets:
 {{ toYaml . }}
 {{- end }}
 nodeSelector:
-{{ merge (dict) .root.Values.controller.nodeSelector (dict "kubernetes.io/os" "linux") | toYaml | indent 2 }}
+{{ merge (dict) (.root.Values.controller.nodeSelector | default dict) (dict "kubernetes.io/os" "linux") | toYaml | indent 2 }}
 {{- with .root.Values.controller.tolerations }}
 tolerations:
 {{ toYaml . }}

@@ -112,8 +112,13 @@ fn change(
         };
         if changes.iter().any(is_reverted) {
             let name = &args.application;
+            let effect = if changes.iter().any(|(_, change)| change.content.is_some()) {
+                "go on with the new version"
+            } else {
+                "revert the change"
+            };
             return Err(Problems::one(format!(
-                "Argo CD is syncing Application {name}, and would go on with the new version: run argocd app terminate-op {name}, then this \
+                "Argo CD is syncing Application {name}, and would {effect}: run argocd app terminate-op {name}, then this \
                  command again"
             )));
         }

@@ -43,8 +43,8 @@ pub fn mounted_config_maps(objects: &[ShippedObject]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Adds annotations for Argo CD and Flux to Argo CD's own objects, and to those that others use: a CRD with the objects of users, the AppProject of
-/// Applications, the add-on with Argo CD on managed clusters, and ConfigMaps that Argo CD's Pods mount.
+/// Adds annotations for Argo CD and Flux to Argo CD's own objects, and to those that others use: a CRD with the objects of users, the
+/// AppProject of Applications, the add-on with Argo CD on managed clusters, and ConfigMaps that Argo CD's Pods mount.
 pub fn keep_in_gitops(objects: &mut [ShippedObject]) {
     let mounted = mounted_config_maps(objects);
     for object in objects {

@@ -53,7 +53,7 @@ impl FakeHub {
     }
 }
 
-/// Returns the path of a list of the answers to the first changes of an object.
+/// Returns the path of a list of the answers to the first changes of the hub.
 pub(crate) fn failures(path: &str) -> String {
     format!("failures of {path}")
 }

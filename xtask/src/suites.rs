@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,8 +21,11 @@ use std::time::{Duration, Instant};
 const LANES: usize = 2;
 
 /// The suites that compute, in their order. They run one after the other, and use what the suites in the [`LANES`], which mostly wait,
-/// leave of the processors. The first two need no real component, and run while these are built.
+/// leave of the processors. The first ones need no real component, and run while these are built.
 const SPARE: &[&str] = &[UNIT_TESTS, "generate_cases", "go_parity", "render_cases", "health_data"];
+
+/// The number of suites in [`SPARE`] that do not wait for the components.
+const WITHOUT_COMPONENTS: usize = 2;
 
 /// The niceness of the suites in [`SPARE`]. A higher one would not leave enough to tests with deadlines of seconds.
 const SPARE_NICENESS: &str = "5";
@@ -188,22 +191,31 @@ impl Suites {
             .partition(|suite| suite.spare_position().is_some());
         let [spare, others] = [spare, others].map(|suites| Mutex::new(suites.into_iter()));
         let (sender, receiver) = channel();
+        let (completed, components) = channel();
         thread::scope(|scope| -> Result<()> {
-            let start_lane = |suites| {
+            let start_lane = |suites, components: Option<Receiver<()>>| {
                 let (sender, logs) = (sender.clone(), &logs);
                 scope.spawn(move || {
-                    while let Some(suite) = next_of(suites) {
+                    while let Some(suite) = take_suite(suites) {
+                        let waits = suite.spare_position() == Some(WITHOUT_COMPONENTS);
+                        // An error: the components could not be built.
+                        if waits && components.as_ref().is_some_and(|components| components.recv().is_err()) {
+                            return;
+                        }
                         let _ = sender.send(Ok(SuiteEvent::Started(suite.name.clone())));
                         let _ = sender.send(run_suite(&suite, variables, logs).map(SuiteEvent::Ended));
                     }
                 });
             };
-            start_lane(&spare);
-            build()?;
-            for _ in 0..LANES {
-                start_lane(&others);
+            start_lane(&spare, Some(components));
+            let result = build();
+            if result.is_ok() {
+                let _ = completed.send(());
+                for _ in 0..LANES {
+                    start_lane(&others, None);
+                }
             }
-            drop(sender);
+            drop((sender, completed));
             let mut running = Vec::new();
             loop {
                 match receiver.recv_timeout(PROGRESS) {
@@ -220,7 +232,7 @@ impl Suites {
                         }
                     },
                     Err(RecvTimeoutError::Timeout) => eprintln!("{}", progress(&running, &logs)),
-                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    Err(RecvTimeoutError::Disconnected) => return result,
                 }
             }
         })?;
@@ -236,7 +248,7 @@ impl Suites {
     }
 }
 
-fn next_of(suites: &Mutex<std::vec::IntoIter<Suite>>) -> Option<Suite> {
+fn take_suite(suites: &Mutex<std::vec::IntoIter<Suite>>) -> Option<Suite> {
     suites.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
@@ -284,9 +296,7 @@ fn run_suite(suite: &Suite, variables: &[(&str, &OsStr)], logs: &Path) -> Result
             .stdout(log.try_clone()?)
             .stderr(log.try_clone()?)
             .status();
-        has_passed &= status
-            .with_context(|| format!("cannot run {}", program.path.display()))?
-            .success();
+        has_passed &= status.with_context(|| format!("cannot run {command:?}"))?.success();
     }
     Ok(SuiteResult {
         name: suite.name.clone(),

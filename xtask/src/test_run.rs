@@ -17,6 +17,7 @@ pub(crate) const QUICK: [&str; 3] = ["command", "docs", "generate_cases"];
 pub(crate) const WITH_COMPONENTS: &[&str] = &[
     "applications_of_the_pages",
     "chart::",
+    "charts_are_rendered_for_the_version_of_the_hub",
     "confinement::",
     "every_annotation_of_argo_cd",
     "every_option_of_argo_cd",

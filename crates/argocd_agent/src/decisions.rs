@@ -21,7 +21,7 @@ const MAX: usize = 100;
 type DecidedClusters<'a> = BTreeMap<usize, BTreeSet<&'a str>>;
 
 /// Returns the writes that make the PlacementDecisions of a Placement name these clusters, and no others. They never name one whose
-/// ManagedCluster is deleted: before the works there, OCM deletes the add-on, and installs it again while it is decided, for ever.
+/// ManagedCluster is being deleted: OCM deletes the add-on there before the works, and installs it again while it is decided.
 pub(super) fn writes(
     gitops: GitOpsClusterRef<'_>,
     placement: AddonPlacement,
@@ -36,7 +36,10 @@ pub(super) fn writes(
     });
     let mut writes = Vec::new();
     let mut stay = BTreeSet::new();
-    let staying = clusters.keys().copied().filter(|cluster| !cache.is_leaving(cluster));
+    let staying = clusters
+        .keys()
+        .copied()
+        .filter(|cluster| !cache.is_in_deletion(cluster));
     for (number, share) in shares(staying.collect(), &decided.collect()) {
         let at = ObjectRef::new(namespace, &placement.decision(name, number));
         let write = ensure(

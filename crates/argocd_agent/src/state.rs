@@ -26,7 +26,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentStatus<'o> {
     pub state: State,
-    /// True if all manifests of the add-on are applied.
+    /// True if all manifests of the add-on are applied, and the cluster is reachable.
     pub is_installed: bool,
     /// May be empty.
     pub message: &'o str,
@@ -54,7 +54,7 @@ pub fn agent_status(addon: Option<&Value>, is_silent: bool) -> AgentStatus<'_> {
     };
     AgentStatus {
         state,
-        is_installed,
+        is_installed: is_installed && !is_silent,
         message: condition(addon, reason)["message"].as_str().unwrap_or_default(),
     }
 }
@@ -116,8 +116,8 @@ mod tests {
             assert_eq!(agent_status(Some(&addon), false), desired, "{conditions}");
             let silent = AgentStatus {
                 state: State::Unreachable,
+                is_installed: false,
                 message: "",
-                ..desired
             };
             assert_eq!(agent_status(Some(&addon), true), silent, "{conditions}");
         }

@@ -166,13 +166,13 @@ impl<'c> GitOpsClusterRef<'c> {
     }
 
     /// Returns the kind of Secret that the GitOpsCluster requests. If it requests both, that of an agent wins, as in Red Hat ACM, whose
-    /// users add the agent to a GitOpsCluster of the pull model; unless the controller of argocd-agent is disabled.
+    /// users add the agent to a GitOpsCluster of the pull model; unless its settings are invalid, or the controller of argocd-agent is disabled.
     pub fn requested_secret(self) -> Option<SecretKind> {
         let spec = &self.object.spec;
         let blank = Some(SecretKind::Blank).filter(|_| spec.creates_blank_secrets);
         let agent = spec.agent.as_ref().map(|_| SecretKind::Agent);
-        if spec.may_have_agent() && self.cache.serves_agents() {
-            agent
+        if self.cache.serves_agents() {
+            agent.or(blank)
         } else {
             blank.or(agent)
         }
@@ -201,8 +201,7 @@ impl<'c> GitOpsClusterRef<'c> {
     /// contradict each other or have just changed, or the cluster is unavailable or has just returned. A ManagedCluster in deletion
     /// never returns.
     fn has_released(self, cluster: &str) -> bool {
-        let is_leaving = self.cache.cluster(cluster).is_some_and(|existing| existing.deleting);
-        if self.object.deleting || self.revokes(cluster) || is_leaving {
+        if self.object.deleting || self.revokes(cluster) || self.cache.is_in_deletion(cluster) {
             return true;
         }
         match self.serving_state() {

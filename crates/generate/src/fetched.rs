@@ -218,7 +218,7 @@ fn requested(request: &RemoteContent, fetched: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Copies the chart in a folder into the checkout, and moves it to its place at once: kustomize takes a folder that exists for the whole
+/// Copies the chart in a folder into the checkout, and moves it to its place at once: kustomize considers a folder that exists the whole
 /// chart, and other runs may render the same checkout meanwhile.
 fn unpack(folder: &Path, target: &Path) -> io::Result<()> {
     fs::create_dir_all(target)?;

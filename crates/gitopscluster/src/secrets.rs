@@ -138,10 +138,16 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     let gitops = || GitOpsClusterRef::get(cache, &ObjectRef::parse(owner?)?);
     let loses_agent =
         |gitops: &GitOpsClusterRef<'_>| secret_kind == SecretKind::Agent && loses_agent(*gitops, &cluster.name);
+    let delete_after_work = || delete(Some((&WORKS, ObjectRef::new(&cluster.name, names::ADDON_WORK))));
+    let is_revoked = || gitops().is_some_and(|gitops| gitops.revokes(&cluster.name));
     let delete_after_agent = || match gitops().filter(loses_agent) {
         Some(gitops) if has_add_on(gitops, &cluster.name) => None,
         // Kubernetes deletes OCM's work with the agent some time after the add-on.
-        Some(_) => delete(Some((&WORKS, ObjectRef::new(&cluster.name, names::ADDON_WORK)))),
+        Some(_) => delete_after_work(),
+        // The GitOpsCluster is absent, or of another controller.
+        None if secret_kind == SecretKind::Agent && cache.is_leaving(&cluster.name) && !is_revoked() => {
+            delete_after_work()
+        }
         None => delete(None),
     };
     if cache.is_leaving(&cluster.name) {

@@ -70,11 +70,11 @@ mod tests {
     async fn unspecified_address_is_that_of_both_families() {
         let listener = listen((Ipv4Addr::UNSPECIFIED, 0).into()).await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let own: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-        for own in own {
+        let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        for ip in addresses {
             // A machine may have no IPv6.
-            if TcpListener::bind((own, 0)).await.is_ok() {
-                TcpStream::connect((own, port)).await.expect("a connection");
+            if TcpListener::bind((ip, 0)).await.is_ok() {
+                TcpStream::connect((ip, port)).await.expect("a connection");
             }
         }
         let taken = listen((Ipv4Addr::UNSPECIFIED, port).into())

@@ -326,6 +326,11 @@ impl Cache {
         !self.lists_no_cluster && self.clusters.get(cluster).is_none()
     }
 
+    /// Returns true if a ManagedCluster is being deleted.
+    pub fn is_in_deletion(&self, cluster: &str) -> bool {
+        self.cluster(cluster).is_some_and(|existing| existing.deleting)
+    }
+
     /// Returns true if a ManagedCluster was deleted or is being deleted.
     pub fn is_leaving(&self, cluster: &str) -> bool {
         self.cluster(cluster)

@@ -92,8 +92,8 @@ impl Reason {
     }
 }
 
-/// Returns true for the message of an API server that a permission is missing, also one to approve certificates. It answers 403, too,
-/// to what a quota, a terminating namespace or an admission plugin rejects: no permission would change that.
+/// Returns true for the message of an API server that a permission is missing, also one to approve certificates. It also answers
+/// 403 to requests that a quota, a terminating namespace or an admission plugin rejects: no permission would change that.
 fn lacks_permission(message: &str) -> bool {
     message.to_ascii_lowercase().contains("is forbidden: user ")
 }

@@ -175,7 +175,8 @@ impl InstallHub {
             change["metadata"]["resourceVersion"] = after["resourceVersion"].clone();
         }
         Err(format!(
-            "{path}/{name} changed since it was read: run the command again"
+            "{} {name} changed since it was read: run the command again",
+            live["kind"].as_str().unwrap_or("object")
         ))
     }
 

@@ -82,7 +82,8 @@ async fn objects_are_deleted_after_the_cluster_secret_with_the_background_finali
         serves(cluster1, &guestbook, 1).await?;
 
         hub.delete(&ObjectRef::secret("argocd", name)).await?;
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        // Nothing shows that the ApplicationSet controller has seen the deletion.
+        tokio::time::sleep(std::time::Duration::from_secs(10)).await;
         let none = json!({"spec": {"generators": of(json!([]))}});
         hub.patch(&set_named(name), &none).await?;
         hub.wait_gone(&application).await?;

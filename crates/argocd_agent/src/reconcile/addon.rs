@@ -62,7 +62,7 @@ fn without_leaving(gitops: GitOpsClusterRef<'_>) -> Vec<Write> {
         (AddonPlacement::Next, rollout::updated(gitops)),
     ];
     let is_leaving =
-        |(_, clusters): &(_, UpdatedClusters<'_>)| clusters.keys().any(|cluster| gitops.cache.is_leaving(cluster));
+        |(_, clusters): &(_, UpdatedClusters<'_>)| clusters.keys().any(|cluster| gitops.cache.is_in_deletion(cluster));
     let leaving = both.into_iter().filter(is_leaving);
     leaving
         .flat_map(|(placement, clusters)| decisions::writes(gitops, placement, &clusters))

@@ -45,8 +45,8 @@ pub(super) fn not_copied(error: &io::Error) -> Problems {
     ))
 }
 
-/// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links. What this user may
-/// not read, such as the data of a container, becomes a link to itself: a tool that needs it fails, as it would with the original.
+/// Copies a folder without Git's data, and without the folder `except`, which may be in it. Links are copied as links. Files
+/// and folders that this user may not read, such as the data of a container, become links to themselves: a tool that needs one fails.
 fn copy(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
     let except = except.canonicalize()?;
     let is_of_git = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == OsStr::new(".git");

@@ -49,7 +49,7 @@ fn is_given_to_render(name: &str) -> bool {
     )
 }
 
-/// The variables with which Git tells a hook, such as `pre-commit`, the repository and the index of its command. A fetch with them would
+/// The variables in which Git passes the repository and the index of its command to a hook, such as `pre-commit`. A fetch with them would
 /// check out the remote content there.
 const OF_A_GIT_COMMAND: [&str; 9] = [
     "GIT_DIR",

@@ -9,7 +9,7 @@ pub enum SecretKind {
 }
 
 impl SecretKind {
-    /// Both kinds, in the order of their precedence.
+    /// Both kinds, in the order of the registrars of an assignment.
     pub const ALL: [Self; 2] = [Self::Blank, Self::Agent];
 
     pub fn other(self) -> Self {
