@@ -110,9 +110,10 @@ fn change(
         let is_reverted = |(rollout, change): &(&Rollout, SetChange)| {
             is_reverted_by_sync(&state.application, &rollout.object_ref(), change.content.is_some())
         };
+        let is_undo = changes.iter().any(|(_, change)| change.content.is_some());
         if changes.iter().any(is_reverted) {
             let name = &args.application;
-            let effect = if changes.iter().any(|(_, change)| change.content.is_some()) {
+            let effect = if is_undo {
                 "go on with the new version"
             } else {
                 "revert the change"
@@ -122,7 +123,7 @@ fn change(
                  command again"
             )));
         }
-        if changes.iter().any(|(_, change)| change.content.is_some()) {
+        if is_undo {
             check_agents_are_limited(&hub, &args.argo_cd.namespace).await?;
         }
         for (rollout, change) in changes {

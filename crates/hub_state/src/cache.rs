@@ -333,8 +333,7 @@ impl Cache {
 
     /// Returns true if a ManagedCluster was deleted or is being deleted.
     pub fn is_leaving(&self, cluster: &str) -> bool {
-        self.cluster(cluster)
-            .map_or_else(|| self.is_deleted(cluster), |existing| existing.deleting)
+        self.is_in_deletion(cluster) || self.is_deleted(cluster)
     }
 
     pub fn gitops_cluster(&self, object_ref: &ObjectRef) -> Option<&GitOpsCluster> {

@@ -49,17 +49,17 @@ fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 pub(super) fn refused_character(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let is_refused = |at: usize| match bytes[at] {
-        b'\n' | b'\r' | b'\t' => false,
         0xC2 => bytes[at + 1] < 0xA0 && bytes[at + 1] != 0x85,
         0xEF => bytes[at + 1] == 0xBF && bytes[at + 2] >= 0xBE,
-        byte => byte < 0x20 || byte == 0x7F,
+        _ => true,
     };
-    // A table, because nearly no text has a suspect byte, and each byte is looked at.
-    let suspect = bytes.iter().any(|&byte| SUSPECT[usize::from(byte)]);
-    suspect.then(|| (0..bytes.len()).find(|&at| is_refused(at))).flatten()
+    bytes
+        .iter()
+        .enumerate()
+        .position(|(at, &byte)| SUSPECT[usize::from(byte)] && is_refused(at))
 }
 
-/// True for the bytes with which a refused character starts.
+/// True for the bytes with which a refused character starts. A table, because each byte of a text is looked up, and nearly none is suspect.
 static SUSPECT: [bool; 256] = {
     let mut suspect = [false; 256];
     let mut byte = 0;
