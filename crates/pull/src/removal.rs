@@ -30,7 +30,11 @@ pub(super) fn removed<'w>(
         .filter(|work| !work.pull_work.deleting && !is_on_hold(work));
     let writes = leaving.filter_map(|work| {
         let uid = work.pull_work.application_uid.as_deref();
-        let own = application.filter(|application| uid.is_none_or(|uid| *uid == *application.uid));
+        // Without the label, its finalizers are of the next way of delivery: what was released stays released.
+        let is_released = matches!(&work.pull_work.manifest, Some((_, present)) if **present == *finalizers_hash(&[]));
+        let own = application.filter(|application| {
+            uid.is_none_or(|uid| *uid == *application.uid) && (application.pull.is_some() || !is_released)
+        });
         let finalizers = own.into_iter().flat_map(|application| &application.argocd_finalizers);
         let finalizers: Vec<_> = finalizers.map(|finalizer| &**finalizer).collect();
         removal(work, &finalizers)

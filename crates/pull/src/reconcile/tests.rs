@@ -765,6 +765,8 @@ fn label_and_finalizers_removed_together_keep_what_was_deployed() {
     let mut hub = with_applied(&[names::CASCADE[0]]);
     hub.change_metadata(&json!({"finalizers": null, "labels": null}));
     assert_eq!(hub.settle(&shop()), [PATCHED]);
+    hub.change_metadata(&json!({"finalizers": [names::CASCADE[0]]}));
+    assert_eq!(hub.settle(&shop()), [""; 0], "it is for the next way of delivery");
     hub.report(WORK, &WELL);
     assert_eq!(hub.settle(&shop()), [DELETED]);
     let mut hub = with_applied(&[names::CASCADE[0]]);
