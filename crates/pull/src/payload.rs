@@ -70,6 +70,12 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
         "annotations": annotations,
     }));
     let mut spec = base["spec"].take();
+    // Argo CD before 3.1 drops `enabled`, and would sync and prune automatically.
+    if spec.pointer("/syncPolicy/automated/enabled") == Some(&Value::Bool(false))
+        && let Some(policy) = spec["syncPolicy"].as_object_mut()
+    {
+        policy.remove("automated");
+    }
     if let Some(Value::Object(destination)) = spec.get_mut("destination") {
         point(destination, application, settings, namespace);
     }
@@ -283,6 +289,22 @@ mod tests {
         assert_eq!(annotations, expected);
         assert_ne!(metadata["annotations"][names::PAYLOAD], "x");
         assert_eq!(application.get("status"), None);
+    }
+
+    #[test]
+    fn automated_sync_that_is_off_is_left_out() {
+        for (automated, expected) in [
+            (json!({"prune": true, "enabled": false}), json!({"retry": {"limit": 1}})),
+            (
+                json!({"enabled": true}),
+                json!({"automated": {"enabled": true}, "retry": {"limit": 1}}),
+            ),
+        ] {
+            let application = payload(&pull(), |object| {
+                object["spec"]["syncPolicy"] = json!({"automated": automated, "retry": {"limit": 1}});
+            });
+            assert_eq!(application["spec"]["syncPolicy"], expected);
+        }
     }
 
     #[test]
