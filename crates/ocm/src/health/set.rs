@@ -4,6 +4,7 @@
 use super::conditions::{ReportedCondition, ReportedConditions, get_text, map, number};
 use super::overdue::last_change;
 use super::{Clock, GRACE, HealthStatus, WorkStatus, text_of};
+use crate::duration;
 use crate::work::{SET_KIND, TEMPLATE};
 use manifest::value::{Map, Value};
 
@@ -250,14 +251,7 @@ fn numbers(text: &str) -> Vec<i64> {
     digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// Parses a duration in OCM's format, in seconds.
+/// Returns the seconds of a duration in Go's format.
 fn seconds(text: &str) -> Option<i64> {
-    let number: i64 = text.get(..text.len().checked_sub(1)?)?.parse().ok()?;
-    let unit = match text.as_bytes().last()? {
-        b'h' => 3600,
-        b'm' => 60,
-        b's' => 1,
-        _ => return None,
-    };
-    number.checked_mul(unit)
+    i64::try_from(duration::parse(text).ok()?.as_secs()).ok()
 }
