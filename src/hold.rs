@@ -47,16 +47,14 @@ pub struct Holds {
 impl Holds {
     /// Returns the remaining time of a hold for people.
     fn left(&self, hold: &Hold) -> String {
-        let Some(until) = &hold.until else {
-            return "until released".to_owned();
-        };
-        match until.parse::<Timestamp>() {
-            Ok(end) if end <= self.policy_time => "over".to_owned(),
-            Ok(end) => {
+        match hold.end() {
+            _ if hold.until.is_none() => "until released".to_owned(),
+            Some(end) if end <= self.policy_time => "over".to_owned(),
+            Some(end) => {
                 let left = time_math::until(end, self.now);
                 duration::format(Duration::from_secs(left.as_secs()))
             }
-            Err(_) => "not a time".to_owned(),
+            None => "not a time".to_owned(),
         }
     }
 }

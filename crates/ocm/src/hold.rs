@@ -61,9 +61,10 @@ impl Hold {
         json!({"metadata": {"labels": {LABEL: null}, "annotations": {UNTIL: null, REASON: null}}})
     }
 
-    /// Returns the time at which the hold ends by itself.
+    /// Returns the time at which the hold ends by itself; `None` if the policy cannot read it, so that the hold lasts.
     pub fn end(&self) -> Option<Timestamp> {
-        self.until.as_ref()?.parse().ok()
+        let until = self.until.as_ref().filter(|until| is_read_by_policy(until))?;
+        until.parse().ok()
     }
 
     /// Returns true if the hold has ended by itself.
@@ -90,9 +91,43 @@ impl Hold {
     }
 }
 
+/// Returns true if a time has the only form that CEL's `timestamp` reads. [`Timestamp`] reads others, such as one without seconds.
+fn is_read_by_policy(time: &str) -> bool {
+    let form = time.replace(|char: char| char.is_ascii_digit(), "0");
+    let rest = form.strip_prefix("0000-00-00T00:00:00");
+    let fraction = rest.and_then(|rest| {
+        ["Z", "+00:00", "-00:00"]
+            .iter()
+            .find_map(|zone| rest.strip_suffix(zone))
+    });
+    fraction.is_some_and(|fraction| fraction.is_empty() || fraction.len() > 1 && fraction.trim_end_matches('0') == ".")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The expected values are those of Go's `time.Parse` with `time.RFC3339`.
+    #[test]
+    fn hold_ends_only_at_a_time_that_the_policy_reads() {
+        for (until, is_time) in [
+            ("2026-12-01T06:00:00Z", true),
+            ("2026-12-01T06:00:00.5+01:00", true),
+            ("2026-12-01T06:00Z", false),
+            ("2026-12-01 06:00:00Z", false),
+            ("2026-12-01T06:00:00+01", false),
+            ("2026-12-01T06:00:00z", false),
+            ("2026-12-01T06:00:00.Z", false),
+            ("2026-13-01T06:00:00Z", false),
+        ] {
+            let hold = Hold {
+                cluster: "eu1".to_owned(),
+                until: Some(until.to_owned()),
+                reason: None,
+            };
+            assert_eq!(hold.is_over(Timestamp::MAX), is_time, "{until}");
+        }
+    }
 
     #[test]
     fn patch_is_read_again() {
