@@ -47,8 +47,10 @@ pub struct Holds {
 impl Holds {
     /// Returns the remaining time of a hold for people.
     fn left(&self, hold: &Hold) -> String {
+        if hold.until.is_none() {
+            return "until released".to_owned();
+        }
         match hold.end() {
-            _ if hold.until.is_none() => "until released".to_owned(),
             Some(end) if end <= self.policy_time => "over".to_owned(),
             Some(end) => {
                 let left = time_math::until(end, self.now);

@@ -71,8 +71,10 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
     }));
     let mut spec = base["spec"].take();
     // Argo CD before 3.1 drops `enabled`, and would sync and prune automatically.
-    if spec.pointer("/syncPolicy/automated/enabled") == Some(&Value::Bool(false))
-        && let Some(policy) = spec["syncPolicy"].as_object_mut()
+    if let Some(Value::Object(policy)) = spec.get_mut("syncPolicy")
+        && policy
+            .get("automated")
+            .is_some_and(|automated| automated["enabled"] == false)
     {
         policy.remove("automated");
     }

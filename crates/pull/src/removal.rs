@@ -5,7 +5,7 @@
 use crate::work::server_side_apply;
 use hub_state::annotations::REFRESH;
 use hub_state::pull::PullWork;
-use hub_state::pull::payload_id::{finalizers_hash, replace_finalizers};
+use hub_state::pull::payload_id::replace_finalizers;
 use hub_state::pull::pull_work::Retention;
 use hub_state::{Application, Cache, Context, PullWorkRef};
 use ocm::pull_model as names;
@@ -31,10 +31,9 @@ pub(super) fn removed<'w>(
     let writes = leaving.filter_map(|work| {
         let uid = work.pull_work.application_uid.as_deref();
         // Without the label, its finalizers are of the next way of delivery: what was released stays released.
-        let is_released = matches!(&work.pull_work.manifest, Some((_, present)) if **present == *finalizers_hash(&[]));
-        let own = application.filter(|application| {
-            uid.is_none_or(|uid| *uid == *application.uid) && (application.pull.is_some() || !is_released)
-        });
+        let is_in_use = |application: &Application| application.pull.is_some() || !work.pull_work.has_finalizers(&[]);
+        let own =
+            application.filter(|application| uid.is_none_or(|uid| *uid == *application.uid) && is_in_use(application));
         let finalizers = own.into_iter().flat_map(|application| &application.argocd_finalizers);
         let finalizers: Vec<_> = finalizers.map(|finalizer| &**finalizer).collect();
         removal(work, &finalizers)
@@ -61,8 +60,8 @@ fn removal(work: &PullWorkRef<'_>, finalizers: &[&str]) -> Option<Write> {
 /// Returns the JSON patch to these finalizers of the Application in a work; `None` if it has them. It also removes the requests: the agent
 /// applies all of a changed payload, and a sync that is done would run again.
 fn finalizers_patch(pull_work: &PullWork, finalizers: &[&str]) -> Option<Value> {
-    let (position, present) = pull_work.manifest.as_ref()?;
-    if **present == *finalizers_hash(finalizers) {
+    let (position, _) = pull_work.manifest.as_ref()?;
+    if pull_work.has_finalizers(finalizers) {
         return None;
     }
     let metadata = format!("/spec/workload/manifests/{position}/metadata");

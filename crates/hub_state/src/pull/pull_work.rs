@@ -136,6 +136,12 @@ impl PullWork {
         self.applied != ApplyState::Unknown && !self.missing && self.payload == self.feedback.payload
     }
 
+    /// Returns true if the Application in the work has exactly these finalizers of Argo CD.
+    pub fn has_finalizers(&self, finalizers: &[&str]) -> bool {
+        let present = self.manifest.as_ref();
+        present.is_some_and(|(_, present)| **present == *finalizers_hash(finalizers))
+    }
+
     /// Returns true if the cluster's Application has the finalizers of the payload, or if there is none on the cluster. An agent
     /// applies no work that is being deleted.
     pub fn has_applied_finalizers(&self) -> bool {
