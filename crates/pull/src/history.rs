@@ -40,9 +40,7 @@ pub(super) fn after(
     let Some(source) = spec.get("source") else {
         return history;
     };
-    let forwarded: Value = forwarded.map_or(Value::Null, |forwarded| {
-        serde_json::from_str(&forwarded.value).unwrap_or_default()
-    });
+    let forwarded = forwarded.map(OperationRequest::to_json).unwrap_or_default();
     let source = forwarded.pointer("/sync/source").unwrap_or(source);
     let id = before.last().map_or(0, |last| last.id.saturating_add(1));
     let entry = json!({
@@ -85,6 +83,8 @@ mod tests {
             message: None,
             retries: None,
             revision: Some(format!("revision-{second}").into()),
+            revisions: Vec::new(),
+            request: None,
         };
         Feedback {
             reported: MirroredStatus {

@@ -88,7 +88,7 @@ pub fn application(application: &Application, settings: &Settings, requests: &Re
         "spec": spec,
     });
     if let Some(operation) = &requests.operation {
-        object["operation"] = serde_json::from_str(&operation.value).expect("it was written as JSON");
+        object["operation"] = operation.to_json();
     }
     write_null_values_as_text(&mut object);
     // No component on the cluster would remove finalizers of others.

@@ -15,6 +15,7 @@ use hub_state::condition_types::{APPLY_ERROR, ON_HOLD, OVERDUE, UNREACHABLE, unr
 use hub_state::pull;
 use hub_state::pull::forwarded::Forwarded;
 use hub_state::pull::mirrored_status::{self, Condition, MirroredStatus};
+use hub_state::pull::pull_work::PullWork;
 use hub_state::pull::text::bounded_line;
 use hub_state::pull::work_name;
 use hub_state::{Application, Cache, Context, Controller, Kind, PullWorkRef, Watch};
@@ -211,6 +212,10 @@ impl<'i> PulledApplication<'i> {
                     .min_by_key(|work| (work.pull_work.deleting, !work.is_named, *work.object_ref.name != *name));
                 let (requests, removable) = requests::requests(pull, work.map(|work| work.pull_work));
                 forwarded = removable;
+                // `argocd app get --refresh` takes the removed annotation for the end of the comparison.
+                let may_compare = !settings.read_only && unreachable(cache.availability(cluster)).is_none();
+                let compares = |pull_work: &PullWork| pull_work.refused().is_none() && !pull_work.has_compared();
+                forwarded.refresh &= !(may_compare && work.is_some_and(|work| compares(work.pull_work)));
                 // The hub has the project already: its agent would undo changes of it. Without it in the work, the object stays.
                 let is_of_hub = cache.is_hub(cluster) || cache.may_be_hub(cluster);
                 let project = cache.project(pull.project_name()).filter(|_| !is_of_hub);
@@ -344,6 +349,7 @@ impl<'i> PulledApplication<'i> {
         } else {
             forwarded
         };
+        let compares = compares || is_first_comparison(pull, &desired);
         let body = pull.patch(forwarded, mirrored_status::patch(&pull.current, &desired, compares));
         let write = body.map(|body| Write::patch(&APPLICATIONS, self.object_ref.clone(), body));
         (write, new_conditions(&pull.current, &desired))
@@ -393,6 +399,14 @@ fn delivered(desired: &Desired, object_ref: ObjectRef, work: Option<&PullWorkRef
             desired.patch(&work.pull_work.version),
         )),
     }
+}
+
+/// Returns true if the cluster compared the Application for the first time since its `spec` was written. Terraform's provider waits
+/// for the time of that comparison.
+fn is_first_comparison(pull: &pull::Application, desired: &MirroredStatus) -> bool {
+    let times = pull.current.reconciled_at.zip(desired.reconciled_at);
+    let written = pull.spec_written.zip(times);
+    written.is_some_and(|(written, (before, after))| before <= written && written <= after)
 }
 
 fn new_conditions(before: &MirroredStatus, after: &MirroredStatus) -> Option<Event> {

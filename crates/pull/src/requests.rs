@@ -5,7 +5,8 @@
 //! passes these steps:
 //!
 //! 1. It is on the hub's Application. The controller adds it to the work.
-//! 2. The work carries it: the controller removes it from the Application, and users can make another request.
+//! 2. The work carries it: the controller removes it from the Application, and users can make another request. A refresh stays there
+//!    until the cluster has done it.
 //! 3. The Application no longer has it, and the cluster reports that it no longer has it either, for the payload in the work:
 //!    Argo CD removes completed requests. Then the controller removes it from the work. Not earlier: an operation that is removed
 //!    while it runs would never end.
@@ -94,7 +95,7 @@ fn refresh(requested: Option<&RefreshRequest>, pull_work: &PullWork) -> (Option<
     let Some(before) = &pull_work.refresh else {
         return (requested.cloned(), false);
     };
-    let is_done = pull_work.is_current() && pull_work.feedback.refresh_pending.is_none();
+    let is_done = pull_work.has_compared();
     match requested {
         None => ((!is_done).then(|| before.clone()), false),
         Some(requested) if requested.nonce == before.nonce => (Some(before.clone()), true),

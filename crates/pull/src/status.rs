@@ -11,6 +11,7 @@
 
 use super::history;
 use hub_state::pull::application::Application;
+use hub_state::pull::forwarded::OperationRequest;
 use hub_state::pull::mirrored_status::{Condition, Health, MirroredStatus, OperationState, Sync, patch};
 use hub_state::pull::pull_work::{ApplyState, PullWork};
 use hub_state::pull::text::{bounded, bounded_line, time, whole_seconds};
@@ -65,14 +66,21 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
         mirror.operation.clone_from(&current.operation);
     }
     mirror.conditions = conditions(current, mirror.conditions, inputs);
+    let request = inputs
+        .pull_work
+        .and_then(|pull_work| begun(current, pull_work))
+        .cloned();
+    let reported = inputs.pull_work.map(|pull_work| &pull_work.feedback.reported);
+    let is_reported = reported.is_some_and(|reported| mirror.operation == reported.operation);
     mirror.history = match inputs.application.zip(inputs.pull_work) {
-        Some((application, pull_work)) if mirror.operation == pull_work.feedback.reported.operation => {
-            let forwarded = pull_work.operation.as_ref();
-            let forwarded = forwarded.filter(|operation| pull_work.has_begun(operation));
-            history::after(application, &current.history, &pull_work.feedback, forwarded)
+        Some((application, pull_work)) if is_reported => {
+            history::after(application, &current.history, &pull_work.feedback, request.as_ref())
         }
         _ => current.history.clone(),
     };
+    if let Some(state) = mirror.operation.as_mut().filter(|_| is_reported) {
+        state.request = request;
+    }
     if !mirror.conditions.iter().any(is_hubs_own) {
         return mirror;
     }
@@ -195,7 +203,20 @@ fn not_begun(inputs: &StatusInputs<'_>) -> Option<OperationState> {
         message: Some(format!("waiting for {} to start the operation", inputs.cluster).into()),
         retries: None,
         revision: None,
+        revisions: Vec::new(),
+        request: Some(operation.clone()),
     })
+}
+
+/// Returns the last operation that the cluster started, if the controller forwarded it. The work carries it until the cluster has
+/// done it, and the hub shows it from then on.
+fn begun<'s>(current: &'s MirroredStatus, pull_work: &'s PullWork) -> Option<&'s OperationRequest> {
+    let shown = current.operation.as_ref().and_then(|state| state.request.as_ref());
+    let requests = [pull_work.operation.as_ref(), shown];
+    requests
+        .into_iter()
+        .flatten()
+        .find(|request| pull_work.has_begun(request))
 }
 
 /// Returns true if an operation that the ApplicationSet controller requested is running and its result is unknown. The operation

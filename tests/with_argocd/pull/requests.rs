@@ -152,7 +152,8 @@ async fn refresh_runs_once_and_is_cleared() -> Result<()> {
         let patch = json!({"metadata": {"annotations": requests}});
         stage.hub.patch(&app.application(), &patch).await?;
         let is_taken = |app: &Value| app["metadata"]["annotations"][REFRESH].is_null();
-        stage.hub.wait_for(&app.application(), is_taken).await?;
+        let taken = stage.hub.wait_for(&app.application(), is_taken).await?;
+        assert!(compared(&taken) > compared(&before), "the result that clients read");
         let done = async || {
             let states = cluster1.states();
             let requested_at = states.iter().position(has_refresh)?;

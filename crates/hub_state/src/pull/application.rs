@@ -42,6 +42,8 @@ pub struct Application {
     pub current: MirroredStatus,
     /// The time of the last write of the state of the last operation.
     pub operation_state_written: Option<Timestamp>,
+    /// The time of the last write of its `spec`, or of other fields by a client that wrote the `spec`.
+    pub spec_written: Option<Timestamp>,
     /// The namespace of the Application on the managed cluster, from its annotation.
     pub cluster_namespace: Option<Box<str>>,
     /// The destination for the Argo CD of the managed cluster, from its annotation.
@@ -92,6 +94,7 @@ impl Application {
             set: owning_set(items(object, "/metadata/ownerReferences")).map(Into::into),
             current: at(object, "/status").map(MirroredStatus::from_json).unwrap_or_default(),
             operation_state_written: written_at(object, &["f:status", "f:operationState"]).and_then(time),
+            spec_written: written_at(object, &["f:spec"]).and_then(time),
             cluster_namespace: annotated(names::CLUSTER_NAMESPACE),
             destination: named.or_else(|| annotated(names::DESTINATION_SERVER).map(Destination::Server)),
             sources: items(object, "/spec/sources").len(),

@@ -46,8 +46,11 @@ const OURS: [(&str, &str); 12] = [
     ),
 ];
 
-/// The prefix of the number of a source, starting at 0, in the name of its revision.
-const REVISION_OF: &str = "syncRevision";
+/// The revisions of several sources: the prefix of a source's number, starting at 0, in the name of the feedback value, and the list.
+const REVISIONS: [(&str, &str); 2] = [
+    ("syncRevision", ".status.sync.revisions"),
+    ("syncResultRevision", ".status.operationState.syncResult.revisions"),
+];
 
 /// The maximum number of sources of an Application whose revisions are read; a cluster may report any number.
 const SOURCES_MAX: usize = 100;
@@ -80,10 +83,9 @@ pub fn rules(sources: usize) -> Value {
         &format!(".status.operationState.operation.{info}"),
     ));
     for source in 0..sources.min(SOURCES_MAX) {
-        ours.push(path(
-            &format!("{REVISION_OF}{source}"),
-            &format!(".status.sync.revisions[{source}]"),
-        ));
+        for (name, list) in REVISIONS {
+            ours.push(path(&format!("{name}{source}"), &format!("{list}[{source}]")));
+        }
     }
     for kind in names::CONDITIONS {
         let condition = format!(r#".status.conditions[?(@.type=="{kind}")]"#);
@@ -131,6 +133,10 @@ impl Feedback {
         let word = |name: &str| string(name).map(bounded_word);
         let message = |name| string(name).map(bounded);
         let time = |name: &str| string(name).and_then(time);
+        let [revisions, synced] = REVISIONS.map(|(name, _)| {
+            let revisions = (0..SOURCES_MAX).map_while(|source| word(&format!("{name}{source}")));
+            revisions.collect()
+        });
         let operation = word("operationStatePhase").zip(time("operationStateStartedAt"));
         let operation = operation.map(|(phase, started_at)| OperationState {
             phase,
@@ -139,8 +145,9 @@ impl Feedback {
             message: message("operationStateMessage"),
             retries: of_type("operationStateRetryCount", "Integer").and_then(|value| integer_at(value, "/integer")),
             revision: word("syncResultRevision"),
+            revisions: synced,
+            request: None,
         });
-        let revisions = (0..SOURCES_MAX).map_while(|source| word(&format!("{REVISION_OF}{source}")));
         let conditions = names::CONDITIONS.iter().filter_map(|kind| {
             Some(Condition {
                 kind: (*kind).into(),
@@ -158,7 +165,7 @@ impl Feedback {
                 sync: Sync {
                     status: word("syncStatus"),
                     revision: word("syncRevision"),
-                    revisions: revisions.collect(),
+                    revisions,
                 },
                 operation,
                 reconciled_at: time("reconciledAt"),
@@ -206,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_each_value_once_and_a_revision_per_source() {
+    fn requests_each_value_once_and_the_revisions_of_each_source() {
         let names = |sources| -> Vec<String> {
             let rules = rules(sources);
             let rules = borrowed(&rules);
@@ -216,7 +223,7 @@ mod tests {
                 .collect()
         };
         let mut all = names(2);
-        assert_eq!(all.len(), names(0).len() + 2);
+        assert_eq!(all.len(), names(0).len() + 4);
         assert!(all.contains(&"syncRevision1".to_owned()));
         all.sort();
         let count = all.len();
@@ -249,6 +256,7 @@ mod tests {
             ("operationStateFinishedAt", "2026-06-01T11:59:30+00:00"),
             ("operationStateMessage", "done"),
             ("syncResultRevision", "abc"),
+            ("syncResultRevision0", "abc"),
             ("reconciledAt", "2026-06-01T12:00:00Z"),
             ("sourceType", "Helm"),
             ("SyncError", "no"),
@@ -286,6 +294,8 @@ mod tests {
                     message: text("done"),
                     retries: Some(2),
                     revision: text("abc"),
+                    revisions: vec!["abc".into()],
+                    request: None,
                 }),
                 reconciled_at: noon,
                 source_type: text("Helm"),

@@ -70,7 +70,7 @@ impl OperationRequest {
         })
     }
 
-    /// Reads the operation in a work's payload, if it has an ID of ours.
+    /// Reads the operation of a work's payload or of an operation state, if it has an ID of ours.
     pub fn of_payload(payload: &Borrowed<'_>) -> Option<Self> {
         let operation = at(payload, "/operation")?;
         let mut info = items(operation, "/info").iter();
@@ -81,14 +81,17 @@ impl OperationRequest {
         })
     }
 
+    pub fn to_json(&self) -> Value {
+        serde_json::from_str(&self.value).expect("it was written as JSON")
+    }
+
     pub fn requested_at(&self) -> Option<&str> {
         self.id.split_once(TIME_SEPARATOR).map(|(_, time)| time)
     }
 
     /// Returns true if the ApplicationSet controller requested the operation, as it does in each step of a RollingSync.
     pub fn is_of_set(&self) -> bool {
-        let value: Value = serde_json::from_str(&self.value).unwrap_or_default();
-        value["initiatedBy"]["username"] == names::SET_CONTROLLER
+        self.to_json()["initiatedBy"]["username"] == names::SET_CONTROLLER
     }
 
     /// Returns true if both request the same, ignoring the time.

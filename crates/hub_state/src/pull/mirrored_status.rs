@@ -1,5 +1,6 @@
 //! Reads, writes and compares the fields of an Application's status that the controller owns.
 
+use super::forwarded::OperationRequest;
 use super::text::{bounded, time};
 use crate::json::{self, at, integer_at, items, own, text_at, without_empty};
 use jiff::Timestamp;
@@ -54,6 +55,10 @@ pub struct OperationState {
     pub retries: Option<i64>,
     /// The synced revision.
     pub revision: Option<Box<str>>,
+    /// The synced revisions of several sources.
+    pub revisions: Vec<Box<str>>,
+    /// The operation, if the controller forwarded it: a client such as Kargo knows its own by its `info`, and repeats it otherwise.
+    pub request: Option<OperationRequest>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +73,6 @@ impl MirroredStatus {
     pub fn from_json(status: &Borrowed<'_>) -> Self {
         let message = |path| text_at(status, path).map(bounded);
         let time = |path| text_at(status, path).and_then(time);
-        let revisions = items(status, "/sync/revisions").iter().filter_map(Borrowed::as_str);
         let conditions = items(status, "/conditions").iter();
         let mut mirror = Self {
             health: Health {
@@ -79,7 +83,7 @@ impl MirroredStatus {
             sync: Sync {
                 status: own(status, "/sync/status"),
                 revision: own(status, "/sync/revision"),
-                revisions: revisions.map(Into::into).collect(),
+                revisions: texts(status, "/sync/revisions"),
             },
             operation: at(status, "/operationState").and_then(OperationState::from_json),
             reconciled_at: time("/reconciledAt"),
@@ -94,20 +98,26 @@ impl MirroredStatus {
         mirror
     }
 
-    /// Returns the JSON to write. The operation state needs an operation, which the feedback does not contain.
+    /// Returns the JSON to write, without the operation itself.
     fn to_json(&self) -> Value {
         let Self { health, sync, .. } = self;
         let time = |at: Option<Timestamp>| at.map(format_time);
         // The present content does not matter, because it is never written.
         let deployed = self.has_deployed.then_some(true);
         let operation = self.operation.as_ref().map(|state| {
+            // The API server rejects a result without a revision.
+            let none: Option<Box<str>> = (!state.revisions.is_empty()).then(Box::default);
             json!({
                 "phase": state.phase,
                 "startedAt": format_time(state.started_at),
                 "finishedAt": time(state.finished_at),
                 "message": state.message,
                 "retryCount": state.retries,
-                "syncResult": {"revision": state.revision, "resources": deployed},
+                "syncResult": {
+                    "revision": state.revision.as_ref().or(none.as_ref()),
+                    "revisions": state.revisions,
+                    "resources": deployed,
+                },
             })
         });
         let condition = |condition: &Condition| {
@@ -138,6 +148,11 @@ const DEPLOYED: [&str; 4] = [
     "/operationState/syncResult/resources",
 ];
 
+fn texts(object: &Borrowed<'_>, path: &str) -> Vec<Box<str>> {
+    let texts = items(object, path).iter().filter_map(Borrowed::as_str);
+    texts.map(Into::into).collect()
+}
+
 impl OperationState {
     fn from_json(state: &Borrowed<'_>) -> Option<Self> {
         Some(Self {
@@ -147,6 +162,8 @@ impl OperationState {
             message: text_at(state, "/message").map(bounded),
             retries: integer_at(state, "/retryCount"),
             revision: own(state, "/syncResult/revision"),
+            revisions: texts(state, "/syncResult/revisions"),
+            request: OperationRequest::of_payload(state),
         })
     }
 }
@@ -210,9 +227,22 @@ pub fn patch(current: &MirroredStatus, desired: &MirroredStatus, comparison_requ
         return None;
     }
     if let Some(Value::Object(state)) = patch.get_mut("operationState") {
-        state.insert("operation".to_owned(), json!({}));
+        let [before, after] = [current, desired].map(requested);
+        // The API server rejects a state without an operation.
+        let operation = merge_patch::between(&before, &after).unwrap_or_else(|| json!({}));
+        state.insert("operation".to_owned(), operation);
     }
     Some(json!({ "status": patch }))
+}
+
+/// Returns the operation to show: without its manifests, which are large, and may contain Secrets.
+fn requested(status: &MirroredStatus) -> Value {
+    let request = status.operation.as_ref().and_then(|state| state.request.as_ref());
+    let mut operation = request.map_or_else(|| json!({}), OperationRequest::to_json);
+    if let Some(Value::Object(sync)) = operation.get_mut("sync") {
+        sync.remove("manifests");
+    }
+    operation
 }
 
 /// Returns true if the time of the last comparison needs a write by itself: if it is too old, or if a client such as `argocd app

@@ -158,6 +158,11 @@ impl PullWork {
         }
     }
 
+    /// Returns true if the cluster has done the requested comparison of the payload that the work carries.
+    pub fn has_compared(&self) -> bool {
+        self.is_current() && self.feedback.refresh_pending.is_none()
+    }
+
     /// Returns true if the cluster is synced with Git for the payload that the work carries.
     pub fn is_synced(&self) -> bool {
         self.is_current() && self.feedback.reported.sync.status.as_deref() == Some("Synced")

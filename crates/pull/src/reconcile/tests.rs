@@ -6,7 +6,6 @@ use hub_state::cache::{Change, ReconcileRequest, Refusal};
 use hub_state::json::borrowed;
 use hub_state::model::{Availability, Kind};
 use hub_state::pull::namespaces::Namespaces;
-use hub_state::pull::pull_work::PullWork;
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::pull::reported;
 use hub_state::testing::{NOW, at, cluster, deleted, hold, listed, now, stored};
@@ -860,7 +859,7 @@ fn clears_a_sync_request_after_the_work_carries_it() {
         [format!("patch work {WORK}"), "patch application argocd/shop".to_owned()]
     );
     let application = hub.get_application(&shop());
-    assert!(application.get("operation").is_none() && application["metadata"]["annotations"].get(REFRESH).is_none());
+    assert!(application.get("operation").is_none() && application["metadata"]["annotations"].get(REFRESH).is_some());
     let payload = &hub.work(WORK)["spec"]["workload"]["manifests"][0];
     assert_eq!(payload["operation"]["sync"]["revision"], "abc");
     assert_eq!(payload["metadata"]["annotations"][REFRESH], "hard");
@@ -885,6 +884,24 @@ fn clears_a_refresh_after_its_result_is_on_the_hub() {
     hub.settle(&shop());
     hub.change_metadata(&json!({"annotations": {REFRESH: "normal"}}));
     hub.settle(&shop());
+    hub.report(
+        WORK,
+        &[
+            &compared_at("2026-06-01T12:00:00Z")[..],
+            &[("refreshPending", "normal")],
+        ]
+        .concat(),
+    );
+    hub.settle(&shop());
+    let is_pending = |hub: &Hub| {
+        hub.get_application(&shop())["metadata"]["annotations"]
+            .get(REFRESH)
+            .is_some()
+    };
+    assert!(
+        is_pending(&hub),
+        "`argocd app get --refresh` would return the earlier state"
+    );
     hub.report(WORK, &compared_at("2026-06-01T12:00:05Z"));
     // The reverse order would lose the result if the controller stopped between the writes.
     assert_eq!(
@@ -897,6 +914,37 @@ fn clears_a_refresh_after_its_result_is_on_the_hub() {
     );
     hub.report(WORK, &compared_at("2026-06-01T12:03:05Z"));
     assert_eq!(hub.settle(&shop()), [""; 0], "a comparison that was not requested");
+    assert!(!is_pending(&hub));
+    hub.change_metadata(&json!({"annotations": {REFRESH: "hard"}}));
+    hub.cache.apply(cluster("eu1", Availability::Unknown));
+    hub.settle(&shop());
+    assert!(!is_pending(&hub), "the client would wait for ever");
+}
+
+/// Terraform's provider waits for it after each change.
+#[test]
+fn first_comparison_after_a_change_of_the_spec_is_on_the_hub() {
+    let mut hub = Hub::with_shop();
+    let report_at = |hub: &mut Hub, time: &str| {
+        hub.settle(&shop());
+        hub.report(WORK, &[WELL[0], WELL[1], ("reconciledAt", time)]);
+        hub.settle(&shop());
+        hub.get_application(&shop())["status"]["reconciledAt"].clone()
+    };
+    report_at(&mut hub, "2026-06-01T12:00:00Z");
+    let written = json!([{"manager": "argocd-server", "time": "2026-06-01T12:01:00Z", "fieldsV1": {"f:spec": {}}}]);
+    hub.change(
+        &shop(),
+        &json!({"metadata": {"managedFields": written}, "spec": {"revisionHistoryLimit": 3}}),
+    );
+    for (compared, shown) in [
+        ("12:00:30", "12:00:00"),
+        ("12:01:01", "12:01:01"),
+        ("12:04:01", "12:01:01"),
+    ] {
+        let time = |time: &str| format!("2026-06-01T{time}Z");
+        assert_eq!(report_at(&mut hub, &time(compared)), time(shown));
+    }
 }
 
 #[test]
@@ -926,10 +974,10 @@ fn refresh_of_argo_cds_server_is_forwarded_whole_and_not_copied() {
     hub.settle(&shop());
     let annotations = &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["annotations"];
     assert_eq!(requested(annotations), ["hydrate", "refresh"]);
-    let left = &hub.get_application(&shop())["metadata"]["annotations"];
-    assert_eq!(requested(left), ["skip-reconcile"]);
     hub.report(WORK, &WELL);
     hub.settle(&shop());
+    let left = &hub.get_application(&shop())["metadata"]["annotations"];
+    assert_eq!(requested(left), ["skip-reconcile"]);
     let annotations = &hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["annotations"];
     assert_eq!(requested(annotations), [""; 0]);
 }

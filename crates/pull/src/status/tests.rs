@@ -118,7 +118,9 @@ const SUCCEEDED: [(&str, &str); 4] = [
 fn writes_the_clusters_status_immediately_and_once() {
     let mut hub = Hub::new();
     let revisions = [("syncRevision0", "abc"), ("syncRevision1", "def")];
-    let all = [&WELL[..], &SUCCEEDED, &revisions].concat();
+    // Argo CD leaves the single revision of the result empty.
+    let synced = [("syncResultRevision0", "abc"), ("syncResultRevision1", "def")];
+    let all = [&WELL[..], &SUCCEEDED[..3], &revisions, &synced].concat();
     let patch = hub.hears(current(&all)).expect("a write");
     let desired = json!({"status": {
         "health": {"status": "Healthy", "lastTransitionTime": NOON},
@@ -128,7 +130,7 @@ fn writes_the_clusters_status_immediately_and_once() {
             "phase": "Succeeded",
             "startedAt": "2026-06-01T11:59:00Z",
             "finishedAt": "2026-06-01T11:59:30Z",
-            "syncResult": {"revision": "abc"},
+            "syncResult": {"revision": "", "revisions": ["abc", "def"]},
         },
     }});
     assert_eq!(patch, desired, "and never Progressing before Healthy");
@@ -330,8 +332,10 @@ fn cleared_operation_shows_as_running() {
     hub.0["operationState"] = Value::Null;
     let before = pull_works(well(&[&SUCCEEDED]));
     hub.write(&inputs(Some(&before))).expect("a write");
+    // Kargo requests a sync again that is not shown as its own.
+    let requested = asked.requests.operation.as_ref().expect("an operation").to_json();
     let waiting = json!({
-        "operation": {}, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to start the operation",
+        "operation": requested, "phase": "Running", "startedAt": NOON, "message": "waiting for eu1 to start the operation",
     });
     assert_eq!(hub.0["operationState"], waiting);
     assert_eq!(hub.health(), "Healthy", "which is not in doubt");
@@ -348,11 +352,21 @@ fn cleared_operation_shows_as_running() {
     hub.write(&inputs(Some(&begun))).expect("a write");
     assert_eq!(
         hub.0["operationState"],
-        json!({"operation": {}, "phase": "Running", "startedAt": LATER})
+        json!({"operation": requested, "phase": "Running", "startedAt": LATER})
     );
-    let over = pull_works(reported(&[&WELL[..], &SUCCEEDED, &[("payload", &form)]].concat()));
-    hub.write(&inputs(Some(&over))).expect("a write");
-    assert_eq!(hub.0["operationState"]["phase"], "Succeeded");
+    let over = well(&[&SUCCEEDED, &[("operationBegun", &*id)]]);
+    hub.hears(over).expect("a write, when the work no longer carries it");
+    let state = &hub.0["operationState"];
+    assert_eq!(
+        (&state["phase"], &state["operation"]),
+        (&json!("Succeeded"), &requested)
+    );
+    hub.hears(well(&[&running])).expect("a write");
+    assert_eq!(
+        hub.0["operationState"]["operation"],
+        json!({}),
+        "one of the cluster's own"
+    );
 }
 
 #[test]
