@@ -17,7 +17,8 @@ use ocm::health::{HealthStatus, WorkStatus};
 use ocm::hold::Hold;
 use ocm::merge_patch;
 use ocm::ownership::OF_REPLICA_SET;
-use ocm::work::{TEMPLATE, Work};
+use ocm::pull_model::LAST_APPLIED;
+use ocm::work::{TEMPLATE, WORKLOAD, Work};
 use ocm::zeros::remove_zeros;
 use primitives::object_ref::ObjectRef;
 use primitives::{hash, time_math};
@@ -504,6 +505,9 @@ impl Rollout {
         };
         let mut metadata = self.version();
         metadata["annotations"] = json!({UNDONE: format!("{} {}", hashed(template), hashed(content))});
+        if let Some(record) = self.record_as_applied(content) {
+            metadata["annotations"][LAST_APPLIED] = record.into();
+        }
         let changing = self
             .clusters
             .iter()
@@ -514,6 +518,19 @@ impl Rollout {
             summary: format!("{} to take back", count(changing, "cluster")),
             content: Some(content.clone()),
         }))
+    }
+
+    /// Returns the record of the last client-side apply with the fields of a content, such as its executor: a later apply only removes
+    /// recorded fields. Without a record, Argo CD applies server-side, and removes fields of the field manager of client-side applies.
+    fn record_as_applied(&self, content: &Value) -> Option<String> {
+        let record = self.set["metadata"]["annotations"][LAST_APPLIED].as_str()?;
+        let mut record: Value = serde_json::from_str(record).ok()?;
+        let template = record.get_mut("spec")?.get_mut(TEMPLATE)?.as_object_mut()?;
+        let mut fields = essential(content).as_object_mut().map(std::mem::take)?;
+        // Lists are replaced as a whole.
+        fields.retain(|field, value| field != WORKLOAD && value.is_object());
+        template.extend(fields);
+        Some(record.to_string())
     }
 
     /// Formats the difference between the content of the set and another, as `diff` does.
@@ -671,7 +688,10 @@ mod tests {
 
     fn set(strategy: &Value) -> Value {
         json!({
-            "metadata": {"namespace": "argocd", "name": "shop-x1", "resourceVersion": "7"},
+            "metadata": {
+                "namespace": "argocd", "name": "shop-x1", "resourceVersion": "7",
+                "annotations": {LAST_APPLIED: json!({"spec": {TEMPLATE: content("2")}}).to_string()},
+            },
             "spec": {
                 TEMPLATE: content("2"),
                 "placementRefs": [{"name": "fleet", "rolloutStrategy": {"type": "Progressive", "progressive": strategy}}],
@@ -893,6 +913,14 @@ mod tests {
         };
         let undone = undo(&rollout(&strategy, CANARY_FAILS, &[]), None);
         assert!(is_same(&undone["spec"][TEMPLATE], &content("1")), "{undone}");
+        // The next commit has no executor either: Argo CD removes only what it has recorded.
+        let record = undone["metadata"]["annotations"][LAST_APPLIED]
+            .as_str()
+            .expect("a record");
+        let record: Value = serde_json::from_str(record).expect("JSON");
+        let recorded = &record["spec"][TEMPLATE];
+        assert_eq!(recorded["executor"], content("1")["executor"]);
+        assert_eq!(recorded["workload"], content("2")["workload"]);
         // A second time, the clusters that are still to be taken back have the content that was undone, if any is left.
         for clusters in [CANARY_FAILS, [("1", "True"), ("1", "False"), ("1", "False")]] {
             let mut again = rollout(&strategy, clusters, &[]);

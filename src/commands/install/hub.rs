@@ -160,8 +160,13 @@ impl InstallHub {
     pub(crate) async fn patch_spec(&self, path: &str, live: &Value, change: &Value) -> Result<(), String> {
         let name = live["metadata"]["name"].as_str().unwrap_or_default();
         let mut change = change.clone();
+        // Argo CD takes over the fields of this manager before it applies server-side, and then removes those that Git does not have.
+        let params = PatchParams {
+            field_manager: Some("kubectl-client-side-apply".to_owned()),
+            ..PatchParams::default()
+        };
         for _ in 0..PATCH_ATTEMPTS {
-            let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(&change));
+            let request = Request::new(path).patch(name, &params, &Patch::Merge(&change));
             match self.send(request).await {
                 Err(error) if hub::status(&error) == Some(409) => {}
                 Err(error) => return Err(self.describe(&format!("{path}/{name}"), "changed", &error)),

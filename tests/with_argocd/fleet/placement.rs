@@ -396,7 +396,9 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
             ("broken.json", broken.to_string()),
         ])
     };
-    let placed = PlacedApplication::start(&fleet, name, &settings, &[("settings.json", &config_map("1"))]).await?;
+    let mut kept: Value = serde_json::from_str(&config_map("1"))?;
+    kept["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-options": "Prune=false"});
+    let placed = PlacedApplication::start(&fleet, name, &settings, &[("settings.json", &kept.to_string())]).await?;
     placed.wait_until_settled().await?;
     let [first, second, _] = placed.names_of_works().await?;
     let push = async |version| {
@@ -468,7 +470,9 @@ async fn stopped_rollout_is_shown_taken_back_and_continued() -> Result<()> {
 
     push("3").await?;
     rollout_says(&fleet, "resume stopped", 0, &["rollout-max-failures=1"])?;
-    fleet.hub.wait_for(&second, |work| version(work) == "3").await?;
+    // No field of the content that was taken back is left.
+    let is_as_in_git = |work: &Value| version(work) == "3" && work["spec"]["deleteOption"].is_null();
+    fleet.hub.wait_for(&second, is_as_in_git).await?;
     placed.app.end().await
 }
 
