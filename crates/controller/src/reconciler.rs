@@ -430,8 +430,12 @@ impl Reconciler {
                     kind: "",
                 };
                 let cause = Some((controller.kind.resource().kind, Reason::Timeout.name()));
-                let retry_after = None;
-                (Outcome::Failed { retry_after, cause }, Some(refusal))
+                let outcome = Outcome::Failed {
+                    retry_after: None,
+                    cause,
+                    is_waiting: false,
+                };
+                (outcome, Some(refusal))
             }
             Err(_) => {
                 self.metrics.panicked(controller.name);

@@ -138,7 +138,11 @@ fn reconcile(secret_kind: SecretKind, cache: &Cache, cluster: &ObjectRef, contex
     let gitops = || GitOpsClusterRef::get(cache, &ObjectRef::parse(owner?)?);
     let loses_agent =
         |gitops: &GitOpsClusterRef<'_>| secret_kind == SecretKind::Agent && loses_agent(*gitops, &cluster.name);
-    let delete_after_work = || delete(Some((&WORKS, ObjectRef::new(&cluster.name, names::ADDON_WORK))));
+    let delete_after_work = || {
+        let mut action = delete(Some((&WORKS, ObjectRef::new(&cluster.name, names::ADDON_WORK))))?;
+        action.writes[0].waits = true;
+        Some(action)
+    };
     let is_revoked = || gitops().is_some_and(|gitops| gitops.revokes(&cluster.name));
     let delete_after_agent = || match gitops().filter(loses_agent) {
         Some(gitops) if has_add_on(gitops, &cluster.name) => None,

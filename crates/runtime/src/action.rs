@@ -50,6 +50,8 @@ pub struct Write {
     pub recipe: Option<Recipe>,
     /// The object that must not exist for the write. The writer asks the API server first.
     pub unless_exists: Option<(&'static Resource, ObjectRef)>,
+    /// True if that object exists for some time, so that the write waits for its deletion without counting as failed.
+    pub waits: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +114,7 @@ impl Write {
             verb,
             recipe: None,
             unless_exists: None,
+            waits: false,
         }
     }
 

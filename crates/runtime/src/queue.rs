@@ -75,6 +75,8 @@ struct Entry {
     /// The time that is reserved for its refresh.
     refresh_at: Option<Instant>,
     failures: u32,
+    /// True if the last of the failures waits for the deletion of another object.
+    is_waiting: bool,
     cause: Option<Cause>,
     written: Option<Instant>,
     refreshed: Option<Instant>,
@@ -114,6 +116,8 @@ pub enum Outcome {
         /// The delay that the API server asks for.
         retry_after: Option<Duration>,
         cause: Option<Cause>,
+        /// True if the write waits for the deletion of another object, which is no failure.
+        is_waiting: bool,
     },
 }
 
@@ -122,6 +126,7 @@ impl Outcome {
     pub const FAILED: Self = Self::Failed {
         retry_after: None,
         cause: None,
+        is_waiting: false,
     };
 }
 
@@ -200,9 +205,7 @@ impl Queue {
     }
 
     pub fn is_failing(&self, object_ref: &ObjectRef) -> bool {
-        self.entries
-            .get(object_ref)
-            .is_some_and(|entry| entry.failures >= FAILING_AFTER)
+        self.entries.get(object_ref).is_some_and(Entry::is_failing)
     }
 
     /// Removes and returns a due object, of those whose last write was slow or of the others. The caller reports the outcome with
@@ -275,7 +278,7 @@ impl Queue {
             return;
         };
         entry.busy = false;
-        let was_failing = entry.failures >= FAILING_AFTER;
+        let was_failing = entry.is_failing();
         let mut cause = entry.cause.take();
         let mut is_cause_gone = false;
         let is_failed = matches!(outcome, Outcome::Failed { .. });
@@ -297,7 +300,9 @@ impl Queue {
             Outcome::Failed {
                 retry_after,
                 cause: new_cause,
+                is_waiting,
             } => {
+                entry.is_waiting = *is_waiting;
                 entry.stale |= due.stale;
                 entry.cause = *new_cause;
                 let mut wait = backoff(entry.failures);
@@ -313,7 +318,7 @@ impl Queue {
                 Some(later(now, wait.max(retry_after.unwrap_or_default())))
             }
         };
-        let is_failing = usize::from(entry.failures >= FAILING_AFTER);
+        let is_failing = usize::from(entry.is_failing());
         self.failing = self
             .failing
             .saturating_add(is_failing)
@@ -437,10 +442,15 @@ impl Entry {
             stale: false,
             refresh_at: None,
             failures: 0,
+            is_waiting: false,
             cause: None,
             written: None,
             refreshed: None,
         }
+    }
+
+    const fn is_failing(&self) -> bool {
+        self.failures >= FAILING_AFTER && !self.is_waiting
     }
 
     /// Returns the time from which the entry has no effect and can be forgotten.
@@ -582,6 +592,15 @@ mod tests {
         ];
         assert_eq!(waits, [&[200, 500][..], &seconds].concat());
         let due = test.pop(now + 300_000).expect("it is due");
+        let waiting = Outcome::Failed {
+            retry_after: None,
+            cause: None,
+            is_waiting: true,
+        };
+        test.done(&due, &waiting, now + 300_000);
+        assert_eq!(test.queue.failing(), 0);
+        now += 300_000;
+        let due = test.pop(now + 300_000).expect("it is due");
         test.done(&due, &WRITTEN, now + 300_000);
         assert_eq!(test.queue.failing(), 0);
         test.enqueue(now + 310_000, Refresh::Unchanged);
@@ -612,6 +631,7 @@ mod tests {
             &Outcome::Failed {
                 retry_after,
                 cause: None,
+                is_waiting: false,
             },
             200,
         );
@@ -772,6 +792,7 @@ mod tests {
         let refused = Outcome::Failed {
             retry_after: None,
             cause: Some(("applications", "forbidden")),
+            is_waiting: false,
         };
         let (mut queue, start) = (Queue::new(Duration::ZERO), Instant::now());
         affected(&mut queue, "argocd", 0..OBJECTS as usize, start);

@@ -127,7 +127,7 @@ impl Writer {
             return Ok(true);
         }
         if let Some((resource, object_ref)) = &write.unless_exists {
-            self.check_absent(resource, object_ref).await?;
+            self.check_absent(resource, object_ref, write.waits).await?;
         }
         // The Lease may have been lost since the decision, also by the reads above, and a creation has no precondition that would fail.
         if !*self.leads.borrow() {
@@ -185,14 +185,22 @@ impl Writer {
     }
 
     /// Checks with the API server that an object does not exist. A response that its kind is unknown is no proof.
-    async fn check_absent(&self, resource: &'static Resource, object_ref: &ObjectRef) -> Result<(), WriteError> {
+    async fn check_absent(
+        &self,
+        resource: &'static Resource,
+        object_ref: &ObjectRef,
+        is_waiting: bool,
+    ) -> Result<(), WriteError> {
         let request = Request::new(resource.path(object_ref)).get(&object_ref.name, &GetParams::default());
         match self.send(request).await {
             Err(refused) if refused.is_gone => Ok(()),
             Err(refused) => Err(refused),
             Ok(_) => {
                 let why = format!("{} {object_ref} still exists", resource.kind);
-                Err(WriteError::new(Reason::Conflict, why))
+                Err(WriteError {
+                    is_waiting,
+                    ..WriteError::new(Reason::Conflict, why)
+                })
             }
         }
     }
@@ -268,6 +276,14 @@ impl Writer {
             debug!(object = %object_ref, kind, "deleted before it was written");
             return Outcome::Unchanged;
         }
+        if refused.is_waiting {
+            debug!(object = %object_ref, kind, %why, "waiting");
+            return Outcome::Failed {
+                retry_after: None,
+                cause: None,
+                is_waiting: true,
+            };
+        }
         self.metrics.failed(controller, refused.reason);
         // An occasional conflict is normal. The log must have the reason of one that lasts, because no Event or condition has it.
         if refused.reason == Reason::Conflict && attempt < FAILING_AFTER {
@@ -279,6 +295,7 @@ impl Writer {
         Outcome::Failed {
             retry_after: refused.retry_after,
             cause: is_common.then(|| (resource.plural, refused.reason.name())),
+            is_waiting: false,
         }
     }
 
@@ -459,6 +476,8 @@ struct WriteError {
     retry_after: Option<Duration>,
     /// True if the object does not exist.
     is_gone: bool,
+    /// True if the write waits for the deletion of another object.
+    is_waiting: bool,
     /// The HTTP status of the response, if there is one.
     code: Option<u16>,
 }
@@ -470,6 +489,7 @@ impl WriteError {
             why,
             retry_after: None,
             is_gone: false,
+            is_waiting: false,
             code: None,
         }
     }
@@ -491,6 +511,7 @@ impl WriteError {
             why: hub::reason(error),
             retry_after: (wait > 0).then(|| Duration::from_secs(wait.into())),
             is_gone: status.is_some_and(|status| status.code == 404 && status.reason == "NotFound"),
+            is_waiting: false,
             code: status.map(|status| status.code),
         }
     }
@@ -603,7 +624,7 @@ mod tests {
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let attempt = |attempt| {
+        let attempt = |attempt, waits| {
             let _entered = runtime.enter();
             let (client, (_sender, leads)) = (Client::new(service, "argocd"), watch::channel(true));
             let metrics = Metrics::with("test", "Certificates", |_| ()).0;
@@ -611,13 +632,17 @@ mod tests {
             let work = ObjectRef::new("eu1", "shop");
             let delete = Write::delete(&WORKS, work.clone(), ("uid", "1"));
             let delete = delete.unless_exists(Some((&SECRETS, ObjectRef::new("argocd", "shop"))));
+            let delete = Write { waits, ..delete };
             let action = Action::new(InvolvedObject::new(&WORKS, work, "".into()), vec![delete], None);
             logged(Level::Warn, Format::Text, || {
                 runtime.block_on(writer.write("test", &action, attempt));
             })
         };
-        assert_eq!([1, 2].map(attempt), [[""; 0]; 2]);
-        let [line] = &attempt(3)[..] else { panic!("no line") };
+        let quiet = [attempt(1, false), attempt(2, false), attempt(3, true)];
+        assert_eq!(quiet, [[""; 0]; 3]);
+        let [line] = &attempt(3, false)[..] else {
+            panic!("no line")
+        };
         assert!(line.contains("Secret argocd/shop still exists"), "{line}");
     }
 }

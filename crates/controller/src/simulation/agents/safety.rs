@@ -176,7 +176,7 @@ fn secret_stays_until_the_agent_is_uninstalled() {
             let waits_for = |write: &Write| write.unless_exists.clone().map(|(_, work)| work.to_string());
             let addon_work = "eu2/addon-argocd-agent-addon-deploy-0";
             assert!(
-                deletions.all(|write| waits_for(write).as_deref() == Some(addon_work)),
+                deletions.all(|write| write.waits && waits_for(write).as_deref() == Some(addon_work)),
                 "{writes:?}"
             );
         });
