@@ -365,7 +365,7 @@ Examples:
   kubectl get manifestworks -A -o yaml | argocd-ocm-cmp diff shop --clusters eu1 --name shop --file -";
 
 /// The arguments that select what to generate.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct GenerateArgs {
     /// Folder with the manifests, or - for manifests from standard input [default: the current folder]
     pub folder: Option<PathBuf>,
@@ -390,7 +390,7 @@ impl From<GenerateArgs> for Arguments {
 }
 
 /// The flags of settings: one for each row of their table.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SettingFlags(FlagValues);
 
 impl Args for SettingFlags {

@@ -27,10 +27,8 @@ use crate::summary::WorkSummary;
 use crate::{completion, fetch, list, manual};
 use clap::CommandFactory;
 use generate::confine;
-use generate::discover::FileSelection;
 use generate::settings;
 use generate::settings::{Arguments, Env, Settings};
-use generate::source::FolderKind;
 use generate::{GeneratedWorks, generate, health_rules, policy, print};
 use manifest::problem::{Problems, plain};
 use manifest::text::one_line;
@@ -187,15 +185,12 @@ fn differences(args: DiffArgs, env: &Env) -> Result<Exit, Problems> {
             "standard input can be read only once: put the manifests or the works into a file",
         ));
     }
-    let mut env = env.clone();
-    let folder = args.generate.folder.as_deref().unwrap_or(Path::new("."));
-    let is_rendered = FolderKind::detect(folder, &FileSelection::default()) != FolderKind::Directory;
-    if args.file.is_none() && is_rendered && !env.contains_key("KUBE_VERSION") {
+    let mut settings = settings(args.generate.clone(), env)?;
+    if args.file.is_none() && !env.contains_key("KUBE_VERSION") && settings.source.is_rendered() {
         // Argo CD passes it, and charts depend on it.
-        let version = fetch::kubernetes_version(&args.hub);
-        env.extend(version.map(|version| ("KUBE_VERSION".to_owned(), version)));
+        let version = fetch::kubernetes_version(&args.hub).map(|version| ("KUBE_VERSION".to_owned(), version));
+        settings = self::settings(args.generate, &env.clone().into_iter().chain(version).collect())?;
     }
-    let settings = settings(args.generate, &env)?;
     let generated = generated(&settings)?;
     let mut works: Vec<ComparedWork<'_>> = generated.works(&settings.name).map(ComparedWork::from).collect();
     let ownership = Ownership::on_hub(

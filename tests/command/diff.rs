@@ -366,11 +366,22 @@ fn charts_are_rendered_for_the_version_of_the_hub() {
     let template =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {version: '{{ .Capabilities.KubeVersion }}'}\n";
     let chart = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
-    let folder = folder(&[("Chart.yaml", chart), ("templates/a.yaml", template)]);
+    let shared = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    let folder = folder(&[
+        ("shared.yaml", shared),
+        ("eu/Chart.yaml", chart),
+        ("eu/templates/a.yaml", template),
+    ]);
     let mut objects = objects();
     objects.insert("/version".to_owned(), json!({"gitVersion": "v1.29.7+k3s1"}));
-    let (tools, folder) = (tools(), folder.path().display().to_string());
-    let words = format!("PATH={} diff {folder} --clusters eu3 --name shop", tools.display());
-    let printed = FakeHub::start(objects).run(&words);
-    assert!(printed.contains("+  version: v1.29.7\n"), "{printed}");
+    let (hub, tools) = (FakeHub::start(objects), tools());
+    for source in [" --overlays eu3=eu", "/eu"] {
+        let folder = folder.path().display();
+        let words = format!(
+            "PATH={} diff {folder}{source} --clusters eu3 --name shop",
+            tools.display()
+        );
+        let printed = hub.run(&words);
+        assert!(printed.contains("+  version: v1.29.7\n"), "{source}: {printed}");
+    }
 }

@@ -345,6 +345,15 @@ fn overlay_over<'s>(shared: Read<'s>, path: &'s str, source: &'s Source) -> Resu
 }
 
 impl Source {
+    /// Returns true if helm or kustomize renders the folder, or an overlay.
+    pub fn is_rendered(&self) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let detect = |below: &str| FolderKind::detect(&folder.join(below), &self.selection);
+        let overlays = self.overlays.values().map(|below| detect(below));
+        let mut kinds = overlays.chain([self.kind.unwrap_or_else(|| detect(""))]);
+        kinds.any(|kind| kind != FolderKind::Directory)
+    }
+
     /// Returns the problem of a setting that applies to none of these types of folders, the shared one and the overlays, or not to
     /// standard input.
     fn unused_setting(&self, kinds: &[FolderKind]) -> Option<String> {
