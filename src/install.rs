@@ -46,7 +46,7 @@ pub use principal::{
 };
 pub use removal::{
     LABELS, PROJECT, addition_to, belongs_to_added_controller, belongs_to_another_product, content_of_administrator,
-    has_additions, helm_release, is_ours, our_managers, stuck_deletions,
+    has_additions, helm_release, is_beside_installation, is_ours, our_managers, stuck_deletions,
 };
 pub use settings::CONTROLLER;
 pub use tuning::keep_tuned;

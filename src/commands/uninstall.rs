@@ -7,8 +7,8 @@ use super::install::{InstallHub, finish, with_hub};
 use crate::cli::HubUninstallArgs;
 use crate::install::{
     ArgoCd, CMD_PARAMS, InstallOptions, LABELS, PROJECT, REDIS_PROXY, ShippedObject, belongs_to_added_controller,
-    belongs_to_another_argocd, content_of_administrator, helm_release, is_ours, needs_redis_proxy, objects,
-    other_namespace, stuck_deletions,
+    belongs_to_another_argocd, content_of_administrator, helm_release, is_beside_installation, is_ours,
+    needs_redis_proxy, objects, other_namespace, stuck_deletions,
 };
 use crate::workload::{items, name};
 use controller::LEASE;
@@ -64,6 +64,12 @@ async fn remove_all(hub: &InstallHub, args: &HubUninstallArgs, lines: &mut Strin
             !belongs_to_another_argocd(&object.shipped, &object.live, namespace)
                 && !belongs_to_added_controller(&object.live, &ours, &bindings, namespace)
         });
+        // Several Argo CDs may have the plugin, or a controller that an administrator has added.
+        let is_elsewhere = |object: &InstalledObject| other_namespace(&object.live, namespace).is_some();
+        let is_here = |object: &InstalledObject| object.live["metadata"]["namespace"] == **namespace;
+        if installed.iter().any(is_elsewhere) && installed.iter().any(is_here) {
+            installed.retain(|object| is_beside_installation(&object.shipped, &object.live, &bindings, namespace));
+        }
         check(hub, &installed, args).await?;
         installed
     };

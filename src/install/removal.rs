@@ -87,20 +87,29 @@ pub fn helm_release(live: &Value) -> Option<&str> {
 /// added under other names than `ours`. `bindings` are all `ClusterRoleBinding`s with our labels.
 pub fn belongs_to_added_controller(live: &Value, ours: &[ShippedObject], bindings: &[Value], namespace: &str) -> bool {
     let is_same = |object: &ShippedObject| live["kind"] == object.kind() && live["metadata"]["name"] == object.name();
-    if ours.iter().any(is_same) {
-        return false;
-    }
-    let served = match live["kind"].as_str() {
-        Some("ClusterRoleBinding") => &live["subjects"][0]["namespace"],
-        Some("ClusterRole") => {
+    !ours.iter().any(is_same) && served_namespace(live, bindings).is_some_and(|served| served != namespace)
+}
+
+/// Returns true if an object is that of the Argo CD in this namespace, where the installation with our names is beside another one:
+/// that has all objects without a namespace.
+pub fn is_beside_installation(object: &ShippedObject, live: &Value, bindings: &[Value], namespace: &str) -> bool {
+    let is_here = live["metadata"]["namespace"] == namespace || object.is_admission_policy();
+    is_here || served_namespace(live, bindings) == Some(namespace)
+}
+
+/// Returns the namespace that a cluster-scoped object is for, if it or its binding names one.
+fn served_namespace<'v>(live: &'v Value, bindings: &'v [Value]) -> Option<&'v str> {
+    let served = match live["kind"].as_str()? {
+        "ClusterRoleBinding" => &live["subjects"][0]["namespace"],
+        "ClusterRole" => {
             let mut bindings = bindings.iter();
-            let binding = bindings.find(|binding| binding["roleRef"]["name"] == live["metadata"]["name"]);
-            &binding.unwrap_or(&Value::Null)["subjects"][0]["namespace"]
+            let binding = bindings.find(|binding| binding["roleRef"]["name"] == live["metadata"]["name"])?;
+            &binding["subjects"][0]["namespace"]
         }
-        Some("FlowSchema") => &live["spec"]["rules"][0]["subjects"][0]["serviceAccount"]["namespace"],
-        _ => &Value::Null,
+        "FlowSchema" => &live["spec"]["rules"][0]["subjects"][0]["serviceAccount"]["namespace"],
+        _ => return None,
     };
-    served.as_str().is_some_and(|served| served != namespace)
+    served.as_str()
 }
 
 /// Returns true if one of Argo CD's objects still has some of our additions after our managers released them: another manager
@@ -231,6 +240,9 @@ mod tests {
             assert!(belongs("second", "argocd"), "{kind}");
             assert!(!belongs("second", "other"), "{kind}");
             assert!(!belongs(LEASE, "argocd"), "{kind}: our own name is an error");
+            let object = shipped_object(kind, LEASE);
+            let is_beside = |namespace| is_beside_installation(&object, &renamed(kind, "second"), &bindings, namespace);
+            assert!(is_beside("other") && !is_beside("argocd"), "{kind}");
         }
         let earlier = json!({"kind": "ClusterRole", "metadata": {"name": "of-an-earlier-release"}});
         assert!(!belongs_to_added_controller(&earlier, &ours, &bindings, "argocd"));

@@ -191,7 +191,7 @@ impl Installation {
         same.with_context(differs)?;
         for ((name, was), (_, object)) in before.iter().zip(self.all()?) {
             assert_eq!(without_history(was), without_history(&object), "{name}");
-            assert_eq!(of_ours(&object), [""; 0], "{name}");
+            assert_eq!(of_ours(was), of_ours(&object), "{name}");
         }
         Ok(())
     }

@@ -52,6 +52,11 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
             "{error}"
         );
     }
+    // The plugin alone is possible, and its removal leaves the installation to the other Argo CD.
+    let installed = installation.all()?;
+    installation.run_ok(&["install", "--features=plugin,project"])?;
+    installation.run_ok(&["uninstall"])?;
+    installation.until(&installed).await?;
     let error = installation.run_err(&["uninstall"])?;
     assert_eq!(
         error,
