@@ -116,6 +116,8 @@ pub(crate) struct HubState {
     pub(crate) cluster_managers: Lookup<Vec<Value>>,
     /// The Applications that use the plugin, or were meant to.
     pub(crate) applications: Lookup<Vec<DiagnosedApplication>>,
+    /// The pairs of an Application of this Argo CD and one of another that list the same works.
+    pub(crate) with_works_of_another: BTreeSet<String>,
     /// The AppProjects in Argo CD's namespace.
     pub(crate) projects: Lookup<BTreeMap<String, Project>>,
     /// The managed clusters.

@@ -7,7 +7,7 @@ use manifest::text::without_middle;
 use ocm::application_works::ApplicationName;
 use ocm::boolean::is_true;
 use ocm::glob;
-use ocm::ownership::{ListedResource, own_names};
+use ocm::ownership::{ListedResource, ListedWork, own_names};
 use ocm::pull_model::{DEFAULT_PROJECT, PULL, is_own_condition};
 use ocm::source_plugin;
 use ocm::source_plugin::SourcePlugin;
@@ -109,6 +109,22 @@ struct Synced {
     message: String,
 }
 
+/// The works in the lists of Applications, each with its Application.
+#[derive(Default)]
+pub(super) struct WorksOfArgoCds {
+    /// Those of the Argo CD that is examined.
+    ours: BTreeMap<ListedWork, String>,
+    others: BTreeMap<ListedWork, String>,
+}
+
+impl WorksOfArgoCds {
+    /// Returns the pairs of Applications of two Argo CDs that list the same works.
+    pub(super) fn pairs(&self) -> BTreeSet<String> {
+        let pair = |(work, ours): (&ListedWork, &String)| Some(format!("{ours} and {}", self.others.get(work)?));
+        self.ours.iter().filter_map(pair).collect()
+    }
+}
+
 impl FetchedApplication {
     /// Returns the Application if it belongs to the Argo CD in this namespace and is meant for the plugin, or leaves the choice of a
     /// plugin to Argo CD.
@@ -123,6 +139,20 @@ impl FetchedApplication {
         let has_error = || !self.status.sync["status"].is_null();
         let controller = self.status.controller_namespace.as_deref();
         self.metadata.namespace == argocd || controller.map_or_else(has_error, |namespace| namespace == argocd)
+    }
+
+    /// Adds the works in Argo CD's list.
+    pub(super) fn add_works(&self, works: &mut WorksOfArgoCds, argocd: &str) {
+        // The list of the pull model is that of a managed cluster, which may be a hub.
+        let is_listed = |resource: &&ListedResource| resource.group == GROUP && !self.metadata.is_pulled();
+        let listed = self.status.resources.iter().flatten().filter(is_listed);
+        let qualified_name = format!("{}/{}", self.metadata.namespace, self.metadata.name);
+        let side = if self.is_of(argocd) {
+            &mut works.ours
+        } else {
+            &mut works.others
+        };
+        side.extend(listed.map(|work| (work.key(), qualified_name.clone())));
     }
 
     /// Returns its AppProject.
@@ -354,6 +384,28 @@ mod tests {
         let application = json!({"metadata": metadata, "spec": spec, "status": status});
         let read: FetchedApplication = serde_json::from_value(application).expect("an Application");
         read.of_argo_cd("argocd")
+    }
+
+    #[test]
+    fn finds_works_in_the_lists_of_two_argo_cds() {
+        let mut works = WorksOfArgoCds::default();
+        for (namespace, name, clusters, label) in [
+            ("argocd", "shop", ["eu1", "us1"], "false"),
+            ("gitops", "shop", ["eu1", "ap1"], "false"),
+            ("gitops", "pulled", ["us1", "ap1"], "true"),
+        ] {
+            let resources = clusters.map(|cluster| {
+                json!({"group": GROUP, "kind": KIND, "namespace": cluster, "name": "shop", "requiresPruning": cluster == "eu1"})
+            });
+            let application = json!({
+                "metadata": {"namespace": namespace, "name": name, "labels": {(PULL): label}},
+                "status": {"controllerNamespace": namespace, "resources": resources},
+            });
+            let read: FetchedApplication = serde_json::from_value(application).expect("an Application");
+            read.add_works(&mut works, "argocd");
+        }
+        let pairs: Vec<_> = works.pairs().into_iter().collect();
+        assert_eq!(pairs, ["argocd/shop and gitops/shop"]);
     }
 
     #[test]

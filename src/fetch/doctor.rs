@@ -2,7 +2,7 @@
 
 mod read;
 
-use super::application::FetchedApplication;
+use super::application::{FetchedApplication, WorksOfArgoCds};
 use super::{Hub, WorkReader, describe_error, to_lookup};
 use crate::diagnosis;
 use crate::diagnosis::DiagnosedCluster;
@@ -105,8 +105,13 @@ impl Hub {
             Ok(())
         };
         let of_applications = async {
-            let keep = |application: FetchedApplication| application.of_argo_cd(namespace);
+            let mut works = WorksOfArgoCds::default();
+            let keep = |application: FetchedApplication| {
+                application.add_works(&mut works, namespace);
+                application.of_argo_cd(namespace)
+            };
             state.applications = self.list_all(&APPLICATIONS, keep).await?;
+            state.with_works_of_another = works.pairs();
             Ok(())
         };
         let of_clusters = async {

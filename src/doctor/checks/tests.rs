@@ -571,6 +571,9 @@ fn finds_applications_with_errors() {
         ("works-of-several-sources", |hub| {
             application(hub).sources_share_works = true;
         }),
+        ("works-of-several-argo-cds", |hub| {
+            hub.with_works_of_another = names(&["argocd/shop and gitops/shop"]);
+        }),
     ]);
 }
 

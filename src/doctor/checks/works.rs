@@ -18,6 +18,9 @@ check! {
     error SEVERAL_SOURCES "works-of-several-sources":
         "Argo CD applies only the works of the last source that uses the plugin, of {applications}: {names}",
         "set the setting name of each source, or create an Application for each source";
+    error SEVERAL_ARGO_CDS "works-of-several-argo-cds":
+        "two Argo CDs write or prune the same works, of {pairs} of Applications: {names}",
+        "delete one of each pair without cascade, and create it with another name";
     error BY_EXECUTOR "works-refused-by-executor":
         "agents cannot apply {works}, because the executor lacks permissions: {names}: {why}",
         "grant them to the executor's ServiceAccount on the managed cluster, or set another executor";
@@ -81,6 +84,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     };
     about_applications(&TOO_LARGE, &|application| application.errors().any(is_too_large));
     about_applications(&SEVERAL_SOURCES, &|application| application.sources_share_works);
+    findings.extend(SEVERAL_ARGO_CDS.about(("pairs", "pair"), &hub_state.with_works_of_another, &[]));
     for message in [&BY_EXECUTOR, &BY_AGENT, &NO_KIND, &OTHER_SCOPE, &NO_NAMESPACE, &OTHER] {
         let refused = works
             .iter()
