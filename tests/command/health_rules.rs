@@ -126,13 +126,18 @@ fn rules_of_the_user_reach_the_agent_and_an_invalid_one_is_a_warning() {
 
 #[test]
 fn kind_whose_crd_has_a_status_waits_for_it() {
-    let crd = |subresources: &str| {
+    let crd = |status: &str, subresources: &str| {
         format!(
             "{WIDGET}\n---\n{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: widgets.example.com}}, \
              spec: {{group: example.com, scope: Namespaced, names: {{kind: Widget, plural: widgets}}, versions: [{{name: v1, served: true, \
-             storage: true, schema: {{openAPIV3Schema: {{type: object}}}}{subresources}}}]}}}}"
+             storage: true, schema: {{openAPIV3Schema: {{type: object, properties: {{status: {{type: object{status}}}}}}}}}{subresources}}}]}}}}"
         )
     };
-    assert!(works("", &crd(", subresources: {status: {}}")).contains("!has(object.status)||"));
-    assert!(!works("", &crd("")).contains("!has(object.status)||"));
+    let waits = |status, subresources| works("", &crd(status, subresources)).contains("!has(object.status)||");
+    let subresource = ", subresources: {status: {}}";
+    assert!(waits(", properties: {phase: {type: string}}", subresource));
+    assert!(waits(", x-kubernetes-preserve-unknown-fields: true", subresource));
+    assert!(!waits(", properties: {failures: {type: object}}", subresource));
+    assert!(!waits("", subresource));
+    assert!(!waits(", properties: {phase: {type: string}}", ""));
 }

@@ -86,7 +86,7 @@ pub struct Definition {
     pub plural: Option<Box<str>>,
     /// The scope of the kind.
     pub scope: Scope,
-    /// True if a version of the kind has the status subresource.
+    /// True if a version of the kind has a status that tells the state of an object.
     pub has_status: bool,
 }
 
@@ -474,8 +474,23 @@ fn definition(kind: &GroupKind, fields: &Map<'_>) -> Option<Box<Definition>> {
             "Cluster" => Scope::Cluster,
             _ => Scope::Namespaced,
         },
-        has_status: versions.any(|version| version.at(&["subresources", "status"]).is_some()),
+        has_status: versions.any(reports_state),
     }))
+}
+
+/// Returns true if objects of a version report their state. Code generators declare a status for all kinds; that of MetalLB's L2Advertisement
+/// has no fields, that of OpenTelemetry's Instrumentation only one for failures.
+fn reports_state(version: &Map<'_>) -> bool {
+    const UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
+    let has_any = |path: &[&str], fields: &[&str]| {
+        let map = version.at(path).and_then(Value::as_map);
+        map.is_some_and(|map| fields.iter().any(|field| map.get(field).is_some()))
+    };
+    let status = ["schema", "openAPIV3Schema", "properties", "status", "properties"];
+    has_any(&["subresources"], &["status"])
+        && (has_any(&status[..2], &[UNKNOWN])
+            || has_any(&status[..4], &[UNKNOWN])
+            || has_any(&status, &["conditions", "observedGeneration", "phase", "state"]))
 }
 
 /// Writes the JSON of an object whose `metadata` was removed from `fields`, without the namespace. Returns the offset at which that is
