@@ -74,7 +74,7 @@ fn in_namespaces(
             if cluster_scoped.contains(kind) {
                 return Scope::Cluster;
             }
-            kind.known_custom().map_or(Scope::Namespaced, |known| known.scope)
+            kind.known_custom_scope().unwrap_or(Scope::Namespaced)
         })
     };
     let default: Option<Arc<str>> = default.map(Arc::from);

@@ -39,8 +39,30 @@ impl GroupKind {
     /// Returns the description of the kind if it is a custom kind of a public operator.
     pub fn known_custom(&self) -> Option<KnownCustom> {
         static GROUPS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| groups().collect());
+        // Gatekeeper creates the CRD of each ConstraintTemplate.
+        if &*self.group == "constraints.gatekeeper.sh" {
+            let plural = self.kind.to_ascii_lowercase().into();
+            return Some(KnownCustom { plural, scope: Cluster });
+        }
         let (_, scope, plural) = kinds_of(GROUPS.get(&*self.group)?).find(|(kind, ..)| *kind == &*self.kind)?;
         Some(known_custom(self, scope, plural))
+    }
+
+    /// Returns the scope of a custom kind of a public operator.
+    pub fn known_custom_scope(&self) -> Option<Scope> {
+        // The kinds of Crossplane's provider families are too many to list. In groups such as `s3.aws.m.upbound.io`, they are namespaced.
+        let is_of_family = |family: &str| {
+            let service = self.group.strip_suffix(family);
+            service.is_some_and(|service| service.is_empty() || service.ends_with('.'))
+        };
+        let families = [
+            "aws.upbound.io",
+            "azure.upbound.io",
+            "azuread.upbound.io",
+            "gcp.upbound.io",
+        ];
+        let known = self.known_custom().map(|known| known.scope);
+        known.or_else(|| families.into_iter().any(is_of_family).then_some(Cluster))
     }
 
     /// Returns the resource names (plurals) that the kind may have, the most likely first; one if it is known.
@@ -319,8 +341,21 @@ mod tests {
                 Cluster,
             ),
             ("Redis.redis.redis.opstreelabs.in", "redis", Namespaced),
+            (
+                "K8sRequiredLabels.constraints.gatekeeper.sh",
+                "k8srequiredlabels",
+                Cluster,
+            ),
         ] {
             assert_eq!(known(kind), (plural.to_owned(), scope), "{kind}");
+        }
+        for (group, scope) in [
+            ("aws.upbound.io", Some(Cluster)),
+            ("s3.aws.upbound.io", Some(Cluster)),
+            ("s3.aws.m.upbound.io", None),
+            ("aws.platform.upbound.io", None),
+        ] {
+            assert_eq!(kind(&format!("Bucket.{group}")).known_custom_scope(), scope, "{group}");
         }
         for unknown in [
             "Issuer.example.com",
