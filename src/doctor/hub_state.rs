@@ -190,6 +190,8 @@ pub(crate) struct HubWork {
     pub(crate) executor: Option<Box<str>>,
     /// True if an agent has reported a status.
     pub(crate) has_status: bool,
+    /// True if its status is of an agent that is too old for it: OCM before 1.2 for a Placement, before 1.1 for any other.
+    pub(crate) of_old_agent: bool,
     /// The time since which the agent has something to do: its last change, which it has not reported, or its deletion.
     pub(crate) outstanding_since: Option<Timestamp>,
     /// The Application that owns it, as Argo CD names it.

@@ -30,6 +30,10 @@ check! {
     error AGENT_LATE "clusters-with-late-work-agent":
         "works have waited for more than 2 minutes for the work agents of {clusters}: {names}",
         "check that klusterlet-work-agent runs there, in namespace open-cluster-management-agent, and read its log";
+    error OLD_AGENT "clusters-with-old-work-agent":
+        "agents before OCM 1.2 report works of Placements as healthy too early, and before 1.1 run hooks and actions again, on {clusters}: \
+         {names}",
+        "upgrade Open Cluster Management there";
     warning UNAVAILABLE_WITHOUT_WORKS "clusters-idle":
         "{clusters} without works not joined or not available: {names}",
         "see the conditions of these ManagedClusters";
@@ -90,7 +94,10 @@ fn problem(cluster: Option<&DiagnosedCluster>, works: &[&HubWork], now: Timestam
             }
             let is_late = |since: Timestamp| now.duration_since(since) > AGENT_MAX;
             let mut outstanding = works.iter().filter_map(|work| work.outstanding_since);
-            outstanding.any(is_late).then_some(&AGENT_LATE)
+            if outstanding.any(is_late) {
+                return Some(&AGENT_LATE);
+            }
+            works.iter().any(|work| work.of_old_agent).then_some(&OLD_AGENT)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::doctor::controller::ControllerPod;
 use crate::doctor::hub_state::{HubState, Lookup, is_late};
-use crate::doctor::message::{Finding, check};
+use crate::doctor::message::{CountedKind, Finding, check};
 use crate::doctor::rights::gate;
 use crate::workload::items;
 use hub_state::reconcile::Settings;
@@ -19,6 +19,9 @@ check! {
     error NO_RULES "ocm-without-condition-rules":
         "the hub's ManifestWorks have no condition rules, which report the health of objects",
         "upgrade Open Cluster Management to 1.0 or newer, or set condition-rules to false";
+    error NO_ROLLOUTS "ocm-without-rollouts":
+        "OCM before 1.2 on the hub does not wait for health in rollouts of {sets}: {names}",
+        "upgrade Open Cluster Management to 1.2 or newer";
     error NO_GATE "ocm-gate-off":
         "OCM does not process {sets}, because feature gate ManifestWorkReplicaSet is not enabled in the ClusterManager: {names}",
         "enable it in spec.workConfiguration.featureGates of the ClusterManager";
@@ -28,6 +31,8 @@ check! {
     ok OK "ocm":
         "the hub serves the required APIs of Open Cluster Management{gates}";
 }
+
+const SETS: CountedKind = ("sets", "ManifestWorkReplicaSet");
 
 fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -39,8 +44,18 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
             _ => findings.push(NO_API.finding(&[("kind", &resource.kind), ("api", &api)])),
         }
     }
-    if hub_state.work_crd.found().is_some_and(|crd| !has_rules(crd)) {
+    let lacks = |setting: &str| {
+        let crd = hub_state.work_crd.found();
+        crd.is_some_and(|crd| !has_setting(crd, setting))
+    };
+    if lacks("conditionRules") {
         findings.push(NO_RULES.finding(&[]));
+    }
+    let sets = hub_state.sets.found().into_iter().flatten();
+    // OCM has this setting since the version whose rollouts wait for health.
+    if lacks("feedbackScrapeType") {
+        let names = sets.clone().map(|set| &set.qualified_name);
+        findings.extend(NO_ROLLOUTS.about(SETS, names, &[]));
     }
     findings.extend(
         hub_state
@@ -59,10 +74,9 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     } else {
         &SETS_NOT_PROCESSED
     };
-    let sets = hub_state.sets.found().into_iter().flatten();
     let idle = sets.filter(|set| !set.has_status && is_late(set.created, now));
     let idle = idle.map(|set| &set.qualified_name);
-    findings.extend(message.about(("sets", "ManifestWorkReplicaSet"), idle, &[]));
+    findings.extend(message.about(SETS, idle, &[]));
     if findings.is_empty() {
         let unknown = if has_cluster_manager {
             ""
@@ -101,12 +115,12 @@ fn needed(hub_state: &HubState) -> Vec<&'static Resource> {
     needed
 }
 
-/// Returns true if the stored version of works has condition rules, which OCM has since version 1.0.
-fn has_rules(crd: &Value) -> bool {
+/// Returns true if the `manifestConfigs` of works, in the version that is used, have this setting.
+fn has_setting(crd: &Value, setting: &str) -> bool {
     let versions = items(&crd["spec"]["versions"]).iter();
     let mut stored = versions.filter(|version| version["name"] == WORKS.version);
     stored.any(|version| {
         let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
-        !spec["manifestConfigs"]["items"]["properties"]["conditionRules"].is_null()
+        !spec["manifestConfigs"]["items"]["properties"][setting].is_null()
     })
 }

@@ -75,7 +75,7 @@ fn healthy_hub() -> HubState {
             .insert(resource.plural.to_owned());
     }
     let rules = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {
-        "manifestConfigs": {"items": {"properties": {"conditionRules": {}}}}
+        "manifestConfigs": {"items": {"properties": {"conditionRules": {}, "feedbackScrapeType": {}}}}
     }}}}}}]}});
     let lease = json!({
         "metadata": {"name": controller},
@@ -604,6 +604,12 @@ fn finds_problems_of_ocm() {
         ("ocm-without-condition-rules", |hub| {
             hub.work_crd = Lookup::Found(json!({}));
         }),
+        ("ocm-without-rollouts", |hub| {
+            add_idle_set(hub, 10);
+            let versions = &mut value_of(&mut hub.work_crd)["spec"]["versions"];
+            let spec = &mut versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+            spec["manifestConfigs"]["items"]["properties"] = json!({"conditionRules": {}});
+        }),
         // Reported only after the grace period.
         ("", |hub| add_idle_set(hub, 10)),
         ("ocm-sets-idle", |hub| add_idle_set(hub, 100)),
@@ -921,6 +927,9 @@ fn finds_problems_of_clusters() {
         ("", |hub| {
             first_work(hub).created = Some(ago(10));
             first_work(hub).has_status = false;
+        }),
+        ("clusters-with-old-work-agent", |hub| {
+            first_work(hub).of_old_agent = true;
         }),
         // One work with a status proves that the agent runs.
         ("", |hub| {

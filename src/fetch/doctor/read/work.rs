@@ -117,6 +117,19 @@ struct Manifest {
     resource_meta: Option<ResourceIdentifier>,
 }
 
+/// Returns true if conditions of objects have no generation. Agents write it since OCM 1.1 to the results of rules, and since 1.2 to
+/// Applied; never again to those of a work that was complete before.
+fn is_of_old_agent(manifests: &[Manifest], is_of_set: bool) -> bool {
+    let mut conditions = manifests
+        .iter()
+        .filter_map(|manifest| manifest.conditions.as_ref())
+        .flatten();
+    conditions.any(|condition| {
+        condition.observed_generation == 0
+            && (condition.reason.starts_with("ConditionRule") || is_of_set && condition.kind == "Applied")
+    })
+}
+
 /// Returns the kinds and namespaces of the objects that the agent watches.
 fn watched(manifests: &[Manifest], configs: &ManifestConfigs<'_>) -> BTreeSet<Box<str>> {
     let is_watched = |object: &&ResourceIdentifier| {
@@ -229,6 +242,7 @@ impl ReadWork {
         if application.is_none() && (self.label(OF_REPLICA_SET).is_some() || !is_of_controller) {
             return None;
         }
+        let is_of_set = self.label(OF_REPLICA_SET).is_some();
         let of_plugin = self.label(works::APPLICATION_LABEL).is_some();
         let conditions = self.status.conditions.unwrap_or_default();
         let applied = conditions.iter().find(|condition| condition.kind == "Applied");
@@ -237,6 +251,10 @@ impl ReadWork {
             .resource_status
             .and_then(|status| status.manifests)
             .unwrap_or_default();
+        let is_complete = conditions
+            .iter()
+            .any(|condition| condition.kind == "Complete" && condition.status == "True");
+        let of_old_agent = !is_complete && is_of_old_agent(&manifests, is_of_set);
         let configs = ManifestConfigs::new(self.spec.manifest_configs.as_deref().unwrap_or_default());
         let watched = watched(&manifests, &configs);
         let other_resource_names = if of_plugin {
@@ -287,6 +305,7 @@ impl ReadWork {
                 .sum(),
             executor: self.spec.executor.as_ref().map(executor_user),
             has_status: applied.is_some(),
+            of_old_agent,
             refused: refusal,
             watched,
             other_resource_names,
@@ -371,6 +390,35 @@ mod tests {
         assert!(reduced(pulled, &[]).is_some());
         let of_agent = |value: &mut Value| value["metadata"] = json!({"name": "ca", "labels": {AGENT_LABEL: "true"}});
         assert!(reduced(of_agent, &[]).is_some());
+    }
+
+    #[test]
+    fn recognizes_agents_that_are_too_old_by_conditions_without_a_generation() {
+        let is_old = |of_set: bool, condition: &Value, complete: &str| {
+            let change = |value: &mut Value| {
+                if of_set {
+                    value["metadata"]["labels"] = json!({OF_REPLICA_SET: "argocd.shop"});
+                }
+                value["status"] = json!({
+                    "conditions": [{"type": "Complete", "status": complete}],
+                    "resourceStatus": {"manifests": [{"conditions": [condition]}]},
+                });
+            };
+            reduced(change, &["argocd.shop"]).expect("a work").of_old_agent
+        };
+        let applied = json!({"type": "Applied", "status": "True"});
+        let rule = json!({"type": "Healthy", "status": "True", "reason": "ConditionRuleEvaluated"});
+        for (condition, of_set, of_other) in [(&applied, true, false), (&rule, true, true)] {
+            assert_eq!(is_old(true, condition, "False"), of_set, "{condition}");
+            assert_eq!(is_old(false, condition, "False"), of_other, "{condition}");
+            let mut newer = condition.clone();
+            newer["observedGeneration"] = json!(1);
+            assert!(!is_old(true, &newer, "False"), "{newer}");
+            assert!(
+                !is_old(true, condition, "True"),
+                "{condition}: written before an upgrade"
+            );
+        }
     }
 
     #[test]
