@@ -1,8 +1,8 @@
 //! Removes fields that controllers on the managed cluster fill, and that a manifest only repeats as placeholders. Otherwise the agent
 //! would take them back at each resync.
 
-use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use manifest::kinds::GroupKind;
+use manifest::text::decode_base64;
 use manifest::value::{Map, Value};
 
 /// The annotations or labels of objects into which cert-manager and OpenShift write a CA.
@@ -64,11 +64,10 @@ pub(super) fn remove(kind: &GroupKind, metadata: &Map<'_>, fields: &mut Map<'_>)
 /// Removes a CA that an injector replaces: of an object that names one, or a placeholder.
 fn remove_ca_bundle(client_config: Option<&mut Map<'_>>, is_injected: bool) {
     let Some(config) = client_config else { return };
-    let is_placeholder = config.get("caBundle").and_then(Value::as_str).is_some_and(|text| {
-        BASE64
-            .decode(text.trim())
-            .is_ok_and(|decoded| decoded.trim_ascii().is_empty())
-    });
+    let ca = config.get("caBundle").and_then(Value::as_str);
+    let is_placeholder = ca
+        .and_then(|text| decode_base64(text.trim()))
+        .is_some_and(|decoded| decoded.trim_ascii().is_empty());
     if is_injected || is_placeholder {
         config.remove("caBundle");
     }

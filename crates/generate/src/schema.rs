@@ -19,8 +19,8 @@
 
 use super::object::wrong_type;
 use super::similar::similar;
-use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use manifest::kinds::{BUILT_IN, built_in};
+use manifest::text::decode_base64;
 use manifest::value::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
@@ -271,7 +271,7 @@ impl Schema {
             | (Type::Text | Type::IntOrString | Type::Quantity, Value::String(_)) => return,
             (Type::Integer, Value::Float(number)) if number.fract() == 0.0 => return,
             (Type::Base64, Value::String(text)) => {
-                if !is_base64(text) {
+                if decode_base64(text).is_none() {
                     findings.add(path, true, || {
                         format!("{path} is not base64: encode it, or use stringData of a Secret")
                     });
@@ -387,15 +387,6 @@ pub(super) fn remedy<'c>(name: &str, candidates: impl Iterator<Item = &'c str> +
     meant.map_or("correct or remove it".to_owned(), |name| {
         format!("did you mean {name}?")
     })
-}
-
-/// Returns true if Go's decoder accepts the text: it skips line breaks.
-fn is_base64(text: &str) -> bool {
-    if text.contains(['\r', '\n']) {
-        BASE64.decode(text.replace(['\r', '\n'], "")).is_ok()
-    } else {
-        BASE64.decode(text).is_ok()
-    }
 }
 
 /// The position of a value in an object. It is text only when something is found.

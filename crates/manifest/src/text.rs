@@ -2,6 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+use base64::alphabet;
+use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -14,6 +16,20 @@ pub fn is_unprintable(char: char) -> bool {
 /// Replaces unprintable characters, for a terminal: a name on the hub or in a file may contain any.
 pub fn printable(text: &str) -> String {
     text.replace(is_unprintable, "\u{fffd}")
+}
+
+/// Decodes base64 as Go's `base64.StdEncoding`, and so Kubernetes and Helm: padded, with line breaks anywhere, and with any bits after the
+/// last byte. Returns `None` for another text.
+pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    const BASE64: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+    );
+    if text.contains(['\n', '\r']) {
+        BASE64.decode(text.replace(['\n', '\r'], "")).ok()
+    } else {
+        BASE64.decode(text).ok()
+    }
 }
 
 /// A counter of lines, which usually moves forward: positions that ascend take one pass together.
@@ -101,6 +117,17 @@ pub fn and_more_objects(more: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The expected values are those of Go's `base64.StdEncoding`; `tests/go_parity` compares more.
+    #[test]
+    fn decodes_base64_like_go() {
+        for text in ["QUI=", "QUJ=", "QU\nI\r\n=\n"] {
+            assert_eq!(decode_base64(text).as_deref(), Some(&b"AB"[..]), "{text:?}");
+        }
+        for text in ["QUI", "QU I=", "QUI==", "QUI-"] {
+            assert_eq!(decode_base64(text), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn one_line_replaces_control_and_bidi_characters() {

@@ -8,7 +8,7 @@
 use crate::discover::KUSTOMIZATION_FILES;
 use base64::engine::{Engine, general_purpose::STANDARD as BASE64};
 use flate2::read::MultiGzDecoder;
-use manifest::text::shortened;
+use manifest::text::{decode_base64, shortened};
 use manifest::value::Value;
 use manifest::yaml;
 use memchr::memmem;
@@ -433,10 +433,7 @@ impl Texts {
         if !self.has_too_many_values() && self.message.may_have(value) {
             self.values.push(value.to_owned());
         }
-        let decoded = BASE64
-            .decode(value)
-            .ok()
-            .and_then(|bytes| String::from_utf8(bytes).ok());
+        let decoded = decode_base64(value).and_then(|bytes| String::from_utf8(bytes).ok());
         if let Some(text) = decoded
             && !text.contains(|char: char| char.is_control() && !char.is_whitespace())
         {
@@ -823,6 +820,12 @@ mod tests {
         assert_eq!(
             hidden(&files, "cannot unmarshal !!str `x1x1x1x...` into int"),
             "cannot unmarshal !!str `[hidden]...` into int"
+        );
+        let secret = format!("kind: Secret\ndata:\n  a: |\n    {}", lines.join("\n    "));
+        assert_eq!(
+            hidden(&[("secret.yaml", &*secret)], &value),
+            "[hidden]",
+            "wrapped base64"
         );
         let user = BASE64.encode(format!("user:{value}"));
         assert!(

@@ -1,9 +1,8 @@
 //! Resolves scalars by the rules of YAML 1.1, as far as go-yaml v2 follows them.
 
 use super::number::{self, Number};
+use crate::text::decode_base64;
 use crate::value::Value;
-use base64::alphabet;
-use base64::engine::{Engine, GeneralPurpose, GeneralPurposeConfig};
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,11 +129,9 @@ pub(super) fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<Tag>) -
     };
     match (tag, plain(&text)) {
         (Tag::Text | Tag::NonSpecific | Tag::Merge, _) => Ok(Scalar::Text(text)),
-        // Go's decoder skips line breaks everywhere.
-        (Tag::Binary, _) => BASE64
-            .decode(text.replace(['\n', '\r'], ""))
+        (Tag::Binary, _) => decode_base64(&text)
             .map(|bytes| Scalar::Text(Cow::Owned(as_json_text(&bytes))))
-            .map_err(|_| "the text after \"!!binary\" is not base64"),
+            .ok_or("the text after \"!!binary\" is not base64"),
         (Tag::Timestamp, _) if is_timestamp(&text) => Ok(Scalar::Text(text)),
         (Tag::Timestamp, _) => Err("the text after \"!!timestamp\" is not a date"),
         (Tag::Null, Some(scalar @ Scalar::Null))
@@ -149,12 +146,6 @@ pub(super) fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<Tag>) -
         (Tag::Float, _) => Err("the text after \"!!float\" is not a number"),
     }
 }
-
-/// Base64 as Go's `base64.StdEncoding` decodes text without line breaks: padded, and with any bits after the last byte.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
-);
 
 /// Returns bytes as Go's `encoding/json` prints them in strings: every byte that is not part of valid UTF-8 becomes U+FFFD.
 fn as_json_text(bytes: &[u8]) -> String {
