@@ -24,4 +24,5 @@ mod output;
 mod paths;
 mod real_files;
 mod stack;
+mod texts;
 mod variables;

@@ -49,7 +49,7 @@ fn real_files_agree_with_go() {
 }
 
 /// Returns the folder in which Go keeps the files of a module, which it downloads if needed.
-fn folder_of(module: &str) -> PathBuf {
+pub(crate) fn folder_of(module: &str) -> PathBuf {
     let answer = Command::new("go")
         .args(["mod", "download", "-json", module])
         .current_dir(env!("CARGO_TARGET_TMPDIR"))

@@ -8,18 +8,23 @@
 //	glob  {"pattern": ..., "texts": [..]} -> {"error": null | "...", "matches": [...]}
 //	expression  the same as glob, with a regular expression
 //	expand  {"NAME": "value", "": text} -> the text, with variables as Argo CD replaces them
+//	text  a text -> the nanoseconds of a duration, a time in UTC, and whether it is a DNS label, a DNS subdomain and base64
 //	delete  {"object": {...}, "expressions": [..]} -> for each jq path expression, the object after its deletion, as text, or the error
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/dlclark/regexp2"
 	"github.com/gobwas/glob"
@@ -29,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 )
@@ -49,9 +55,10 @@ func main() {
 		"expression": func(input []byte) any { return matchTexts(input, compileExpression) },
 		"expand":     func(input []byte) any { return expand(input) },
 		"delete":     func(input []byte) any { return deleteFields(input) },
+		"text":       func(input []byte) any { return meanings(string(input)) },
 	}
 	if len(os.Args) != 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob|expression|expand|delete")
+		fmt.Fprintln(os.Stderr, "usage: oracle yaml|cmp|glob|expression|expand|delete|text")
 		os.Exit(2)
 	}
 	if err := serve(commands[os.Args[1]]); err != nil {
@@ -233,6 +240,19 @@ func expand(input []byte) string {
 		}
 		return variables[name]
 	})
+}
+
+// meanings parses a text as Go and Kubernetes do. A negative duration is none, because the program has no use for one.
+func meanings(text string) []any {
+	var nanoseconds, at any
+	if duration, err := time.ParseDuration(text); err == nil && !strings.HasPrefix(text, "-") {
+		nanoseconds = strconv.FormatInt(int64(duration), 10)
+	}
+	if parsed, err := time.Parse(time.RFC3339, text); err == nil {
+		at = parsed.UTC().Format(time.RFC3339Nano)
+	}
+	_, err := base64.StdEncoding.DecodeString(text)
+	return []any{nanoseconds, at, len(validation.IsDNS1123Label(text)) == 0, len(validation.IsDNS1123Subdomain(text)) == 0, err == nil}
 }
 
 // deleteFields runs jq path expressions as OCM's work agent and Argo CD do.
