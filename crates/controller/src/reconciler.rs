@@ -571,7 +571,7 @@ impl Reconciler {
                 self.metrics.watch_failed(plural, Reason::Unreadable);
                 warn!(kind = plural, %object, %why, "parse error; keeping the last known state");
                 if let Some(work) = object_ref.filter(|_| kind == Kind::Works) {
-                    self.apply(kind, &object, Change::unreadable_work(work, why.to_string().into()));
+                    self.apply(kind, &object, Change::unreadable_work(work, why.into()));
                 }
             }
             Err(Panicked) => {

@@ -13,7 +13,6 @@ pub use labels::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, IDENTITY_LABELS, PLACEMENT_
 pub use manager::SecretManager;
 use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;
-use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -79,7 +78,7 @@ enum ConfigContent {
 
 impl ClusterSecret {
     /// The error quotes nothing of the content.
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Secret<'t> {
             metadata: Metadata,
@@ -87,7 +86,7 @@ impl ClusterSecret {
             #[serde(borrow)]
             data: Option<BTreeMap<Cow<'t, str>, &'t RawValue>>,
         }
-        let unreadable = |_| InvalidObject::new("not a valid Secret");
+        let unreadable = |_| "not a valid Secret".to_owned();
         let Secret { metadata, data } = serde_json::from_str(text).map_err(unreadable)?;
         let data = data.unwrap_or_default();
         let value = |key| data.get(key).map_or(Ok("".into()), |raw| decoded(raw));

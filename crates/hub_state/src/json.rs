@@ -5,7 +5,6 @@
 
 use manifest::value::{Map, Value};
 use manifest::yaml;
-use runtime::invalid_object::InvalidObject;
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Owned, json};
 use std::borrow::Cow;
@@ -80,17 +79,17 @@ pub fn to_string(value: &Value<'_>) -> String {
 }
 
 /// Parses an object of the hub.
-pub fn parse(text: &str) -> Result<Value<'_>, InvalidObject> {
-    yaml::json(text).map_err(|error| InvalidObject::new(&error.message))
+pub fn parse(text: &str) -> Result<Value<'_>, String> {
+    yaml::json(text).map_err(|error| error.message.into_owned())
 }
 
 /// The maximum number of lists and objects around a value, as in serde_json.
 const DEPTH: usize = 127;
 
 /// Refuses an object with too deep values, which cannot be [written](Written) because that recurses.
-pub fn check_depth(object: &Value<'_>) -> Result<(), InvalidObject> {
+pub fn check_depth(object: &Value<'_>) -> Result<(), String> {
     if is_deeper(object, DEPTH) {
-        return Err(InvalidObject::new("values are nested more than 127 levels deep"));
+        return Err("values are nested more than 127 levels deep".to_owned());
     }
     Ok(())
 }

@@ -37,7 +37,6 @@ pub(crate) use work::Marks;
 pub use work::{Work, WorkState};
 
 use ocm::hold::Hold;
-use runtime::invalid_object::InvalidObject;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -45,12 +44,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterHold(pub Hold);
 
-pub(crate) fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, InvalidObject> {
-    serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))
+pub(crate) fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// Reads the data of a ConfigMap from its JSON.
-pub(crate) fn parse_data(text: &str) -> Result<BTreeMap<String, String>, InvalidObject> {
+pub(crate) fn parse_data(text: &str) -> Result<BTreeMap<String, String>, String> {
     #[derive(Deserialize)]
     struct ConfigMap {
         data: Option<BTreeMap<String, String>>,

@@ -4,7 +4,6 @@ mod statuses;
 
 use crate::json::{own, text_at};
 use manifest::value::Value as Borrowed;
-use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::Value;
@@ -63,14 +62,14 @@ pub struct ExistingReport {
 }
 
 impl ExistingReport {
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Object<'t> {
             metadata: Metadata,
             #[serde(borrow)]
             statuses: Option<&'t serde_json::value::RawValue>,
         }
-        let Object { metadata, statuses } = serde_json::from_str(text).map_err(|error| InvalidObject::json(&error))?;
+        let Object { metadata, statuses } = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let (hosting, cut) = (metadata.label(HOSTING), metadata.annotation(TRUNCATED));
         let statuses = statuses.map_or(Ok(Statuses::default()), |text| serde_json::from_str(text.get()));
         let fingerprint = |statuses| fingerprint(hosting, cut, &statuses);

@@ -6,7 +6,6 @@
 pub mod action;
 pub mod admin;
 pub mod fair_queue;
-pub mod invalid_object;
 pub mod lease;
 pub mod memo;
 pub mod metadata;

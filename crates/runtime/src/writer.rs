@@ -178,8 +178,7 @@ impl Writer {
         let path = format!("/api/v1/namespaces/{}/secrets", object_ref.namespace);
         let request = Request::new(path).get(&object_ref.name, &GetParams::default());
         let text = self.send(request).await?;
-        let (version, data) =
-            read_authority(&text).map_err(|error| WriteError::new(Reason::Other, error.to_string()))?;
+        let (version, data) = read_authority(&text).map_err(|error| WriteError::new(Reason::Other, error))?;
         let object_ref = object_ref.clone();
         Ok((Authority { object_ref, version }, data))
     }

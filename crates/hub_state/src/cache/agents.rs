@@ -7,7 +7,6 @@ use crate::model::{Kind, Object, Requester, TlsSecret};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
 impl Indexed for Object {
@@ -25,7 +24,7 @@ impl Indexed for Object {
 }
 
 impl Cached for Object {
-    fn parse(kind: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(kind: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(kind, text).map(Some)
     }
 
@@ -71,7 +70,7 @@ impl Indexed for TlsSecret {
 }
 
 impl Cached for TlsSecret {
-    fn parse(_: Kind, name: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, name: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         let is_known = names::CERTIFICATES.contains(&&**name);
         is_known.then(|| Self::from_json(text)).transpose()
     }

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use runtime::queue::Refresh;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ impl Indexed for Work {
 }
 
 impl Cached for Work {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, now: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(text, now)
     }
 

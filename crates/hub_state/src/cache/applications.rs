@@ -7,7 +7,6 @@ use crate::model::{Application, Kind};
 use crate::pull::work_name;
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -41,7 +40,7 @@ impl Indexed for Application {
 }
 
 impl Cached for Application {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(text).map(Some)
     }
 

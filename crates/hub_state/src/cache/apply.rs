@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use ocm::hold::Hold;
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use runtime::queue::Refresh;
 use std::any::Any;
 use std::collections::HashSet;
@@ -119,7 +118,7 @@ impl Indexed for Cluster {
 }
 
 impl Cached for Cluster {
-    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(text).map(Some)
     }
 
@@ -180,7 +179,7 @@ impl Indexed for ClusterHold {
 }
 
 impl Cached for ClusterHold {
-    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Ok(Hold::from_namespace(&parse(text)?).map(Self))
     }
 
@@ -195,7 +194,7 @@ impl Indexed for GitOpsCluster {
 }
 
 impl Cached for GitOpsCluster {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(text).map(Some)
     }
 
@@ -229,7 +228,7 @@ impl Indexed for ExistingReport {
 }
 
 impl Cached for ExistingReport {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(text).map(Some)
     }
 
@@ -250,7 +249,7 @@ impl Cached for ExistingReport {
 }
 
 impl Setting for Tracking {
-    fn parse(text: &str) -> Result<Self, InvalidObject> {
+    fn parse(text: &str) -> Result<Self, String> {
         let data = parse_data(text)?;
         Ok(Self::configured(|key| data.get(key).map(String::as_str)))
     }
@@ -271,7 +270,7 @@ impl Setting for Tracking {
 }
 
 impl Setting for Namespaces {
-    fn parse(text: &str) -> Result<Self, InvalidObject> {
+    fn parse(text: &str) -> Result<Self, String> {
         let data = parse_data(text)?;
         Ok(data
             .get(NAMESPACES)

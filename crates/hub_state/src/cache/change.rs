@@ -5,14 +5,13 @@ use super::{Cache, ReconcileRequest, WorkBefore};
 use crate::model::{Availability, Cluster, Kind, PlacementDecision};
 use jiff::Timestamp;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub trait Cached: Indexed<Key: ObjectKey> + 'static {
     /// Reads the JSON of an object; none if the cache does not need it.
-    fn parse(kind: Kind, key: &Self::Key, text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject>;
+    fn parse(kind: Kind, key: &Self::Key, text: &str, now: Timestamp) -> Result<Option<Self>, String>;
 
     fn store(cache: &mut Cache, kind: Kind) -> &mut Store<Self>;
 
@@ -68,7 +67,7 @@ impl ObjectKey for Arc<str> {
 /// A setting, which is the only object of its kind.
 pub trait Setting: Sized + 'static {
     /// Reads the JSON of the object with the setting.
-    fn parse(text: &str) -> Result<Self, InvalidObject>;
+    fn parse(text: &str) -> Result<Self, String>;
 
     /// Stores the setting, or the default without a value. Returns the objects to reconcile.
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest>;
@@ -104,7 +103,7 @@ impl Change {
         kind: Kind,
         update: Update<ObjectRef, &str>,
         now: Timestamp,
-    ) -> Result<Self, InvalidObject> {
+    ) -> Result<Self, String> {
         let update = match update {
             Update::Set(object_ref, text) => {
                 let key = V::Key::from_object_ref(object_ref);
@@ -122,11 +121,7 @@ impl Change {
     }
 
     /// Reads the update of a setting.
-    pub fn read_setting<S: Setting>(
-        _: Kind,
-        update: Update<ObjectRef, &str>,
-        _: Timestamp,
-    ) -> Result<Self, InvalidObject> {
+    pub fn read_setting<S: Setting>(_: Kind, update: Update<ObjectRef, &str>, _: Timestamp) -> Result<Self, String> {
         Ok(match update {
             Update::Set(_, text) => Self::setting(Some(S::parse(text)?)),
             Update::Listed(all) if !all.is_empty() => Self::new(|_| Vec::new()),

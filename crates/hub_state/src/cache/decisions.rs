@@ -6,7 +6,6 @@ use crate::model::{Cluster, Kind, PlacementDecision};
 use jiff::{SignedDuration, Timestamp};
 use primitives::object_ref::ObjectRef;
 use primitives::time_math::after;
-use runtime::invalid_object::InvalidObject;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ impl Indexed for PlacementDecision {
 }
 
 impl Cached for PlacementDecision {
-    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &ObjectRef, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(text).map(Some)
     }
 

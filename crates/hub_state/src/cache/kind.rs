@@ -19,7 +19,6 @@ use ocm::tracking::{CONFIG_MAP, Tracking};
 use ocm::work::{MANAGED_BY, OURS};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
-use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
 /// The number of objects in one page of a list: works contain all their manifests.
@@ -27,7 +26,7 @@ const PAGE: u32 = 50;
 /// The number of objects in one page for kinds with objects of up to a megabyte.
 const SMALL_PAGE: u32 = 5;
 
-type Reader = fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, InvalidObject>;
+type Reader = fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, String>;
 
 #[derive(Clone, Copy)]
 struct CachedKind {
@@ -220,7 +219,7 @@ impl Kind {
     }
 
     /// Returns the change that an update causes; the values are the JSON of objects.
-    pub fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, InvalidObject> {
+    pub fn change(self, update: Update<ObjectRef, &str>, now: Timestamp) -> Result<Change, String> {
         (self.watched().cached.read)(self, update, now)
     }
 

@@ -5,7 +5,6 @@ use super::{Cache, Cached};
 use crate::cluster_secret::ClusterSecret;
 use crate::model::Kind;
 use jiff::Timestamp;
-use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -32,7 +31,7 @@ impl Indexed for ClusterSecret {
 }
 
 impl Cached for ClusterSecret {
-    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
         Self::from_json(text).map(Some)
     }
 

@@ -7,7 +7,6 @@ use crate::pull;
 use ocm::boolean::is_true;
 use ocm::pull_model::{is_argo_cds, is_for_deletion_hooks};
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -83,7 +82,7 @@ impl Application {
         })
     }
 
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Status {

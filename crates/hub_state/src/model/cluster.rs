@@ -4,7 +4,6 @@ use super::Labels;
 use crate::json::{self, at, items, own, text_at};
 use jiff::Timestamp;
 use manifest::value::Value;
-use runtime::invalid_object::InvalidObject;
 
 /// The name, and the label, by which Red Hat ACM marks the managed cluster that is the hub itself.
 pub const ACM_HUB: &str = "local-cluster";
@@ -60,7 +59,7 @@ impl Cluster {
     }
 
     /// Reads the JSON of a ManagedCluster. A cluster without any heartbeat yet has not joined, which does not count as silent.
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         let object = json::parse(text)?;
         let mut taints = items(&object, "/spec/taints").iter();
         let is_tainted = taints.any(|taint| text_at(taint, "/key").is_some_and(|key| SILENT_TAINTS.contains(&key)));

@@ -4,7 +4,6 @@ use super::{DesiredAgent, Images, Mode, parse};
 use crate::annotations::DISABLE_IMAGE_SYNC;
 use ocm::gitops_cluster::{AgentImages, AgentSettings, AskedAgent, Field, GitOpsAddon, GitOpsClusterSpec};
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -62,7 +61,7 @@ impl GitOpsCluster {
         }
     }
 
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         let Object { metadata, spec, status } = parse(text)?;
         let mut spec = Spec::from(spec);
         spec.confine(&metadata.namespace);

@@ -8,7 +8,6 @@ use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -57,7 +56,7 @@ pub struct IssuedCertificate {
 }
 
 impl Object {
-    pub fn from_json(kind: Kind, text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(kind: Kind, text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {
             metadata: Metadata,

@@ -3,7 +3,6 @@
 use crate::json::{self, entry, items, text_at};
 use ocm::ownership::OF_PLACEMENT;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ impl PlacementDecision {
         }
     }
 
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         let object = json::parse(text)?;
         let decisions = items(&object, "/status/decisions").iter();
         let clusters = decisions.filter_map(|decision| text_at(decision, "/clusterName"));

@@ -5,7 +5,6 @@ use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
 use pki;
 use pki::{Certificate, KeyId};
-use runtime::invalid_object::InvalidObject;
 use runtime::metadata::Metadata;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -36,14 +35,13 @@ pub struct TlsSecret {
 
 impl TlsSecret {
     /// The error quotes nothing of the Secret.
-    pub fn from_json(text: &str) -> Result<Self, InvalidObject> {
+    pub fn from_json(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Secret {
             metadata: Metadata,
             data: Option<BTreeMap<String, ByteString>>,
         }
-        let Secret { metadata, data } =
-            serde_json::from_str(text).map_err(|_| InvalidObject::new("not a valid Secret"))?;
+        let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| "not a valid Secret".to_owned())?;
         let mut data = data.unwrap_or_default();
         // The certificates are sent to every cluster.
         let certificates = Certificate::without_keys(data.remove("tls.crt").unwrap_or_default().0);

@@ -12,7 +12,6 @@ use ocm::ownership::OF_REPLICA_SET;
 use ocm::tracking::{INSTALLATION_ID, ObjectIdentity, TRACKING_ID, Tracking, TrackingMarks};
 use ocm::work as works;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use runtime::text::{TEXT_MAX, bounded};
 use std::sync::Arc;
 
@@ -68,7 +67,7 @@ pub struct WorkState {
 
 impl Work {
     /// Reads the JSON of a work and evaluates its health; none if no Application can own it.
-    pub fn from_json(text: &str, now: Timestamp) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(text: &str, now: Timestamp) -> Result<Option<Self>, String> {
         let work = json::parse(text)?;
         let pull_work = PullWork::from_json(&work)?.map(Box::new);
         let annotated = |name| entry(&work, "annotations", name).map(Into::into);
@@ -80,11 +79,11 @@ impl Work {
         if marks.tracking_id.is_none() && labels(&work).next().is_none() && pull_work.is_none() {
             return Ok(None);
         }
-        let timeline = health::health_timeline(&work, now).map_err(|error| InvalidObject::new(&error))?;
+        let timeline = health::health_timeline(&work, now)?;
         let mut states = timeline
             .iter()
             .map(|(at, status)| (*at, WorkState::from_status(status)));
-        let (_, state) = states.next().ok_or_else(|| InvalidObject::new("no state"))?;
+        let (_, state) = states.next().ok_or_else(|| "no state".to_owned())?;
         let carries_application = pull_work.as_deref().is_some_and(claims_application);
         let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
         let objects = if is_deleting || carries_application {

@@ -11,7 +11,6 @@ use ocm::argocd_agent::LAST_UPDATED;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use ocm::tracking::{INSTALLATION_ID, INSTANCE, TRACKING_ID};
-use runtime::invalid_object::InvalidObject;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -66,7 +65,7 @@ impl Application {
     /// Reads an Application; returns `None` if it is not of the pull model. Fails if its values are too deep to be copied.
     ///
     /// Needs its `metadata.managedFields` as well, which contain the times of requests.
-    pub fn from_json(object: &Borrowed<'_>) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(object: &Borrowed<'_>) -> Result<Option<Self>, String> {
         if !entry(object, "labels", names::PULL).is_some_and(is_true) {
             return Ok(None);
         }

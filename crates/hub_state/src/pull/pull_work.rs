@@ -12,7 +12,6 @@ use manifest::value::Value;
 use ocm::boolean::is_true;
 use ocm::pull_model as names;
 use primitives::object_ref::ObjectRef;
-use runtime::invalid_object::InvalidObject;
 use std::sync::Arc;
 
 /// The result of the agent's attempt to apply an Application.
@@ -67,7 +66,7 @@ pub struct PullWork {
 impl PullWork {
     /// Reads a work; returns `None` for one that neither contains an Application nor claims to. Fails if its values are too deep for a
     /// fingerprint.
-    pub fn from_json(work: &Value<'_>) -> Result<Option<Self>, InvalidObject> {
+    pub fn from_json(work: &Value<'_>) -> Result<Option<Self>, String> {
         let mut manifests = items(work, "/spec/workload/manifests").iter().enumerate();
         let (position, payload) = manifests.find(|(_, manifest)| is_application(manifest)).unzip();
         let claim = claim(work);

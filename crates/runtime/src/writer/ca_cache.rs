@@ -1,7 +1,6 @@
 //! A short-lived cache of the CA key for bursts of certificates: when a fleet is registered or its certificates are renewed, each
 //! cluster needs a certificate, and the CA's Secret is read once and not for each.
 
-use crate::invalid_object::InvalidObject;
 use crate::metadata::Metadata;
 use k8s_openapi::ByteString;
 use pki::{Authority, AuthorityData};
@@ -49,14 +48,14 @@ impl CaCache {
 
 /// Reads the resource version, and the key and certificates of a CA, from the JSON of its Secret. The key must not be cached for
 /// long. The error quotes nothing of the Secret.
-pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), InvalidObject> {
+pub fn read_authority(text: &str) -> Result<(Box<str>, AuthorityData), String> {
     #[derive(Deserialize)]
     struct Secret {
         metadata: Metadata,
         data: Option<BTreeMap<String, ByteString>>,
     }
-    let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| InvalidObject::new("not a valid Secret"))?;
-    let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| InvalidObject::new(&error.to_string()))?;
+    let Secret { metadata, data } = serde_json::from_str(text).map_err(|_| "not a valid Secret".to_owned())?;
+    let data = AuthorityData::new(data.unwrap_or_default()).map_err(|error| error.to_string())?;
     Ok((metadata.resource_version, data))
 }
 
