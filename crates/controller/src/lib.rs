@@ -23,6 +23,7 @@ mod watches;
 
 pub use options::{Clocks, Options, named, names};
 
+use futures::future::OptionFuture;
 use kube::Client;
 use manifest::problem::plain;
 use reconciler::Reconciler;
@@ -66,7 +67,7 @@ pub async fn run(options: &Options, clocks: Clocks) -> Result<(), String> {
     let has_election_ended = select! {
         () = reconciler.run() => false,
         _ = signals.received() => false,
-        () = ended(election.as_mut()) => true,
+        Some(()) = OptionFuture::from(election.as_mut().map(Election::ended)) => true,
     };
     info!("stopping");
     reconciler.finish().await;
@@ -102,14 +103,6 @@ pub async fn plan(mut options: Options, clocks: Clocks) -> Result<Plan, String> 
             PLAN_TIMEOUT.as_secs()
         )
     })
-}
-
-/// Returns when an election has ended by itself.
-async fn ended(election: Option<&mut Election>) {
-    match election {
-        Some(election) => election.ended().await,
-        None => std::future::pending().await,
-    }
 }
 
 async fn connect(options: &Options) -> Result<(Client, String), String> {

@@ -12,6 +12,7 @@ use super::watches::{Received, Watches, request_error};
 use crate::controllers::MANAGER;
 use crate::options::{Clocks, Options};
 use futures::StreamExt;
+use futures::future::OptionFuture;
 use hub_state::{Cache, Change, Context, Controller, Kind, ReconcileRequest, Refusal, Settings, Update, mappers};
 use kube::runtime::watcher::{self, Event as WatchEvent};
 use kube::{Client, Error};
@@ -276,8 +277,10 @@ impl Reconciler {
                 task::yield_now().await;
                 last_yield = (self.clocks.elapsed)();
             }
-            let next = self.next_wake_at(leads, since);
-            let deadline = self.next_deadline();
+            let sleep_until = |at: Instant| tokio::time::sleep_until(at.into());
+            let next = self.next_wake_at(leads, since).map(sleep_until);
+            let deadline = self.next_deadline().map(sleep_until);
+            let restored = OptionFuture::from(self.restores.as_mut().map(watch::Receiver::changed));
             tokio::select! {
                 event = self.watches.events.next() => match event {
                     Some((kind, event)) => self.handle(kind, event),
@@ -286,9 +289,9 @@ impl Reconciler {
                 Some(done) = self.writes.join_next_with_id(), if !self.writes.is_empty() => self.finish_write(done),
                 changed = self.leads.changed(), if elected => elected = changed.is_ok(),
                 () = future::ready(()), if has_more_work => {}
-                () = sleep_until(next) => {}
-                () = sleep_until(deadline) => self.tick(),
-                () = next_restore(&mut self.restores) => self.list_again(),
+                Some(()) = OptionFuture::from(next) => {}
+                Some(()) = OptionFuture::from(deadline) => self.tick(),
+                Some(Ok(())) = restored => self.list_again(),
             }
         }
     }
@@ -854,22 +857,5 @@ impl Reconciler {
         let wait = until(next, (self.clocks.time)());
         let at = later((self.clocks.elapsed)(), wait.min(MAX_CLOCK_SLEEP));
         Some(self.ticks_paused_until.map_or(at, |earliest| at.max(earliest)))
-    }
-}
-
-async fn next_restore(restores: &mut Option<watch::Receiver<u64>>) {
-    let has_changed = match restores {
-        Some(restores) => restores.changed().await.is_ok(),
-        None => false,
-    };
-    if !has_changed {
-        future::pending::<()>().await;
-    }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => future::pending().await,
     }
 }
