@@ -6,8 +6,8 @@ use assignment::{
     secret_owner,
 };
 use cluster_secrets::{RegisteredCluster, SecretUpdate, deletion};
-use hub_state::cluster_secret::{ClusterSecret, HUB, SecretManager};
-use hub_state::{Cache, Context, Controller, Kind, SecretKind, TlsSecret, Watch, no_requeue};
+use hub_state::cluster_secret::{ClusterSecret, SecretManager};
+use hub_state::{ACM_HUB, Cache, Context, Controller, Kind, SecretKind, TlsSecret, Watch, no_requeue};
 use jiff::Timestamp;
 use ocm::argocd_agent as names;
 use ocm::resources::{CLUSTERS, GITOPS_CLUSTERS, WORKS};
@@ -78,7 +78,7 @@ pub(super) fn decide<'i>(
     let mut secrets: BTreeMap<_, _> = cache.secrets_of(cluster).collect();
     if manager == SecretManager::Hub {
         // Secrets with the URL of the hub, under any name.
-        secrets.extend(cache.secrets_of(HUB));
+        secrets.extend(cache.secrets_of(ACM_HUB));
     }
     let other = secret_kind.other();
     let replaced = owned_secret(other, cache, cluster).filter(|secret| {

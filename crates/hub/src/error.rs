@@ -28,16 +28,11 @@ fn missing_permission(message: &str) -> Option<String> {
     let (resource, denied) = denied.split_once("\" in API group \"")?;
     let (group, scope) = denied.split_once('"')?;
     let (plural, part) = resource.split_once('/').unwrap_or((resource, ""));
-    let group = if group.is_empty() {
-        String::new()
-    } else {
-        format!(".{group}")
+    let after = |separator: char, text: &str| match text {
+        "" => String::new(),
+        text => format!("{separator}{text}"),
     };
-    let part = if part.is_empty() {
-        String::new()
-    } else {
-        format!("/{part}")
-    };
+    let (group, part) = (after('.', group), after('/', part));
     let scope = match scope
         .strip_prefix(" in the namespace \"")
         .and_then(|text| text.split_once('"'))

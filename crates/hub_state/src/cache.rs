@@ -18,8 +18,7 @@ mod works;
 
 use crate::cluster_secret::ClusterSecret;
 use crate::model::{
-    Application, Assignment, Availability, Cluster, ClusterHold, GitOpsCluster, Kind, Object, PlacementDecision,
-    TlsSecret, Work,
+    Application, Assignment, Availability, Cluster, GitOpsCluster, Kind, Object, PlacementDecision, TlsSecret, Work,
 };
 use crate::pull;
 use crate::pull::PullWork;
@@ -67,7 +66,7 @@ pub struct Cache {
     namespaces: Namespaces,
     works: Works,
     clusters: Store<Cluster>,
-    holds: Store<ClusterHold>,
+    holds: Store<Hold>,
     decisions: Store<PlacementDecision>,
     /// The Placements that have changed, or whose decisions have, and the managed clusters that became selectable, a short time ago,
     /// with the time of the change.
@@ -301,8 +300,7 @@ impl Cache {
 
     /// Returns the hold of a managed cluster, if there is one that has not ended.
     pub fn hold(&self, cluster: &str, now: Timestamp) -> Option<&Hold> {
-        let hold = self.holds.get(cluster).map(|hold| &hold.0);
-        hold.filter(|hold| !hold.is_over(now))
+        self.holds.get(cluster).filter(|hold| !hold.is_over(now))
     }
 
     /// Returns the next time at which a hold of one of these managed clusters ends by itself.

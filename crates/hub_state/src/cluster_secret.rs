@@ -9,7 +9,7 @@ use crate::model::{Labels, TlsSecret};
 pub use credential::{Credential, hash_authorities};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-pub use labels::{ACM, AGENT_NAME, CLUSTER_NAME, HUB, IDENTITY_LABELS, PLACEMENT_NAME};
+pub use labels::{ACM, AGENT_NAME, CLUSTER_NAME, IDENTITY_LABELS, PLACEMENT_NAME};
 pub use manager::SecretManager;
 use ocm::work::{MANAGED_BY, OURS};
 use pki::Certificate;

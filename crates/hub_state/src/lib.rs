@@ -26,8 +26,8 @@ pub use cache::{
     Cache, Change, Changed, PullWorkRef, ReconcileRequest, Refusal, Selection, Update, WorkBefore, owners,
 };
 pub use model::{
-    Application, Assignment, Availability, Blocked, CertificateRequest, Cluster, Condition, DesiredAgent, Generated,
-    GitOpsCluster, Images, IssuedCertificate, Kind, Labels, Mode, OPEN, Object, PROMOTED, PUSH, PlacementDecision,
-    RequestSpec, Requester, SecretKind, TlsSecret, Work, WorkState, have_same_version,
+    ACM_HUB, Application, Assignment, Availability, Blocked, CertificateRequest, Cluster, Condition, DesiredAgent,
+    Generated, GitOpsCluster, Images, IssuedCertificate, Kind, Labels, Mode, OPEN, Object, PROMOTED, PUSH,
+    PlacementDecision, RequestSpec, Requester, SecretKind, TlsSecret, Work, WorkState, have_same_version,
 };
 pub use reconcile::{Context, Controller, Settings, Watch, mappers, no_requeue};

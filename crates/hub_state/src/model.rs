@@ -36,13 +36,8 @@ pub use tls_secret::{PROMOTED, TlsSecret};
 pub(crate) use work::Marks;
 pub use work::{Work, WorkState};
 
-use ocm::hold::Hold;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// The hold of a managed cluster, from the annotations of its namespace.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClusterHold(pub Hold);
 
 pub(crate) fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())

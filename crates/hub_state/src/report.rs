@@ -47,16 +47,12 @@ impl Resource {
     }
 }
 
-/// A hash of a report's content, to compare reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint([u8; 32]);
-
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExistingReport {
     pub uid: Box<str>,
     pub version: Box<str>,
     /// The fingerprint of the content; `None` if the content cannot be that of a report.
-    pub fingerprint: Option<Fingerprint>,
+    pub fingerprint: Option<[u8; 32]>,
     pub owners: Vec<Value>,
     pub deleting: bool,
 }
@@ -89,7 +85,7 @@ impl ExistingReport {
 }
 
 /// Returns the fingerprint of a report's label, annotation and statuses.
-pub fn fingerprint(hosting: Option<&str>, cut: Option<&str>, statuses: &Statuses<'_>) -> Fingerprint {
+pub fn fingerprint(hosting: Option<&str>, cut: Option<&str>, statuses: &Statuses<'_>) -> [u8; 32] {
     let text = serde_json::to_vec(&(hosting, cut, statuses)).expect("texts and lists of them are JSON");
-    Fingerprint(Sha256::digest(text).into())
+    Sha256::digest(text).into()
 }

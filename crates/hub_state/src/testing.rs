@@ -7,7 +7,7 @@ pub mod pull;
 
 use crate::cache::Change;
 use crate::cache::Update;
-use crate::model::{Availability, Cluster, ClusterHold, Kind, Labels, Work};
+use crate::model::{Availability, Cluster, Kind, Labels, Work};
 use crate::reconcile::{Context, Settings};
 use jiff::Timestamp;
 use ocm::hold::Hold;
@@ -186,7 +186,7 @@ pub fn hold(name: &str, until: Option<&str>) -> Change {
         until: until.map(str::to_owned),
         reason: Some("storage migration".to_owned()),
     };
-    Change::objects(Kind::Holds, Update::Set(name.into(), ClusterHold(hold)))
+    Change::objects(Kind::Holds, Update::Set(name.into(), hold))
 }
 
 /// Returns the name that Argo CD gives to the first work of an Application.

@@ -4,7 +4,7 @@
 use super::change::{Cached, Change, Changed, ObjectKey, Setting};
 use super::store::{Indexed, Store, Update};
 use super::{Cache, ReconcileRequest, Refusal, WorkBefore};
-use crate::model::{Availability, Cluster, ClusterHold, GitOpsCluster, Kind, parse, parse_data};
+use crate::model::{Availability, Cluster, GitOpsCluster, Kind, parse, parse_data};
 use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
 use crate::report::{ExistingReport, Resource};
 use jiff::Timestamp;
@@ -173,14 +173,14 @@ impl Cached for Cluster {
     }
 }
 
-impl Indexed for ClusterHold {
+impl Indexed for Hold {
     type Key = Arc<str>;
     type Indices = ();
 }
 
-impl Cached for ClusterHold {
+impl Cached for Hold {
     fn parse(_: Kind, _: &Arc<str>, text: &str, _: Timestamp) -> Result<Option<Self>, String> {
-        Ok(Hold::from_namespace(&parse(text)?).map(Self))
+        Ok(Self::from_namespace(&parse(text)?))
     }
 
     fn store(cache: &mut Cache, _: Kind) -> &mut Store<Self> {

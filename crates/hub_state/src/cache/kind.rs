@@ -4,16 +4,14 @@ use super::change::ObjectKey;
 use super::store::Update;
 use super::{Cache, Cached, Change, ReconcileRequest, Setting};
 use crate::cluster_secret::{CLUSTER, ClusterSecret, SECRET_TYPE};
-use crate::model::{
-    Application, Cluster, ClusterHold, GitOpsCluster, Kind, Object, PlacementDecision, TlsSecret, Work,
-};
+use crate::model::{Application, Cluster, GitOpsCluster, Kind, Object, PlacementDecision, TlsSecret, Work};
 use crate::pull::namespaces;
 use crate::pull::namespaces::Namespaces;
 use crate::report::ExistingReport;
 use jiff::Timestamp;
 use kube::runtime::watcher::Config;
 use ocm::argocd_agent as names;
-use ocm::hold;
+use ocm::hold::{self, Hold};
 use ocm::resources;
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use ocm::work::{MANAGED_BY, OURS};
@@ -150,7 +148,7 @@ impl Kind {
                 .only(Named(namespaces::CONFIG_MAP))
                 .if_allowed(),
             // The controller of an older installation has no right to read them.
-            Self::Holds => watched(&resources::NAMESPACES, objects::<ClusterHold>())
+            Self::Holds => watched(&resources::NAMESPACES, objects::<Hold>())
                 .only(Labelled(hold::LABEL))
                 .if_allowed(),
             // Our own decisions have a separate watch.

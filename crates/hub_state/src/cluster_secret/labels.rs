@@ -1,4 +1,4 @@
-//! The labels of cluster Secrets, and the name of the hub itself.
+//! The labels of cluster Secrets.
 
 /// The label that names the agent of a Secret (`LabelKeyClusterAgentMapping` in argocd-agent).
 pub const AGENT_NAME: &str = "argocd-agent.argoproj-labs.io/agent-name";
@@ -18,10 +18,6 @@ pub const PLACEMENT_NAME: &str = "placement-name";
 /// The labels that say which cluster a Secret is for and who maintains it. The controller sets them or nobody does: a cluster's
 /// agent can write the labels of its ManagedCluster.
 pub const IDENTITY_LABELS: [&str; 4] = [ACM, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE];
-
-/// The name that Red Hat ACM gives the hub itself as a managed cluster. A Secret with the hub's server concerns a cluster of this
-/// name.
-pub const HUB: &str = crate::model::ACM_HUB;
 
 /// The label of the cluster Secrets that Red Hat ACM writes and deletes.
 pub const ACM: &str = "apps.open-cluster-management.io/acm-cluster";

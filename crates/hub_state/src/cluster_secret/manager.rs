@@ -1,7 +1,7 @@
 //! The manager of a cluster's Secret, and the name, server and labels that it uses.
 
-use super::labels::{ACM, AGENT_NAME, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE, HUB};
-use crate::model::SecretKind;
+use super::labels::{ACM, AGENT_NAME, CLUSTER_NAME, CLUSTER_SERVER, DATA_SOURCE};
+use crate::model::{ACM_HUB, SecretKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretManager<'k> {
@@ -114,7 +114,8 @@ impl SecretManager<'_> {
         }
     }
 
-    /// Returns the clusters whose Secret has this name or server, for any manager.
+    /// Returns the clusters whose Secret has this name or server, for any manager. The hub's server concerns the name that Red Hat ACM
+    /// gives the hub.
     pub(super) fn clusters<'s>(name: &'s str, server: &'s str) -> impl Iterator<Item = &'s str> {
         let by_secret_format = [CONTROLLERS, GITOPS, AGENTS]
             .into_iter()
@@ -127,7 +128,7 @@ impl SecretManager<'_> {
                     .and_then(|(host, end)| host.strip_suffix(end));
                 [by_name, by_server].into_iter().flatten()
             });
-        let hub = (server == HUB_SERVER).then_some(HUB);
+        let hub = (server == HUB_SERVER).then_some(ACM_HUB);
         by_secret_format.chain(agent_of(server)).chain(hub)
     }
 }

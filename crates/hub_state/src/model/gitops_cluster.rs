@@ -156,53 +156,44 @@ fn is_true(field: &Field<bool>) -> bool {
 /// Returns the requested fields that are not implemented, except the agent's own fields.
 fn not_implemented(requested: &GitOpsClusterSpec, addon: Option<&GitOpsAddon>, wants_agent: bool) -> Vec<&'static str> {
     let has = |field: &Field<String>| field.as_ref().is_some_and(|text| !text.is_empty());
-    let mut fields = Vec::new();
-    let mut add_if = |is_requested: bool, field| fields.extend(is_requested.then_some(field));
-    if let Some(addon) = requested
-        .agent_addon
-        .as_ref()
-        .filter(|addon| has(&addon.operator_namespace))
-    {
+    let operator = requested.agent_addon.as_ref();
+    let operator = operator.filter(|addon| has(&addon.operator_namespace));
+    let is_operator_elsewhere = operator.is_some_and(|addon| {
         // OCM creates all objects of a template in one namespace.
         let namespace = addon.agent_namespace.as_deref().unwrap_or(ARGOCD);
-        let is_elsewhere = addon.operator_namespace.as_deref() != Some(namespace);
-        let is_without_operator = !is_operator_chosen(requested.agent.as_ref());
-        add_if(
-            is_elsewhere || is_without_operator,
-            "argoCDAgentAddon.operatorNamespace",
-        );
-    }
+        addon.operator_namespace.as_deref() != Some(namespace) || !is_operator_chosen(requested.agent.as_ref())
+    });
     // Red Hat ACM then creates credentials for Argo CD to push with, except with the add-on.
     let is_pushed = requested.argo_server.is_some() && !is_true(&requested.create_blank_cluster_secrets);
-    add_if(is_pushed && !wants_agent && addon.is_none(), PUSH);
-    add_if(is_true(&requested.create_policy_template), "createPolicyTemplate");
-    add_if(has(&requested.managed_service_account_ref), "managedServiceAccountRef");
-    let Some(addon) = addon else { return fields };
-    add_if(!wants_agent, "gitopsAddon");
-    if let Some(agent) = addon.agent.as_ref() {
-        let keeps_hub_ca = agent.propagate_hub_ca.is_some_and(|propagates| !propagates);
-        add_if(keeps_hub_ca, "gitopsAddon.argoCDAgent.propagateHubCA");
-        add_if(has(&agent.image), "gitopsAddon.argoCDAgent.image");
+    let mut fields = vec![
+        (is_operator_elsewhere, "argoCDAgentAddon.operatorNamespace"),
+        (is_pushed && !wants_agent && addon.is_none(), PUSH),
+        (is_true(&requested.create_policy_template), "createPolicyTemplate"),
+        (has(&requested.managed_service_account_ref), "managedServiceAccountRef"),
+    ];
+    if let Some(addon) = addon {
+        let agent = addon.agent.as_ref();
+        let keeps_hub_ca = agent.is_some_and(|agent| agent.propagate_hub_ca.is_some_and(|propagates| !propagates));
+        let has_image = agent.is_some_and(|agent| has(&agent.image));
+        let has_olm = addon.olm_subscription.as_ref().is_some_and(|olm| is_true(&olm.enabled));
+        let overrides = is_true(&addon.override_existing_configs);
+        let operator_namespace = has(&addon.git_ops_operator_namespace);
+        fields.extend([
+            (!wants_agent, "gitopsAddon"),
+            (keeps_hub_ca, "gitopsAddon.argoCDAgent.propagateHubCA"),
+            (has_image, "gitopsAddon.argoCDAgent.image"),
+            (has_olm, "gitopsAddon.olmSubscription"),
+            (overrides, "gitopsAddon.overrideExistingConfigs"),
+            (has(&addon.git_ops_image), "gitopsAddon.gitOpsImage"),
+            (has(&addon.git_ops_namespace), "gitopsAddon.gitOpsNamespace"),
+            (has(&addon.git_ops_operator_image), "gitopsAddon.gitOpsOperatorImage"),
+            (operator_namespace, "gitopsAddon.gitOpsOperatorNamespace"),
+            (has(&addon.reconcile_scope), "gitopsAddon.reconcileScope"),
+            (has(&addon.redis_image), "gitopsAddon.redisImage"),
+        ]);
     }
-    let olm = addon.olm_subscription.as_ref();
-    add_if(
-        olm.is_some_and(|olm| is_true(&olm.enabled)),
-        "gitopsAddon.olmSubscription",
-    );
-    add_if(
-        is_true(&addon.override_existing_configs),
-        "gitopsAddon.overrideExistingConfigs",
-    );
-    add_if(has(&addon.git_ops_image), "gitopsAddon.gitOpsImage");
-    add_if(has(&addon.git_ops_namespace), "gitopsAddon.gitOpsNamespace");
-    add_if(has(&addon.git_ops_operator_image), "gitopsAddon.gitOpsOperatorImage");
-    add_if(
-        has(&addon.git_ops_operator_namespace),
-        "gitopsAddon.gitOpsOperatorNamespace",
-    );
-    add_if(has(&addon.reconcile_scope), "gitopsAddon.reconcileScope");
-    add_if(has(&addon.redis_image), "gitopsAddon.redisImage");
-    fields
+    let requested = fields.into_iter().filter(|(is_requested, _)| *is_requested);
+    requested.map(|(_, field)| field).collect()
 }
 
 fn is_operator_chosen(besides: Option<&AgentSettings>) -> bool {

@@ -84,7 +84,7 @@ impl Work {
             .iter()
             .map(|(at, status)| (*at, WorkState::from_status(status)));
         let (_, state) = states.next().ok_or_else(|| "no state".to_owned())?;
-        let carries_application = pull_work.as_deref().is_some_and(claims_application);
+        let carries_application = pull_work.as_ref().is_some_and(|pull_work| pull_work.claim.is_some());
         let is_deleting = at(&work, "/metadata/deletionTimestamp").is_some();
         let objects = if is_deleting || carries_application {
             Arc::default()
@@ -109,7 +109,9 @@ impl Work {
 
     /// Returns true if the work claims to carry an Application of the basic pull model.
     pub fn carries_application(&self) -> bool {
-        self.pull_work.as_deref().is_some_and(claims_application)
+        self.pull_work
+            .as_ref()
+            .is_some_and(|pull_work| pull_work.claim.is_some())
     }
 
     /// Returns the name of the Application that owns the work, in the format of Argo CD.
@@ -131,10 +133,6 @@ impl Work {
         };
         tracking.application(&claim, &identity)
     }
-}
-
-fn claims_application(pull_work: &PullWork) -> bool {
-    pull_work.claim.is_some()
 }
 
 /// Returns the names of the objects of a work, sorted. Ignores the agent's status, which could name objects of other Applications.
