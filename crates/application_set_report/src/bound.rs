@@ -21,7 +21,6 @@ const MAX_RESOURCES_SIZE: usize = 200_000;
 enum Priority {
     /// An unhealthy entry, or one of unknown health.
     Unhealthy,
-    /// A progressing entry.
     Progressing,
     /// A healthy entry with conditions.
     Warning,
@@ -166,7 +165,6 @@ fn fitting_resources<'a>(all: &BTreeSet<&'a Resource>) -> (Vec<ResourceEntry<'a>
     (fitting, used)
 }
 
-/// Describes what was dropped, in one sentence.
 fn describe(candidates: &[Candidate<'_, '_>], resources: usize) -> Option<String> {
     let shown = || {
         candidates

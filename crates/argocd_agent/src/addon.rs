@@ -50,7 +50,6 @@ pub fn deployment_config(gitops_cluster: &ObjectRef, argocd: &str, desired: &Des
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub gitops_cluster: ObjectRef,
-    /// Its AddOnDeploymentConfig.
     pub config: ObjectRef,
     /// The name of its AddOnTemplate.
     pub template: String,

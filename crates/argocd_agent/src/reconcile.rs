@@ -58,9 +58,7 @@ pub fn is_left(gitops: GitOpsClusterRef<'_>, now: Timestamp) -> bool {
 
 /// The progress of the add-on of a GitOpsCluster.
 pub struct AddonStatus {
-    /// True if its AddOnTemplate exists.
     pub template: bool,
-    /// True if its AddOnDeploymentConfig exists.
     pub config: bool,
     /// The clusters that delay the installation, because they have the add-on but no GitOpsCluster selects them; `None` if the
     /// ClusterManagementAddOn has the template.

@@ -150,7 +150,6 @@ fn configs(desired: &DesiredAgent) -> Vec<Value> {
     configs
 }
 
-/// Returns the AddOnTemplate that a GitOpsCluster wants now.
 pub(crate) fn desired_template(gitops: GitOpsClusterRef<'_>, desired: &DesiredAgent, context: &Context<'_>) -> Value {
     let defaults = default_images(gitops.cache, desired, context);
     template(gitops.object_ref, desired, &defaults, gitops.cache.argocd())

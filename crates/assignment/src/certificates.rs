@@ -32,7 +32,6 @@ pub fn is_expired(certificate: &IssuedCertificate, now: Timestamp) -> bool {
     certificate.not_after <= before(now, CLOCK_SKEW)
 }
 
-/// Returns the certificates of a record that have not expired.
 pub fn unexpired(record: &Object, now: Timestamp) -> impl Iterator<Item = &IssuedCertificate> {
     record
         .certificates

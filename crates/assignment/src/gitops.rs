@@ -178,7 +178,6 @@ impl<'c> GitOpsClusterRef<'c> {
         }
     }
 
-    /// Returns true if the GitOpsCluster registers a managed cluster with a Secret of this kind.
     pub fn registers(self, secret_kind: SecretKind, cluster: &str) -> bool {
         let is_name_allowed =
             secret_kind == SecretKind::Blank || names::check_agent(cluster, self.cache.argocd()).is_ok();

@@ -28,7 +28,6 @@ pub fn gitops_cluster(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequ
     affected
 }
 
-/// Maps a change of a managed cluster to itself alone.
 pub fn cluster_alone(_: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     vec![ReconcileRequest::cluster(&changed.object_ref.name)]
 }

@@ -1,15 +1,6 @@
 //! The controllers of the hub.
 //!
-//! ```text
-//! watches ─▶ cache ─▶ workqueue ─▶ reconcile ─▶ writer
-//! ```
-//!
-//! [`watches`] reports the objects on the hub. The [cache](hub_state::cache) keeps the fields that the controllers need
-//! ([`hub_state::model`]). The mappers of the controllers ([`hub_state::reconcile::Watch`]) return the objects that a change
-//! concerns. The workqueue ([`runtime::queue`]) decides when to reconcile them. A controller ([`controllers`]) computes the
-//! writes from the cache and the time alone; [`runtime::slots`] limits the writes in progress, and [`runtime::writer`] writes, if
-//! this replica holds the Lease ([`runtime::lease`]). All of this runs on one thread, so that the cache needs no lock and each
-//! decision uses one state.
+//! All of them run on one thread, so that the cache needs no lock and each decision uses one state.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

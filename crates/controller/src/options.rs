@@ -32,7 +32,6 @@ pub struct Clocks {
 }
 
 impl Options {
-    /// Returns the kinds that the controllers need in the cache.
     pub fn needs(&self) -> BTreeSet<Kind> {
         let controllers = self.controllers.iter();
         controllers

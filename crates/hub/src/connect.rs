@@ -59,7 +59,6 @@ fn variable(name: &str) -> OsString {
 /// The prefix of the error if no hub is configured.
 pub const NO_HUB: &str = "no hub to read from: ";
 
-/// A function that changes a request before it is sent.
 pub type RequestHook = fn(http::Request<Body>) -> http::Request<Body>;
 
 /// Creates a client and returns it with the URL of its API server. Sends nothing yet; `hook` changes each request.

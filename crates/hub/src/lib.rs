@@ -1,6 +1,4 @@
 //! Access to the API server of a hub: connect, list, watch, and describe errors; and connections to a server on a hub.
-//!
-//! The other crates use these functions to find a hub, to list and watch its objects, to explain its errors, and to serve others there.
 
 mod connect;
 mod error;

@@ -324,7 +324,6 @@ impl Cache {
         !self.lists_no_cluster && self.clusters.get(cluster).is_none()
     }
 
-    /// Returns true if a ManagedCluster is being deleted.
     pub fn is_in_deletion(&self, cluster: &str) -> bool {
         self.cluster(cluster).is_some_and(|existing| existing.deleting)
     }
@@ -342,12 +341,10 @@ impl Cache {
         self.gitops.entry(object_ref)
     }
 
-    /// Returns the assignment of a managed cluster to GitOpsClusters, which `compute` computes from this cache.
     pub fn assignment(&self, cluster: &str, compute: fn(&Self, &str) -> Assignment) -> Arc<Assignment> {
         self.assignments.get(cluster, || compute(self, cluster))
     }
 
-    /// Returns the name of the AddOnTemplate of a GitOpsCluster, which `compute` computes from its settings.
     pub fn template_name(&self, object_ref: &ObjectRef, compute: impl FnOnce() -> Box<str>) -> Arc<Box<str>> {
         self.template_names.get(object_ref, compute)
     }

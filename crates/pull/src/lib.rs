@@ -2,15 +2,7 @@
 //! the controller copies its status back to the hub's Application.
 //!
 //! Labels, annotations and names are those of argocd-pull-integration and of Red Hat ACM's multicloud-integrations, so that users
-//! can switch by replacing the controller. The decisions are pure functions of the stored objects:
-//!
-//! - [`payload`] builds the objects for the managed cluster from the hub's [Application](hub_state::pull::Application).
-//! - [`work`] builds the desired ManifestWork; [`PullWork`](hub_state::pull::PullWork) is an existing one.
-//! - `removal` deletes works, after the cluster's Application has the finalizers of the hub's.
-//! - [`tenancy`] decides which Applications may run on which managed cluster.
-//! - [`requests`] forwards requests on the hub's Application: a sync, a refresh.
-//! - [`status`] builds the status of the hub's Application from the [feedback](hub_state::pull::feedback) of the cluster, and
-//!   `history` its deployment history for rollbacks.
+//! can switch by replacing the controller. The decisions are pure functions of the stored objects.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

@@ -1,8 +1,5 @@
 //! Reconciles the basic pull model: an Application with the pull model's label becomes a ManifestWork for the managed cluster
 //! that it names; that cluster's Argo CD runs it, and the controller copies its status back.
-//!
-//! Labels, annotations and names are those of argocd-pull-integration and Red Hat ACM's multicloud-integrations. The module
-//! [`pull`](super) maps Applications to works and works to status; this module decides what to write.
 
 mod mappers;
 

@@ -200,7 +200,6 @@ impl Metrics {
         self.events_dropped.get_or_create(&[("controller", controller)]).inc();
     }
 
-    /// Records the number of failing objects of a controller, and the time for which the oldest due object has waited.
     pub fn queued(&self, controller: &'static str, failing: usize, delay: Duration) {
         let labels = [("controller", controller)];
         let failing = i64::try_from(failing).unwrap_or(i64::MAX);
@@ -208,13 +207,11 @@ impl Metrics {
         self.queue_delay.get_or_create(&labels).set(delay.as_secs_f64());
     }
 
-    /// Counts a successful write: `written("application-status", "applications", "patch")`.
     pub fn written(&self, controller: &'static str, resource: &'static str, verb: &'static str) {
         let labels = [("controller", controller), ("resource", resource), ("verb", verb)];
         self.writes.get_or_create(&labels).inc();
     }
 
-    /// Records the time between the last change of an object and its watch event.
     pub fn lagged(&self, kind: &'static str, lag: Duration) {
         self.watch_lag
             .get_or_create(&[("kind", kind)])

@@ -199,7 +199,6 @@ impl Queue {
         self.entries.is_empty()
     }
 
-    /// Returns the number of objects that have failed at least three times in a row and are retried.
     pub fn failing(&self) -> usize {
         self.failing
     }

@@ -34,7 +34,6 @@ impl<K: Ord> Readiness<K> {
         self.waiting().values().any(|name| *name == plural)
     }
 
-    /// Checks that all caches are synced.
     pub fn check(&self) -> Result<(), String> {
         let names: Vec<_> = self.waiting().values().copied().collect();
         if names.is_empty() {

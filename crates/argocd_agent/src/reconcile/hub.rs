@@ -148,7 +148,6 @@ fn restart(cache: &Cache, ca: &TlsSecret) -> Option<Write> {
     })
 }
 
-/// Returns true if the signing CA certificate issued all certificates on the hub.
 fn has_issued_all(cache: &Cache, ca: &TlsSecret) -> bool {
     let mut leaves = [names::PRINCIPAL_TLS, names::RESOURCE_PROXY_TLS].into_iter();
     leaves.all(|name| {

@@ -102,7 +102,6 @@ pub(super) fn updated(gitops: GitOpsClusterRef<'_>) -> UpdatedClusters<'_> {
         .collect()
 }
 
-/// Returns the second Placement of a GitOpsCluster.
 fn next_placement(gitops: GitOpsClusterRef<'_>) -> ObjectRef {
     let ObjectRef { namespace, name } = gitops.object_ref;
     ObjectRef::new(namespace, &AddonPlacement::Next.name(name))

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 impl Reconciler {
-    /// Records whether this replica leads, and the health of works.
     pub(super) fn record_work_metrics(&self, leads: bool) {
         self.metrics.leading(leads);
         for health in HealthStatus::ALL {
@@ -15,7 +14,6 @@ impl Reconciler {
         }
     }
 
-    /// Records the number of objects of a kind, for the kinds that have metrics.
     pub(super) fn record_object_metrics(&self, kind: Kind) {
         match kind {
             Kind::GitOpsClusters => self.hub_metrics.gitops_clusters(self.cache.gitops_clusters()),

@@ -83,7 +83,6 @@ pub(super) fn condition<'i>(gitops_cluster: &'i GitOpsCluster, kind: &str) -> Op
     conditions.iter().find(|condition| condition["type"] == kind)
 }
 
-/// Joins the first few texts, and adds their total number.
 pub(super) fn first_few(all: &[String]) -> String {
     let first = all.iter().take(MAX_NAMED).map(String::as_str);
     let mut text = first.collect::<Vec<_>>().join("; ");

@@ -98,7 +98,6 @@ impl Cache {
         objects.flat_map(move |objects| objects.in_namespace(&namespace.into()))
     }
 
-    /// Returns the decisions that contain a cluster, or the CertificateSigningRequests of its agent.
     fn objects_by_cluster<'c>(
         &'c self,
         kind: Kind,
@@ -120,7 +119,6 @@ impl Cache {
         self.gitops_with_decision(cluster).any(|owner| owner == *gitops)
     }
 
-    /// Returns the CertificateSigningRequests of the agent of a managed cluster.
     pub fn requests_of(&self, cluster: &str) -> impl Iterator<Item = &ObjectRef> + use<'_> {
         let requests = self.objects_by_cluster(Kind::Requests, cluster);
         requests.map(|(object_ref, _)| object_ref)

@@ -24,7 +24,6 @@ pub trait Cached: Indexed<Key: ObjectKey> + 'static {
         cache.put(kind, key, value)
     }
 
-    /// Returns the objects to reconcile for an object, as if it were new.
     fn affected_by(cache: &Cache, kind: Kind, key: &Self::Key) -> Vec<ReconcileRequest> {
         cache.map(kind, &key.to_object_ref(&cache.argocd), None)
     }
@@ -66,7 +65,6 @@ impl ObjectKey for Arc<str> {
 
 /// A setting, which is the only object of its kind.
 pub trait Setting: Sized + 'static {
-    /// Reads the JSON of the object with the setting.
     fn parse(text: &str) -> Result<Self, String>;
 
     /// Stores the setting, or the default without a value. Returns the objects to reconcile.
@@ -98,7 +96,6 @@ impl Change {
         Self::new(|cache| S::put(cache, value))
     }
 
-    /// Reads the update of objects of a kind.
     pub fn read_objects<V: Cached>(
         kind: Kind,
         update: Update<ObjectRef, &str>,
@@ -120,7 +117,6 @@ impl Change {
         }))
     }
 
-    /// Reads the update of a setting.
     pub fn read_setting<S: Setting>(_: Kind, update: Update<ObjectRef, &str>, _: Timestamp) -> Result<Self, String> {
         Ok(match update {
             Update::Set(_, text) => Self::setting(Some(S::parse(text)?)),

@@ -60,7 +60,6 @@ impl Cached for PlacementDecision {
 }
 
 impl Cache {
-    /// Returns true if a Placement of this namespace selects this managed cluster.
     pub fn is_selected(&self, namespace: &Arc<str>, cluster: &str) -> bool {
         let mut all = self.decisions.in_namespace(namespace);
         all.any(|(_, decision)| decision.clusters.contains(cluster))
@@ -71,7 +70,6 @@ impl Cache {
         self.decisions.indices().get(placement)
     }
 
-    /// Returns the managed clusters in the decisions of a Placement, each once.
     pub fn selected_by(&self, placement: &ObjectRef) -> impl Iterator<Item = &Arc<str>> + use<'_> {
         self.named_by(placement).into_iter().flat_map(BTreeMap::keys)
     }

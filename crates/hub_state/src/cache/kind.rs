@@ -30,7 +30,6 @@ type Reader = fn(Kind, Update<ObjectRef, &str>, Timestamp) -> Result<Change, Str
 struct CachedKind {
     read: Reader,
     object_refs: fn(&mut Cache, Kind) -> Vec<ObjectRef>,
-    /// Returns the objects to reconcile for an object, as if it were new.
     affected_by: fn(&Cache, Kind, ObjectRef) -> Vec<ReconcileRequest>,
 }
 

@@ -49,7 +49,6 @@ pub struct IssuedCertificate {
     pub request: Box<str>,
     /// The SHA-256 of the certificate in upper-case hex, as in argocd-agent.
     pub fingerprint: Box<str>,
-    /// The time when it expires.
     pub not_after: Timestamp,
     /// The certificate in PEM.
     pub pem: ByteString,
@@ -89,7 +88,6 @@ impl Object {
         ObjectRef::parse(owner).filter(|_| self.is_ours())
     }
 
-    /// Returns the time when the last of these certificates expires.
     pub fn last_expiry(&self) -> Option<Timestamp> {
         self.certificates.iter().map(|certificate| certificate.not_after).max()
     }
@@ -120,7 +118,6 @@ fn certificates(data: &Value) -> Box<[IssuedCertificate]> {
     certificates.collect()
 }
 
-/// Returns the fields of an object that are compared with the desired state.
 fn compared(kind: Kind, object: Value) -> Value {
     let Value::Object(mut object) = object else {
         return Value::Null;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 pub struct PlacementDecision {
     /// The name of the Placement; empty if there is none.
     pub placement: Arc<str>,
-    /// The selected managed clusters.
     pub clusters: BTreeSet<Arc<str>>,
 }
 

@@ -27,7 +27,6 @@ pub struct Work {
     pub set: Option<Box<str>>,
     /// The Application that it contains or claims to carry. A work of the plugin may contain one, too.
     pub pull_work: Option<Box<PullWork>>,
-    /// The health of the work.
     pub state: WorkState,
     /// The later health of the work by time alone, in the order of time.
     pub health_changes: Vec<(Timestamp, WorkState)>,

@@ -117,7 +117,6 @@ impl Application {
         }
     }
 
-    /// Returns the `spec` on the hub.
     pub fn spec(&self) -> Value {
         let mut base: Value = serde_json::from_str(&self.base).expect("it was written as JSON");
         base["spec"].take()
@@ -172,7 +171,6 @@ struct Base<'v, 't> {
     spec: Option<Written<'v, 't>>,
 }
 
-/// Returns the JSON of the fields that are copied in either dialect.
 fn base(object: &Borrowed<'_>) -> String {
     let parent = annotation(object, TRACKING_ID).and_then(|id| id.split_once(':').map(|(parent, _)| parent));
     // The hub's Argo CD wrote the label if it tracks by both label and annotation. Otherwise any writer may have.

@@ -35,13 +35,11 @@ impl Namespaces {
         }
     }
 
-    /// Returns true if a pattern matches this namespace.
     pub fn has(&self, namespace: &str) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(namespace))
     }
 }
 
-/// A compiled pattern for namespaces.
 #[derive(Clone, Debug)]
 pub enum NamespacePattern {
     Glob(Glob),

@@ -21,9 +21,7 @@ pub enum ApplyState {
     Unknown,
     /// The agent has not yet applied the current generation of the work.
     Pending,
-    /// The agent has applied it.
     Succeeded,
-    /// The agent failed to apply it, for this reason.
     Failed(Box<str>),
 }
 
@@ -219,7 +217,6 @@ fn is_read_only(config: &Value<'_>) -> bool {
     text_at(config, "/updateStrategy/type") == Some(READ_ONLY)
 }
 
-/// The finalizer that an agent adds to a work.
 const AGENT_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
 fn texts<'v>(object: &'v Value<'_>, list: &str) -> impl Iterator<Item = &'v str> {

@@ -71,7 +71,6 @@ pub(super) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReq
     concerned.cloned().map(ReconcileRequest::application).collect()
 }
 
-/// Maps a change of the namespaces that Argo CD reads to all Applications.
 pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     cache
         .all_pull_applications()
@@ -80,7 +79,6 @@ pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest
         .collect()
 }
 
-/// Maps a change of an AppProject to its Applications.
 pub(super) fn project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
     let is_of_it = |object_ref: &&ObjectRef| {
         let pull = cache.pull_application(object_ref);
