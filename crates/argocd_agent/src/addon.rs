@@ -3,8 +3,7 @@
 
 use super::{Server, labels, metadata};
 use hub_state::DesiredAgent;
-use ocm::argocd_agent as names;
-use ocm::argocd_agent::AddonPlacement;
+use ocm::argocd_agent::{self as names, AddonPlacement};
 use ocm::management_addon::strategy_at;
 use primitives::object_ref::ObjectRef;
 use serde_json::{Value, json};

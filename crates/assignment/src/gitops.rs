@@ -2,8 +2,7 @@
 
 use hub_state::cluster_secret::ClusterSecret;
 use hub_state::{Cache, DesiredAgent, GitOpsCluster, Kind, Object, SecretKind, Selection};
-use ocm::argocd_agent as names;
-use ocm::argocd_agent::AddonPlacement;
+use ocm::argocd_agent::{self as names, AddonPlacement};
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
 use ocm::resources::GITOPS_CLUSTERS;
 use primitives::object_ref::ObjectRef;

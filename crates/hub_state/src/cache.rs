@@ -20,10 +20,9 @@ use crate::cluster_secret::ClusterSecret;
 use crate::model::{
     Application, Assignment, Availability, Cluster, GitOpsCluster, Kind, Object, PlacementDecision, TlsSecret, Work,
 };
-use crate::pull;
-use crate::pull::PullWork;
 use crate::pull::namespaces::Namespaces;
 use crate::pull::work_name;
+use crate::pull::{self, PullWork};
 use crate::report::{ExistingReport, Resource};
 pub use change::{Cached, Change, Changed, Mapper, Mappers, ObjectKey, Setting, owners};
 pub use decisions::Selection;

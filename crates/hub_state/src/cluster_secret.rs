@@ -142,11 +142,6 @@ impl ClusterSecret {
         Some(self.certificate()?.renews_at())
     }
 
-    /// Returns true if Argo CD authenticates with a client certificate.
-    pub fn has_credential(&self) -> bool {
-        self.credential.is_some()
-    }
-
     pub fn is_issued_by(&self, ca: &TlsSecret) -> bool {
         let pair = self.certificate().zip(ca.certificates.first());
         pair.is_some_and(|(certificate, signer)| certificate.is_issued_by(signer))

@@ -6,8 +6,7 @@
 //! this controller writes: empty, incomplete or contradictory input of the user changes nothing, and an unreachable cluster keeps
 //! its add-on.
 
-use super::shared;
-use super::shared::{ensure, ensure_absent, installed_template, management};
+use super::shared::{self, ensure, ensure_absent, installed_template, management};
 use super::{rollout, works};
 use crate as agent;
 use crate::Entry;
@@ -17,8 +16,7 @@ use crate::server;
 use crate::template::{desired_template, template_name};
 use assignment::{GitOpsClusterRef, has_released_agent};
 use hub_state::{Cache, Context, Controller, DesiredAgent, Kind};
-use ocm::argocd_agent as names;
-use ocm::argocd_agent::AddonPlacement;
+use ocm::argocd_agent::{self as names, AddonPlacement};
 use ocm::management_addon::is_named;
 use primitives::object_ref::ObjectRef;
 use runtime::action::{Action, Write};

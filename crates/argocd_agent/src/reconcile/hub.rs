@@ -3,8 +3,7 @@
 //! deleted with the last one. What a principal needs to start stays until the principal is deleted.
 
 use super::addon;
-use super::shared;
-use super::shared::{ensure, ensure_absent, find_existing, management, may_have_agents};
+use super::shared::{self, ensure, ensure_absent, find_existing, management, may_have_agents};
 use super::{authority, blocklist, issued, works};
 use crate as agent;
 use crate::discovery::{alternative_name, principal_names};

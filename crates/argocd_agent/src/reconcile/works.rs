@@ -2,8 +2,7 @@
 //! independently of versions, and the ArgoCD resource of an operator. It also adopts the installations of
 //! argocd-pull-integration.
 
-use super::shared;
-use super::shared::{ensure, ensure_absent, management};
+use super::shared::{self, ensure, ensure_absent, management};
 use super::{authority, issued};
 use crate as agent;
 use crate::server;
@@ -181,5 +180,5 @@ pub fn is_registered_by(cache: &Cache, cluster: &str, ca: &TlsSecret) -> bool {
 /// Returns our cluster Secrets with a credential for a cluster's agent; none if a Secret of another owner is in the way.
 fn registered<'i>(cache: &'i Cache, cluster: &str) -> impl Iterator<Item = &'i ClusterSecret> {
     let secrets = cache.secrets_of(cluster).map(|(_, secret)| secret);
-    secrets.filter(|secret| secret.owner().is_some() && secret.has_credential())
+    secrets.filter(|secret| secret.owner().is_some() && secret.credential.is_some())
 }

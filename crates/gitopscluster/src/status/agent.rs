@@ -2,10 +2,8 @@
 
 use super::condition::{ConditionStatus, Outcome, StatusCondition, first_few, worst};
 use argocd_agent::reconcile::{AddonStatus, renewed_by_its_owner};
-use argocd_agent::rollout;
-use argocd_agent::rollout::Progress;
-use argocd_agent::state;
-use argocd_agent::state::{AgentStatus, State};
+use argocd_agent::rollout::{self, Progress};
+use argocd_agent::state::{self, AgentStatus, State};
 use argocd_agent::{Server, WITHOUT_OURS, WITHOUT_OURS_BESIDE_AN_OPERATOR};
 use assignment::GitOpsClusterRef;
 use assignment::certificates::record;

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use ocm::work::{MANAGED_BY, OURS};
-use pki;
 use pki::{Certificate, KeyId};
 use runtime::metadata::Metadata;
 use serde::Deserialize;

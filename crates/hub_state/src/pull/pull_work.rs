@@ -1,8 +1,7 @@
 //! Reads a ManifestWork of the pull model: the Application that it carries, its payload, and the status that the cluster reports.
 
 use super::feedback::Feedback;
-use super::fingerprint;
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{self, Fingerprint};
 use super::forwarded::{OperationRequest, RefreshRequest};
 use super::options::FeedbackMode;
 use super::payload_id::{finalizers_hash, finalizers_in};
