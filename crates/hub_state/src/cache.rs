@@ -30,6 +30,7 @@ use interned::Interned;
 use jiff::Timestamp;
 pub use kind::WatchedKind;
 use ocm::argocd_agent as names;
+use ocm::global_projects::GlobalProjects;
 use ocm::hold::Hold;
 use primitives::object_ref::ObjectRef;
 pub use refusals::{Refusal, Refusals};
@@ -37,6 +38,7 @@ pub use request::ReconcileRequest;
 use runtime::fair_queue::FlowKey;
 use runtime::memo::Memo;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub use store::{Indexed, Store, Update};
@@ -63,6 +65,7 @@ pub struct Cache {
     has_seen_deletion: bool,
     /// The namespaces in which Argo CD reads Applications, besides its own.
     namespaces: Namespaces,
+    global_projects: GlobalProjects,
     works: Works,
     clusters: Store<Cluster>,
     holds: Store<Hold>,
@@ -223,9 +226,17 @@ impl Cache {
         &self.namespaces
     }
 
-    pub fn project(&self, name: &str) -> Option<&Value> {
-        let project = self.object(Kind::Projects, &ObjectRef::new(&self.argocd, name));
-        project.map(|project| &project.object)
+    pub fn global_projects(&self) -> &GlobalProjects {
+        &self.global_projects
+    }
+
+    /// Returns an AppProject with the rules of its global projects.
+    pub fn project(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let find = |name: &str| {
+            let project = self.object(Kind::Projects, &ObjectRef::new(&self.argocd, name));
+            project.map(|project| &project.object)
+        };
+        Some(self.global_projects.extend(find(name)?, find))
     }
 
     /// Returns the works of the basic pull model that carry an Application: those with the name of its works, and those that

@@ -6,7 +6,7 @@
 //! a work belongs to. [`ownership`] reads the names that sources set with [`source_plugin`]. [`gitops_cluster`] is the
 //! resource that requests argocd-agent on clusters, with its CRD; [`argocd_agent`] and [`pull_model`] hold the labels,
 //! annotations and names of the two integrations. [`resources`] lists the API resources. [`hold`] is what keeps a cluster's works
-//! unchanged. [`glob`], [`boolean`] and [`image`] are the rules of Argo CD and of images that several crates share;
+//! unchanged. [`glob`], [`global_projects`], [`boolean`] and [`image`] are the rules of Argo CD and of images that several crates share;
 //! [`zeros`] are fields without a value.
 
 pub mod application_set_report;
@@ -16,6 +16,7 @@ pub mod boolean;
 pub mod duration;
 pub mod gitops_cluster;
 pub mod glob;
+pub mod global_projects;
 pub mod health;
 pub mod hold;
 pub mod image;

@@ -31,7 +31,8 @@ pub const CONTROLLER: Controller = Controller {
         Watch::new(Kind::Clusters, mappers::cluster),
         Watch::new(Kind::Holds, mappers::hold),
         Watch::new(Kind::Decisions, mappers::decision).only_if(|settings| settings.pull.placement),
-        Watch::new(Kind::Parameters, mappers::parameters),
+        Watch::new(Kind::Config, mappers::settings),
+        Watch::new(Kind::Parameters, mappers::settings),
         Watch::new(Kind::Projects, mappers::project),
     ],
     min_write_interval: Duration::from_secs(1),
@@ -216,7 +217,14 @@ impl<'i> PulledApplication<'i> {
                 let is_of_hub = cache.is_hub(cluster) || cache.may_be_hub(cluster);
                 let project = cache.project(pull.project_name()).filter(|_| !is_of_hub);
                 let retention = next_retention(settings, work.map(|work| work.pull_work));
-                let desired = Desired::build(pull, (cluster, &name), settings, &requests, project, retention);
+                let desired = Desired::build(
+                    pull,
+                    (cluster, &name),
+                    settings,
+                    &requests,
+                    project.as_deref(),
+                    retention,
+                );
                 let is_on_hold = cache.hold(cluster, self.context.now).is_some();
                 if !is_on_hold {
                     writes.extend(delivered(&desired, ObjectRef::new(cluster, &name), work));
@@ -293,7 +301,7 @@ impl<'i> PulledApplication<'i> {
                 "ManagedCluster {cluster} may be the hub itself, whose agent would apply the Application onto itself: name \
                  another cluster, or set ARGOCD_OCM_CMP_HUB_CLUSTER to the name of the hub, or to none",
             ),
-            Some(_) => return tenancy::check_project(pull, cluster, settings, project).map(|()| cluster),
+            Some(_) => return tenancy::check_project(pull, cluster, settings, project.as_deref()).map(|()| cluster),
         })
     }
 

@@ -4,7 +4,6 @@ use hub_state::annotations::SKIP_RECONCILE;
 use hub_state::cache::Change;
 use hub_state::reconcile::{Settings, mappers};
 use hub_state::testing::{deleted, listed, now, stored};
-use ocm::tracking::Tracking;
 use ocm::work::OURS;
 use serde_json::{Value, json};
 
@@ -119,10 +118,11 @@ fn does_not_copy_the_tracking_label() {
     let mut hub = Hub::new(&[], &["eu1"]);
     hub.cluster("eu1", &json!({"example.com/app": "clusters"}));
     assert_eq!(hub.does("eu1"), "patch");
-    let tracking = || Tracking::configured(|key| (key == "application.instanceLabelKey").then_some("example.com/app"));
-    assert_eq!(hub.apply(Change::setting(Some(tracking()))), ["eu1"]);
+    let data = json!({"application.instanceLabelKey": "example.com/app"});
+    let config = json!({"metadata": {"name": "argocd-cm", "namespace": "argocd"}, "data": data});
+    assert_eq!(hub.apply(stored(Kind::Config, &config)), ["eu1"]);
     assert_eq!(hub.does("eu1"), NOTHING);
-    assert_eq!(hub.apply(Change::setting(Some(tracking()))), [""; 0]);
+    assert_eq!(hub.apply(stored(Kind::Config, &config)), [""; 0]);
 }
 
 #[test]

@@ -11,7 +11,6 @@ use hub_state::testing::{
 use jiff::Timestamp;
 use ocm::health::HealthStatus;
 use ocm::names::WorkName;
-use ocm::tracking::Tracking;
 use primitives::object_ref::ObjectRef;
 use runtime::queue::Refresh;
 use serde_json::json;
@@ -56,8 +55,10 @@ fn names(affected: &[ReconcileRequest]) -> Vec<String> {
 
 /// Returns the change of a setting of Argo CD's resource tracking.
 fn tracking(key: &str, value: &str) -> Change {
-    let tracking = Tracking::configured(|name| (name == key).then_some(value));
-    Change::setting(Some(tracking))
+    stored(
+        Kind::Config,
+        &json!({"metadata": {"name": "argocd-cm", "namespace": "argocd"}, "data": {key: value}}),
+    )
 }
 
 fn by_label() -> Change {

@@ -8,12 +8,13 @@ use crate::model::{Availability, Cluster, GitOpsCluster, Kind, parse, parse_data
 use crate::pull::namespaces::{self, NAMESPACES, Namespaces};
 use crate::report::{ExistingReport, Resource};
 use jiff::Timestamp;
+use ocm::global_projects::GlobalProjects;
 use ocm::hold::Hold;
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
 use runtime::queue::Refresh;
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::iter;
 use std::sync::Arc;
 
@@ -248,20 +249,38 @@ impl Cached for ExistingReport {
     }
 }
 
-impl Setting for Tracking {
+/// The settings in Argo CD's main ConfigMap.
+#[derive(Default)]
+pub(super) struct ArgoCdConfig {
+    tracking: Tracking,
+    global_projects: GlobalProjects,
+}
+
+impl Setting for ArgoCdConfig {
     fn parse(text: &str) -> Result<Self, String> {
         let data = parse_data(text)?;
-        Ok(Self::configured(|key| data.get(key).map(String::as_str)))
+        let data = |key: &str| data.get(key).map(String::as_str);
+        Ok(Self {
+            tracking: Tracking::configured(data),
+            global_projects: GlobalProjects::configured(data),
+        })
     }
 
     fn put(cache: &mut Cache, value: Option<Self>) -> Vec<ReconcileRequest> {
-        let tracking = value.unwrap_or_default();
-        if *cache.tracking() == tracking {
+        let value = value.unwrap_or_default();
+        let is_tracked_as_before = *cache.tracking() == value.tracking;
+        if is_tracked_as_before && cache.global_projects == value.global_projects {
             return Vec::new();
         }
+        cache.global_projects = value.global_projects;
+        let owners = if is_tracked_as_before {
+            BTreeSet::new()
+        } else {
+            cache.works.set_tracking(value.tracking)
+        };
         let before = WorkBefore {
             existed: true,
-            owners: cache.works.set_tracking(tracking),
+            owners,
             refresh: Refresh::Unchanged,
         };
         let config_map = ObjectRef::new(&cache.argocd, CONFIG_MAP);

@@ -1,5 +1,6 @@
 //! The watched kinds: their resources and selectors, and the readers of their objects.
 
+use super::apply::ArgoCdConfig;
 use super::change::ObjectKey;
 use super::store::Update;
 use super::{Cache, Cached, Change, ReconcileRequest, Setting};
@@ -12,7 +13,7 @@ use kube::runtime::watcher::Config;
 use ocm::argocd_agent as names;
 use ocm::hold::{self, Hold};
 use ocm::resources;
-use ocm::tracking::{CONFIG_MAP, Tracking};
+use ocm::tracking::CONFIG_MAP;
 use ocm::work::{MANAGED_BY, OURS};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
@@ -138,7 +139,7 @@ impl Kind {
             // OCM installs ManifestWorkReplicaSets since its version 0.8.
             Self::ReplicaSets => watched(&resources::WORK_SETS, objects::<Work>()).if_served(),
             Self::Clusters => watched(&resources::CLUSTERS, objects::<Cluster>()),
-            Self::Config => watched(&resources::CONFIG_MAPS, setting::<Tracking>())
+            Self::Config => watched(&resources::CONFIG_MAPS, setting::<ArgoCdConfig>())
                 .in_argocd()
                 .only(Named(CONFIG_MAP)),
             Self::Parameters => watched(&resources::CONFIG_MAPS, setting::<Namespaces>())

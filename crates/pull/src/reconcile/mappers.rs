@@ -71,7 +71,7 @@ pub(super) fn decision(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileReq
     concerned.cloned().map(ReconcileRequest::application).collect()
 }
 
-pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
+pub(super) fn settings(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest> {
     cache
         .all_pull_applications()
         .cloned()
@@ -79,10 +79,13 @@ pub(super) fn parameters(cache: &Cache, _: &Changed<'_>) -> Vec<ReconcileRequest
         .collect()
 }
 
+/// Maps a change of an AppProject to its Applications, and to all if it extends others.
 pub(super) fn project(cache: &Cache, changed: &Changed<'_>) -> Vec<ReconcileRequest> {
+    let name = &changed.object_ref.name;
+    let is_global = cache.global_projects().contains(name);
     let is_of_it = |object_ref: &&ObjectRef| {
         let pull = cache.pull_application(object_ref);
-        pull.is_some_and(|pull| *pull.project_name() == *changed.object_ref.name)
+        is_global || pull.is_some_and(|pull| *pull.project_name() == **name)
     };
     let concerned = cache.all_pull_applications().filter(is_of_it).cloned();
     concerned.map(ReconcileRequest::application).collect()

@@ -1322,6 +1322,29 @@ fn hub_gets_no_project_that_its_agent_would_restore() {
 }
 
 #[test]
+fn global_projects_limit_applications_and_delivered_projects() {
+    let mut hub = Hub::with_shop();
+    hub.settings.pull.project = true;
+    let project = |name: &str, spec: Value| json!({"metadata": {"name": name, "namespace": "argocd"}, "spec": spec});
+    let own = project("team-p", json!({"destinations": [{"name": "*", "namespace": "*"}]}));
+    hub.cache.apply(stored(Kind::Projects, &own));
+    hub.change(&shop(), &json!({"spec": {"project": "team-p"}}));
+    let data = json!({"globalProjects": "- projectName: global"});
+    let config = json!({"metadata": {"name": "argocd-cm", "namespace": "argocd"}, "data": data});
+    assert_eq!(hub.cache.apply(stored(Kind::Config, &config)).len(), 1);
+    let refused = json!([{"group": "apps", "kind": "DaemonSet"}]);
+    let global = project("global", json!({"namespaceResourceBlacklist": refused}));
+    assert_eq!(hub.cache.apply(stored(Kind::Projects, &global)).len(), 1);
+    hub.settle(&shop());
+    let manifests = &hub.work(WORK)["spec"]["workload"]["manifests"];
+    assert_eq!(manifests[0]["spec"]["namespaceResourceBlacklist"], refused);
+    let denies = project("global", json!({"destinations": [{"name": "!eu1", "namespace": "*"}]}));
+    hub.cache.apply(stored(Kind::Projects, &denies));
+    hub.settle(&shop());
+    assert_eq!(hub.conditions(&shop()).len(), 1);
+}
+
+#[test]
 fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());
