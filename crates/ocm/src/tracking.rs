@@ -103,6 +103,11 @@ impl Tracking {
         &self.label
     }
 
+    /// Returns the key of the label if it alone makes an object a part of an Application, in every Argo CD with these settings.
+    pub fn only_label(&self) -> Option<&str> {
+        (self.method == Method::Label).then_some(&self.label)
+    }
+
     /// Returns the owner of the object with these marks.
     pub fn owner<'a>(&self, marks: &TrackingMarks<'a>, identity: &ObjectIdentity<'_>) -> Owner<'a> {
         let label = marks.label.filter(|label| !label.is_empty());
@@ -267,6 +272,8 @@ mod tests {
         assert_eq!(default.label(), "app.kubernetes.io/instance");
         let other = configured(&[("application.instanceLabelKey", "argocd.argoproj.io/instance")]);
         assert_eq!(other.label(), "argocd.argoproj.io/instance");
+        assert_eq!((other.only_label(), configured(BY_BOTH).only_label()), (None, None));
+        assert_eq!(configured(BY_LABEL).only_label(), Some(INSTANCE));
     }
 
     #[test]

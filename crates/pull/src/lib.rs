@@ -24,6 +24,7 @@ pub mod work;
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::payload::OfHub;
     use hub_state::pull::forwarded::Requests;
     use hub_state::pull::pull_work::Retention;
     use hub_state::pull::{Application, Settings};
@@ -56,7 +57,14 @@ pub(crate) mod tests {
     pub(crate) fn work(application: &Application, requests: &Requests, reported: Option<Value>) -> Value {
         let settings = Settings::default();
         let retention = Retention::Owned;
-        let desired = Desired::build(application, ("eu1", "shop-0a1b2"), &settings, requests, None, retention);
+        let desired = Desired::build(
+            application,
+            ("eu1", "shop-0a1b2"),
+            &settings,
+            requests,
+            OfHub::default(),
+            retention,
+        );
         let mut work = as_stored(desired.object());
         if let Some(reported) = reported {
             work["status"] = json!({"resourceStatus": {"manifests": [reported]}});
@@ -66,7 +74,7 @@ pub(crate) mod tests {
 
     /// Returns the payload hash of the Application in a work.
     pub(crate) fn payload(application: &Application, requests: &Requests) -> String {
-        let object = payload::application(application, &Settings::default(), requests);
+        let object = payload::application(application, &Settings::default(), requests, None);
         let payload = object["metadata"]["annotations"][ocm::pull_model::PAYLOAD].as_str();
         payload.expect("a form").to_owned()
     }

@@ -23,13 +23,18 @@ pub fn namespace<'a>(application: &'a Application, settings: &'a Settings) -> &'
     }
 }
 
-/// Returns all objects of the work in dependency order. `project` is the hub's AppProject of the Application.
-pub fn manifests(
-    application: &Application,
-    settings: &Settings,
-    requests: &Requests,
-    project: Option<&Value>,
-) -> Vec<Value> {
+/// The state of the hub that the objects for a managed cluster depend on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfHub<'h> {
+    /// The AppProject of the Application, if it may be delivered.
+    pub project: Option<&'h Value>,
+    /// The label with which the hub's Argo CD tracks objects. The managed cluster's may track by it, too, and would delete what its
+    /// Application of that name lacks.
+    pub tracking_label: Option<&'h str>,
+}
+
+/// Returns all objects of the work in dependency order.
+pub fn manifests(application: &Application, settings: &Settings, requests: &Requests, hub: OfHub<'_>) -> Vec<Value> {
     let mut manifests = Vec::new();
     if settings.namespace {
         manifests.push(namespace_object(namespace(application, settings), settings));
@@ -39,17 +44,23 @@ pub fn manifests(
         let metadata = &project["metadata"];
         metadata["name"] == names::DEFAULT_PROJECT && metadata["namespace"] == *settings.argocd
     };
-    let project = project.filter(|project| settings.project && !is_default(project));
+    let project = hub.project.filter(|project| settings.project && !is_default(project));
     let cluster = application.cluster.as_deref().unwrap_or_default();
-    manifests.extend(project.map(|project| project_object(project, cluster)));
-    manifests.push(self::application(application, settings, requests));
+    manifests.extend(project.map(|project| project_object(project, cluster, hub.tracking_label)));
+    manifests.push(self::application(application, settings, requests, hub.tracking_label));
     manifests
 }
 
-pub fn application(application: &Application, settings: &Settings, requests: &Requests) -> Value {
+pub fn application(
+    application: &Application,
+    settings: &Settings,
+    requests: &Requests,
+    tracking_label: Option<&str>,
+) -> Value {
     let mut base: Value = serde_json::from_str(&application.base).expect("it was written as JSON");
     let mut annotations = entries(base.get("annotations"));
     let mut labels = entries(base.get("labels"));
+    labels.retain(|name, _| Some(&**name) != tracking_label);
     if let Some(set) = set(application) {
         labels.insert(names::OF_SET.to_owned(), json!("true"));
         annotations.insert(names::SET.to_owned(), json!(set));
@@ -173,11 +184,11 @@ fn namespace_object(name: &str, settings: &Settings) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 }
 
-fn project_object(project: &Value, cluster: &str) -> Value {
+fn project_object(project: &Value, cluster: &str, tracking_label: Option<&str>) -> Value {
     let mut annotations = entries(project.pointer("/metadata/annotations"));
     annotations.retain(|name, _| is_copied(name));
     let mut labels = entries(project.pointer("/metadata/labels"));
-    labels.remove(names::ARGO_CD_INSTANCE);
+    labels.retain(|name, _| name != names::ARGO_CD_INSTANCE && Some(&**name) != tracking_label);
     let metadata = json!({
         "name": project["metadata"]["name"],
         "namespace": project["metadata"]["namespace"],
@@ -215,8 +226,15 @@ mod tests {
         }
     }
 
+    fn of_hub(project: &Value) -> OfHub<'_> {
+        OfHub {
+            project: Some(project),
+            tracking_label: Some("example.com/app"),
+        }
+    }
+
     fn payload(settings: &Settings, change: impl FnOnce(&mut Value)) -> Value {
-        super::application(&application(change), settings, &Requests::default())
+        super::application(&application(change), settings, &Requests::default(), None)
     }
 
     #[test]
@@ -404,20 +422,20 @@ mod tests {
 
     #[test]
     fn acm_delivers_the_namespace_and_the_project_first() {
-        let application = application(|_| ());
+        let application = application(|object| object["metadata"]["labels"]["example.com/app"] = json!("root"));
         let project = json!({
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "AppProject",
             "metadata": {
                 "name": "shops", "namespace": "openshift-gitops", "uid": "p", "resourceVersion": "3",
-                "labels": {"team": "a"},
+                "labels": {"team": "a", "example.com/app": "root"},
                 "annotations": {"contact": "a", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
                 "finalizers": ["resources-finalizer.argocd.argoproj.io"],
             },
             "spec": {"sourceRepos": ["*"], "destinations": [{"name": "eu1", "namespace": "*"}]},
             "status": {"jwtTokensByRole": {}},
         });
-        let all = manifests(&application, &acm(), &Requests::default(), Some(&project));
+        let all = manifests(&application, &acm(), &Requests::default(), of_hub(&project));
         let namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -441,14 +459,15 @@ mod tests {
         });
         assert_eq!(all[..2], [namespace, delivered]);
         assert_eq!(all[2]["kind"], "Application");
+        assert_eq!(all[2]["metadata"]["labels"], json!({"team": "a"}));
         let mut default = project;
         default["metadata"]["name"] = json!("default");
         assert_eq!(
-            manifests(&application, &acm(), &Requests::default(), Some(&default)).len(),
+            manifests(&application, &acm(), &Requests::default(), of_hub(&default)).len(),
             2
         );
         assert_eq!(
-            manifests(&application, &pull(), &Requests::default(), Some(&default)).len(),
+            manifests(&application, &pull(), &Requests::default(), of_hub(&default)).len(),
             1
         );
     }

@@ -3,6 +3,7 @@
 
 mod mappers;
 
+use crate::payload::OfHub;
 use crate::removal::removed;
 use crate::status::StatusInputs;
 use crate::work::{Desired, next_retention};
@@ -216,15 +217,12 @@ impl<'i> PulledApplication<'i> {
                 // The hub has the project already: its agent would undo changes of it. Without it in the work, the object stays.
                 let is_of_hub = cache.is_hub(cluster) || cache.may_be_hub(cluster);
                 let project = cache.project(pull.project_name()).filter(|_| !is_of_hub);
+                let hub = OfHub {
+                    project: project.as_deref(),
+                    tracking_label: cache.tracking().only_label(),
+                };
                 let retention = next_retention(settings, work.map(|work| work.pull_work));
-                let desired = Desired::build(
-                    pull,
-                    (cluster, &name),
-                    settings,
-                    &requests,
-                    project.as_deref(),
-                    retention,
-                );
+                let desired = Desired::build(pull, (cluster, &name), settings, &requests, hub, retention);
                 let is_on_hold = cache.hold(cluster, self.context.now).is_some();
                 if !is_on_hold {
                     writes.extend(delivered(&desired, ObjectRef::new(cluster, &name), work));

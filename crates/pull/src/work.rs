@@ -1,6 +1,6 @@
 //! Builds the ManifestWork of an Application: its name, its manifests, and the agent's settings for them.
 
-use super::payload;
+use super::payload::{self, OfHub};
 use hub_state::annotations::REFRESH;
 use hub_state::json::{borrowed, without_empty};
 use hub_state::pull::application::Application;
@@ -37,17 +37,16 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// Builds the work of this name that carries an Application to this cluster, with its AppProject on the hub if that is
-    /// delivered.
+    /// Builds the work of this name that carries an Application to this cluster.
     pub fn build(
         application: &Application,
         (cluster, name): (&str, &str),
         settings: &Settings,
         requests: &Requests,
-        project: Option<&Value>,
+        hub: OfHub<'_>,
         retention: Retention,
     ) -> Self {
-        let manifests = payload::manifests(application, settings, requests, project);
+        let manifests = payload::manifests(application, settings, requests, hub);
         let configs: Vec<Value> = manifests
             .iter()
             .filter_map(|object| config(object, application, retention, settings.feedback))

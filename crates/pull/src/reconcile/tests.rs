@@ -1345,6 +1345,20 @@ fn global_projects_limit_applications_and_delivered_projects() {
 }
 
 #[test]
+fn label_by_which_argo_cd_tracks_is_not_delivered() {
+    let mut hub = Hub::with_shop();
+    hub.change_metadata(&json!({"labels": {"app.kubernetes.io/instance": "root"}}));
+    hub.settle(&shop());
+    let labels = |hub: &Hub| hub.work(WORK)["spec"]["workload"]["manifests"][0]["metadata"]["labels"].clone();
+    assert_eq!(labels(&hub), json!({"app.kubernetes.io/instance": "root"}));
+    let data = json!({"application.resourceTrackingMethod": "label"});
+    let config = json!({"metadata": {"name": "argocd-cm", "namespace": "argocd"}, "data": data});
+    hub.cache.apply(stored(Kind::Config, &config));
+    hub.settle(&shop());
+    assert_eq!(labels(&hub), Value::Null);
+}
+
+#[test]
 fn mark_of_the_hub_stops_only_new_applications() {
     let mut hub = Hub::with_shop();
     hub.settle(&shop());

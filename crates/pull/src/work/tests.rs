@@ -24,7 +24,10 @@ fn held(application: &Application, settings: &Settings, retention: Retention, pr
         CLUSTER,
         settings,
         &Requests::default(),
-        Some(project),
+        OfHub {
+            project: Some(project),
+            ..OfHub::default()
+        },
         retention,
     )
 }
