@@ -20,6 +20,7 @@ use kube::core::request::Request;
 use kube::core::subresource::LogParams;
 use kube::{Client, Error};
 use ocm::argocd_agent::ADDON;
+use ocm::global_projects::GlobalProjects;
 use ocm::resources::{
     ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, NODES,
     PLACEMENTS, PROJECTS, REPORTS, WORK_SETS, WORKS,
@@ -69,6 +70,8 @@ impl Hub {
             Some(config) => Tracking::configured(|key| config["data"][key].as_str()),
             None => Tracking::unknown(),
         };
+        let config_text = |key: &str| config.found()?["data"][key].as_str();
+        let globals = GlobalProjects::configured(config_text);
         let mut state = HubState {
             namespace: namespace.to_owned(),
             config,
@@ -86,8 +89,8 @@ impl Hub {
             state.agent_params = self.get(&config_maps, PARAMS).await?;
             state.cmd_params = self.get(&config_maps, CMD_PARAMS).await?;
             let projects = PROJECTS.path(&in_argocd);
-            let keep = |project: Value| read::project(&project);
-            state.projects = self.list_reduced(&projects, ListParams::default(), keep).await?;
+            let projects: Lookup<Vec<Value>> = self.list(&projects).await?;
+            state.projects = projects.map(|projects| read::projects(&projects, &globals));
             Ok(())
         };
         let of_ocm = async {

@@ -6,8 +6,10 @@ pub(super) use work::ReadWork;
 
 use crate::diagnosis::DiagnosedCluster;
 use crate::doctor::Project;
+use crate::workload::named;
 use jiff::Timestamp;
 use manifest::text::{one_line, without_middle};
+use ocm::global_projects::GlobalProjects;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -73,8 +75,13 @@ struct OcmCondition {
     observed_generation: i64,
 }
 
-/// Returns the rules of an AppProject about the kinds that its Applications may write.
-pub(super) fn project(read: &Value) -> Option<(String, Project)> {
+/// Returns the rules of AppProjects about the kinds that their Applications may write, by name.
+pub(super) fn projects(all: &[Value], globals: &GlobalProjects) -> BTreeMap<String, Project> {
+    let extended = all.iter().map(|read| globals.extend(read, |wanted| named(all, wanted)));
+    extended.filter_map(|read| project(&read)).collect()
+}
+
+fn project(read: &Value) -> Option<(String, Project)> {
     let name = read["metadata"]["name"].as_str()?.to_owned();
     let kinds = |list: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -151,4 +158,21 @@ pub(super) fn other_version(read: &ConditionedObject) -> Option<String> {
 /// Returns a short text on one line.
 fn plain(text: &str) -> String {
     one_line(&without_middle(text, TEXT_MAX)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn projects_have_the_rules_of_global_projects() {
+        let works = json!({"group": "work.open-cluster-management.io", "kind": "ManifestWork"});
+        let all = [
+            json!({"metadata": {"name": "shop"}}),
+            json!({"metadata": {"name": "global"}, "spec": {"namespaceResourceBlacklist": [works]}}),
+        ];
+        let globals = GlobalProjects::configured(|_| Some("- projectName: global"));
+        assert_eq!(projects(&all, &globals)["shop"].refused.len(), 1);
+    }
 }
