@@ -14,7 +14,7 @@ export function lastStatusWrite(work: Fields): string | undefined {
         .map(entry => text(entry, 'time'));
     const manifests = maps(map(status, 'resourceStatus'), 'manifests');
     const changes = [status, ...manifests].map(owner => lastChange(conditionsOf(owner).all.values()));
-    return newest([...writes, ...changes]);
+    return newest(writes) ?? newest(changes);
 }
 
 /** Returns the time of the last change of these conditions. */

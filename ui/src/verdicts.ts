@@ -41,7 +41,7 @@ export function valuesOf(item: Fields): Values {
     for (const reported of maps(map(item, 'statusFeedback'), 'values')) {
         const field = map(reported, 'fieldValue');
         const flag = typeof field['boolean'] === 'boolean' ? field['boolean'] : undefined;
-        const value = number(field, 'integer') ?? text(field, 'string') ?? flag;
+        const value = number(field, 'integer') ?? text(field, 'string') ?? text(field, 'jsonRaw') ?? flag;
         const name = text(reported, 'name');
         if (name !== undefined && value !== undefined) values.set(name, value);
     }

@@ -46,6 +46,7 @@ interface WorkContext {
     readonly notChecked: string;
     /** A failure that began after this time is not Degraded yet. */
     readonly graceStart: string;
+    readonly lastWrite: string | undefined;
     /** True if the work is complete, so that the agent does not process it again. */
     readonly isComplete: boolean;
     /** True if the plugin has created the work, with an entry for each object. */
@@ -93,6 +94,7 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
         notApplied: `waiting for the agent of ${cluster} to apply it`,
         notChecked: `waiting for the agent of ${cluster} to report its status`,
         graceStart: ago(GRACE_SECONDS, now),
+        lastWrite,
         isComplete: isOutdated && hasRun(spec, conditions, generation, items),
         isOfPlugin: APPLICATION_LABEL in map(metadata, 'labels'),
     };
@@ -127,7 +129,7 @@ export function evaluateHealth(work: Fields, now: number): WorkStatus {
     );
     let message = '';
     if (is(applied, 'False') && (health === 'Suspended' || health === 'Healthy')) {
-        health = applied.since > context.graceStart ? 'Progressing' : 'Degraded';
+        health = isInGrace(applied, context) ? 'Progressing' : 'Degraded';
         message = applied.message ?? `the agent of ${cluster} cannot apply it`;
     } else if (fault !== undefined && health === 'Healthy') {
         health = 'Unknown';
@@ -249,10 +251,9 @@ function healthFromConditions(
     if (applied === undefined) return ['Waiting', context.notApplied];
     if (applied.generation !== undefined && isBehind(applied, context.generation) && !context.isComplete)
         return undefined;
-    const isInGrace = applied.since > context.graceStart;
     if (is(applied, 'False'))
         return [
-            isInGrace ? 'Progressing' : 'Degraded',
+            isInGrace(applied, context) ? 'Progressing' : 'Degraded',
             withRemedy(applied.message ?? 'the agent cannot apply it', map(item, 'resourceMeta')),
         ];
     const broken: Evaluated | undefined = evaluatedTo(healthy, 'False')
@@ -268,7 +269,7 @@ function healthFromConditions(
     }
     if (available !== undefined && is(available, 'False')) {
         // The agent found it missing, applied it, and has not checked it since.
-        if (applied.since >= available.since && isInGrace) return waiting;
+        if (applied.since >= available.since && isInGrace(applied, context)) return waiting;
         return ['Missing', available.message ?? 'it is not on the cluster'];
     }
     if (available !== undefined && !is(available, 'True')) return ['Unknown', available.message ?? context.notChecked];
@@ -328,6 +329,11 @@ function healthFromConditions(
 
 /** The characters of kinds and their resources. The cluster reports them, and people copy the remedy. */
 const PLAIN = /^[A-Za-z0-9.-]*$/;
+
+/** Returns true if a condition may be transient. The cluster's clock may be hours ahead, so it is at least as old as the last write. */
+function isInGrace({since}: Condition, {graceStart, lastWrite}: WorkContext): boolean {
+    return since > graceStart && (lastWrite === undefined || lastWrite > graceStart);
+}
 
 /** Adds the remedy to the agent's message, if it shows that the plugin has assumed another scope. */
 function withRemedy(message: string, meta: Fields): string {

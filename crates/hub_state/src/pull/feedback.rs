@@ -129,10 +129,18 @@ impl Feedback {
             let value = values.get(name).copied();
             value.filter(|value| text_at(value, "/type") == Some(kind))
         };
-        let string = |name: &str| text_at(of_type(name, "String")?, "/string");
-        let word = |name: &str| string(name).map(bounded_word);
-        let message = |name| string(name).map(bounded);
-        let time = |name: &str| string(name).and_then(time);
+        // With its feature gate RawFeedbackJsonString, the agent reports several results of a path, such as of several conditions of
+        // a type, as a list in JSON; without it, the first.
+        let string = |name: &str| match of_type(name, "JsonRaw") {
+            Some(list) => serde_json::from_str::<Vec<String>>(text_at(list, "/jsonRaw")?)
+                .ok()?
+                .into_iter()
+                .next(),
+            None => text_at(of_type(name, "String")?, "/string").map(str::to_owned),
+        };
+        let word = |name: &str| string(name).as_deref().map(bounded_word);
+        let message = |name| string(name).as_deref().map(bounded);
+        let time = |name: &str| string(name).as_deref().and_then(time);
         let [revisions, synced] = REVISIONS.map(|(name, _)| {
             let revisions = (0..SOURCES_MAX).map_while(|source| word(&format!("{name}{source}")));
             revisions.collect()
@@ -151,7 +159,7 @@ impl Feedback {
         let conditions = names::CONDITIONS.iter().filter_map(|kind| {
             Some(Condition {
                 kind: (*kind).into(),
-                message: string(kind).map(bounded_line)?,
+                message: string(kind).as_deref().map(bounded_line)?,
                 since: time(&format!("{kind}{SINCE}")),
             })
         });
@@ -329,6 +337,25 @@ mod tests {
         assert_eq!(message.as_deref(), Some("one\ntwo  "), "a message keeps its lines");
         let condition = &read("SyncError", "one\ntwo").conditions[0];
         assert_eq!(&*condition.message, "one two");
+    }
+
+    #[test]
+    fn reads_the_first_of_several_conditions_of_a_type() {
+        let value = |name: &str, list: Value| json!({"name": name, "fieldValue": {"type": "JsonRaw", "jsonRaw": list.to_string()}});
+        let mut manifest = reported(&[]);
+        manifest["statusFeedback"]["values"] = json!([
+            value("SharedResourceWarning", json!(["a is shared", "b is shared"])),
+            value(
+                "SharedResourceWarningLastTransitionTime",
+                json!(["2026-06-01T12:00:00Z", "2026-06-01T13:00:00Z"])
+            ),
+        ]);
+        let condition = Condition {
+            kind: "SharedResourceWarning".into(),
+            message: "a is shared".into(),
+            since: time("2026-06-01T12:00:00Z"),
+        };
+        assert_eq!(read(&manifest).reported.conditions, [condition]);
     }
 
     #[test]

@@ -21,6 +21,8 @@ struct EvaluatedWork<'m, 'a> {
     configs: EvaluatedConfigs<'m>,
     generation: Option<i64>,
     conditions: ReportedConditions<'m>,
+    /// The hub's time of the agent's last report, if known.
+    reported_at: Option<&'m str>,
     /// The message for an object that waits to be applied.
     not_applied: String,
     not_checked: String,
@@ -45,6 +47,7 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         configs: EvaluatedConfigs::read(spec),
         generation: number(metadata, "generation"),
         conditions: ReportedConditions::read_conditions(status),
+        reported_at: last_report(metadata),
         not_applied: format!("waiting for the agent of {cluster} to apply it"),
         not_checked: format!("waiting for the agent of {cluster} to report its status"),
         clock,
@@ -110,6 +113,12 @@ pub(super) fn evaluate(fields: &Map<'_>, clock: &Clock) -> WorkStatus {
         as_a_whole: false,
         ..WorkStatus::whole(works::KIND, namespace, name, health, message)
     }
+}
+
+fn last_report<'m>(metadata: &'m Map<'_>) -> Option<&'m str> {
+    let writes = metadata.maps("managedFields");
+    let of_status = writes.filter(|entry| text_of(entry, "subresource") == "status");
+    of_status.filter_map(|entry| get_text(entry, "time")).max()
 }
 
 /// Returns the message of a deleted work, with the objects that the agent still finds.
@@ -282,9 +291,16 @@ impl EvaluatedWork<'_, '_> {
         }
     }
 
+    /// Returns true if a condition may be transient. The cluster's clock may be hours ahead, so it is at least as old as the report.
+    fn is_in_grace(&self, condition: ReportedCondition<'_>) -> bool {
+        let since = condition.since;
+        self.clock
+            .is_in_grace(self.reported_at.map_or(since, |report| since.min(report)))
+    }
+
     /// Returns the health of what the agent cannot apply: it may be able to soon.
     fn health_while_refused(&self, applied: ReportedCondition<'_>) -> HealthStatus {
-        if self.clock.is_in_grace(applied.since) {
+        if self.is_in_grace(applied) {
             HealthStatus::Progressing
         } else {
             HealthStatus::Degraded
@@ -355,9 +371,7 @@ impl EvaluatedWork<'_, '_> {
         match available {
             // Found missing, then applied, and not checked since.
             Some(available)
-                if available.is("False")
-                    && applied.since >= available.since
-                    && self.clock.is_in_grace(applied.since) =>
+                if available.is("False") && applied.since >= available.since && self.is_in_grace(applied) =>
             {
                 return waiting();
             }
@@ -579,7 +593,9 @@ fn values<'m>(manifest: &'m Map<'_>) -> FeedbackValues<'m> {
     let reported = |value: &'m Map<'_>| {
         let field = map(value, "fieldValue")?;
         let number = number(field, "integer").map(Reported::Number);
-        let text_value = || get_text(field, "string").map(Reported::Text);
+        // With its feature gate RawFeedbackJsonString, the agent reports several results of a path as a list in JSON.
+        let text = || get_text(field, "string").or_else(|| get_text(field, "jsonRaw"));
+        let text_value = || text().map(Reported::Text);
         let flag = || match field.get("boolean") {
             Some(Value::Bool(flag)) => Some(Reported::Flag(*flag)),
             _ => None,
