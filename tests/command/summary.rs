@@ -71,7 +71,7 @@ fn prints_names_of_phases_and_hooks() {
     WORK                                                  CLUSTER   WAVE         OBJECTS   BYTES   OF LIMIT
     shop.part-presync-wave-5-prepare-12bccac7fb-default   eu1       PreSync -5   1         356     <1%
     shop.part-presync                                     eu1       PreSync      1         156     <1%
-    shop.part-presync-migrate-6a9c67bb5c-default          eu1       PreSync      1         358     <1%
+    shop.part-presync-migrate-d960c5f146-default          eu1       PreSync      1         328     <1%
     shop                                                  eu1       0            2         251     <1%
     shop.part-sync-wave2-copy-8211214b13-default          eu1       2            1         270     <1%
     shop.part-postsync                                    eu1       PostSync     1         146     <1%

@@ -26,10 +26,6 @@ const HASH_DIGITS: usize = 10;
 /// The maximum length of the name of a Job, which becomes a label of its pods.
 const NAME_MAX: usize = 63;
 
-/// The minimum `ttlSecondsAfterFinished` of a run, in seconds: the agent polls every minute or two, and must have observed
-/// completion.
-const LEAST_TTL: i32 = 900;
-
 /// The custom kinds whose objects run to completion and never again.
 const RUNS: [(&str, &str); 20] = [
     ("argoproj.io", "AnalysisRun"),
@@ -54,8 +50,9 @@ const RUNS: [(&str, &str); 20] = [
     ("velero.io", "Restore"),
 ];
 
-/// Prepares a hook before its content is hashed: replaces `generateName` by a name, as Argo CD does, and sets a time to live in
-/// which the agent observes the end of a Job.
+/// Prepares a hook before its content is hashed: replaces `generateName` by a name, as Argo CD does, and removes the time to live of a
+/// finished Job. The agent creates a missing Job again until it reads on the hub that the work is complete: not while it cannot reach the
+/// hub, nor before it has reported that, nor after the work has been created again.
 pub(super) fn prepare(
     kind: &GroupKind,
     annotations: &mut Annotations,
@@ -77,16 +74,8 @@ pub(super) fn prepare(
     }
     if kind.is("batch", "Job")
         && let Some(Value::Map(spec)) = fields.get_mut("spec")
-        && let Some(seconds) = spec.get_mut("ttlSecondsAfterFinished")
     {
-        let is_short = match seconds {
-            Value::Int(seconds) => *seconds < i64::from(LEAST_TTL),
-            Value::Float(seconds) => *seconds < f64::from(LEAST_TTL),
-            _ => false,
-        };
-        if is_short {
-            *seconds = Value::Int(LEAST_TTL.into());
-        }
+        spec.remove("ttlSecondsAfterFinished");
     }
     Ok(())
 }
@@ -331,19 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn finished_hook_run_is_kept_for_at_least_900_seconds() {
-        let text = |spec: &str| run("Job", "name: a", "PreSync", spec)[0].0.pieces().concat();
-        assert!(text("{ttlSecondsAfterFinished: 0}").contains("\"ttlSecondsAfterFinished\":900"));
-        for short in ["0.0", "6e1", "-1", "899.5"] {
-            // In JSON, a number with a point or an exponent stays a float.
-            let job = object(&format!(
-                r#"{{"apiVersion": "batch/v1", "kind": "Job", "spec": {{"ttlSecondsAfterFinished": {short}}},
-                "metadata": {{"name": "a", "annotations": {{"argocd.argoproj.io/hook": "PreSync"}}}}}}"#
-            ));
-            let text = job.pieces().concat();
-            assert!(text.contains("\"ttlSecondsAfterFinished\":900"), "{short}: {text}");
-        }
-        assert!(text("{ttlSecondsAfterFinished: 3600}").contains("\"ttlSecondsAfterFinished\":3600"));
-        assert!(!text("{}").contains("ttlSecondsAfterFinished"));
+    fn finished_hook_run_stays() {
+        let text = run("Job", "name: a", "PreSync", "{ttlSecondsAfterFinished: 900}")[0]
+            .0
+            .pieces()
+            .concat();
+        assert!(text.contains(r#""spec":{}"#), "{text}");
     }
 }
