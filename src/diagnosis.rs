@@ -120,6 +120,8 @@ pub(crate) struct DiagnosedCluster {
     pub(crate) available: Option<bool>,
     /// True if OCM has noticed that it no longer contacts the hub.
     pub(crate) unreachable: bool,
+    /// True if OCM has noticed that its clock differs from the hub's by minutes. Its agent then reports no other change of its state.
+    pub(crate) has_wrong_clock: bool,
 }
 
 /// The managed clusters, if the user is permitted to read them.

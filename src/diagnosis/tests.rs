@@ -26,7 +26,7 @@ fn clusters() -> BTreeMap<String, DiagnosedCluster> {
         accepted: true,
         joined: true,
         available: Some(true),
-        unreachable: false,
+        ..DiagnosedCluster::default()
     };
     let all = [
         ("cluster1", joined),

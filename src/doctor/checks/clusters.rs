@@ -15,6 +15,9 @@ check! {
     error NOT_REGISTERED "clusters-unknown":
         "works exist for {clusters} not registered on the hub: {names}",
         "register them under these names, or correct the clusters of the Applications";
+    error WRONG_CLOCK "clusters-with-wrong-clock":
+        "works exist for {clusters} whose clocks differ from the hub's by minutes: {names}",
+        "synchronize them: OCM may take such clusters for unreachable, and computes the times of rollouts by their clocks";
     error NOT_JOINED "clusters-not-joined":
         "works exist for {clusters} not accepted or not joined: {names}",
         "accept them, such as with clusteradm accept --clusters, and check that their registration agents run";
@@ -84,6 +87,7 @@ fn problem(cluster: Option<&DiagnosedCluster>, works: &[&HubWork], now: Timestam
         return Some(&NOT_REGISTERED);
     };
     match cluster.available {
+        _ if cluster.has_wrong_clock => Some(&WRONG_CLOCK),
         _ if !cluster.joined => Some(&NOT_JOINED),
         None => Some(&LEASE_NOT_RENEWED),
         Some(false) => Some(&API_SERVER_UNHEALTHY),

@@ -953,6 +953,10 @@ fn finds_problems_of_clusters() {
                 .expect("it is registered")
                 .available = None;
         }),
+        ("clusters-with-wrong-clock", |hub| {
+            let cluster = value_of(&mut hub.clusters).get_mut("eu1").expect("it is registered");
+            (cluster.available, cluster.has_wrong_clock) = (None, true);
+        }),
     ]);
 }
 

@@ -139,6 +139,7 @@ pub(super) fn cluster(read: ConditionedObject) -> (String, DiagnosedCluster) {
             _ => None,
         },
         unreachable: read.status("ManagedClusterConditionAvailable") == Some("Unknown"),
+        has_wrong_clock: read.status("ManagedClusterConditionClockSynced") == Some("False"),
     };
     (read.metadata.name, cluster)
 }
