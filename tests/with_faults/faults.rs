@@ -285,8 +285,9 @@ async fn falls_back_to_paged_lists_without_streaming() -> Result<()> {
     let stage = stage("no-streams").await?;
     let proxy = stage.proxy().await?;
     let is_stream = |request: &RecordedRequest| request.query.contains("sendInitialEvents");
-    // The answer of Kubernetes before streaming lists, and where they are switched off.
+    // The answers of Kubernetes before streaming lists, and where they are switched off.
     proxy.fault(Fault::Status(422), Times::Always, is_stream);
+    proxy.fault(Fault::Status(403), Times::Always, |request| request.path == "/version");
     let before = stage.application("before", WorkHealth::Healthy).await?;
     let _controller = stage.controller(&proxy).await?;
     stage.wait_until_healthy(&before).await?;

@@ -111,15 +111,14 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
             .filter_map(|event| event["verb"].as_str().map(str::to_owned))
             .collect()
     };
-    // `list` is granted besides: for API servers without streaming lists.
     for (kind, expected) in [
-        ("gitopsclusters", &["patch", "watch"][..]),
+        ("gitopsclusters", &["list", "patch", "watch"][..]),
         ("gitopsclusters/status", &["patch"]),
-        ("placements", &["watch"]),
-        ("placementdecisions", &["watch"]),
-        ("namespaces", &["watch"]),
-        ("managedclusters", &["get", "watch"]),
-        ("secrets", &["create", "delete", "patch", "watch"]),
+        ("placements", &["list", "watch"]),
+        ("placementdecisions", &["list", "watch"]),
+        ("namespaces", &["list", "watch"]),
+        ("managedclusters", &["get", "list", "watch"]),
+        ("secrets", &["create", "delete", "list", "patch", "watch"]),
     ] {
         assert_eq!(
             verbs(kind),

@@ -57,10 +57,11 @@ impl Watches {
         let (running, ended) = oneshot::channel();
         self.running.insert(kind, running);
         let resource = kind.resource();
+        let client = hub::with_first_list(self.client.clone());
         let api: Api<Received> = if kind.watched().is_of_argocd {
-            Api::namespaced_with(self.client.clone(), &self.argocd, &resource)
+            Api::namespaced_with(client, &self.argocd, &resource)
         } else {
-            Api::all_with(self.client.clone(), &resource)
+            Api::all_with(client, &resource)
         };
         let config = kind.watch_config(&self.argocd).timeout(WATCH_TIMEOUT);
         let watch = hub::watched(api, config).backoff(WatchBackoff::default());

@@ -2,6 +2,7 @@
 
 mod connect;
 mod error;
+mod first_list;
 mod list;
 mod object;
 mod serve;
@@ -9,6 +10,7 @@ mod watch;
 
 pub use connect::{Connection, NO_HUB, RequestHook, client, config, trim_token};
 pub use error::{ask_twice, explain, is_unanswered, reason, status};
+pub use first_list::with_first_list;
 pub use list::{each, each_metadata, in_order};
 pub use object::{HubObject, parse_metadata};
 pub use serve::{listen, serve};

@@ -1,5 +1,6 @@
 //! Starts watches with one stream of all objects (`WatchList`), which API servers support since Kubernetes 1.32, instead of pages
-//! that each load the API server. Older API servers reject such a request; then the watch starts with pages.
+//! that each load the API server. Older API servers reject such a request; then the watch starts with pages. For newer ones,
+//! [`with_first_list`](crate::with_first_list) turns the stream into a list.
 
 use futures::stream::{Stream, StreamExt};
 use http::Uri;
@@ -39,8 +40,13 @@ pub fn as_it_is_now(mut request: http::Request<Body>) -> http::Request<Body> {
 }
 
 fn without_version(uri: &Uri) -> Option<Uri> {
+    with_query(uri, |part| part != "resourceVersion=0")
+}
+
+/// Returns the address of a watch that begins with the existing objects, with these parts of its query.
+pub(crate) fn with_query(uri: &Uri, is_wanted: impl Fn(&str) -> bool) -> Option<Uri> {
     let query = uri.query().filter(|query| query.contains("sendInitialEvents=true"))?;
-    let wanted: Vec<_> = query.split('&').filter(|part| *part != "resourceVersion=0").collect();
+    let wanted: Vec<_> = query.split('&').filter(|part| is_wanted(part)).collect();
     let mut parts = uri.clone().into_parts();
     let text = format!("{}?{}", uri.path(), wanted.join("&"));
     parts.path_and_query = Some(PathAndQuery::try_from(text).ok()?);
