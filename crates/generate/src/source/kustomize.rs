@@ -147,12 +147,11 @@ impl KustomizeRun<'_> {
         if let Some(patches) = &settings.patches {
             add_patches(&copy.folder, patches).map_err(|why| Problems::one(format!("kustomize-patches: {why}")))?;
         }
-        let is_kustomization = |component: &str| {
-            let folder = copy.folder.join(component);
-            KUSTOMIZATION_FILES.iter().any(|name| folder.join(name).is_file())
+        let components = if settings.ignore_missing_components {
+            existing(&settings.components, copy)?
+        } else {
+            settings.components.clone()
         };
-        let mut components = settings.components.clone();
-        components.retain(|path| !settings.ignore_missing_components || is_kustomization(path));
         if !components.is_empty() {
             let command = ["edit", "add", "component", "--"].map(str::to_owned);
             let arguments = [&command[..], &components].concat();
@@ -160,6 +159,19 @@ impl KustomizeRun<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the components that exist, as Argo CD finds them. One that Argo CD has not passed may exist in Git.
+fn existing(components: &[String], copy: &CheckoutCopy) -> Result<Vec<String>, Problems> {
+    let (mut existing, mut problems) = (Vec::new(), Vec::new());
+    for component in components {
+        match copy.repository.follow(&copy.folder.join(component)) {
+            Ok(LinkTarget::Nothing) => {}
+            Ok(_) => existing.push(component.clone()),
+            Err(why) => problems.push(format!("kustomize-components: {component}: {why}")),
+        }
+    }
+    Problems::or(problems, existing)
 }
 
 /// Copies the checkout, so that its kustomization can be changed.
@@ -236,5 +248,33 @@ fn shown(error_output: &str) -> &str {
     match error_output.split_once(" : unable to run: 'helm ") {
         Some((of_helm, _)) if !of_helm.is_empty() => of_helm.strip_prefix("Error: ").unwrap_or(of_helm),
         _ => error_output,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// With `manifest-generate-paths`, Argo CD may pass only the folder `teams/a` of the repository.
+    #[test]
+    fn component_that_argo_cd_does_not_pass_is_not_missing() {
+        let scratch = TempDir::new().expect("a scratch folder");
+        let folder = scratch.path().join("apps/shop");
+        for folder in [&folder, &scratch.path().join("components/metrics")] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        let repository = Repository::locate(&folder, "teams/a/apps/shop");
+        let folder = folder.canonicalize().expect("a folder");
+        let copy = CheckoutCopy::new(&folder, &repository).expect("a copy");
+        let existing = |component: &str| existing(&[component.to_owned()], &copy);
+        // kustomize refuses a folder without a kustomization.
+        assert_eq!(
+            existing("../../components/metrics"),
+            Ok(vec!["../../components/metrics".to_owned()])
+        );
+        assert_eq!(existing("../../components/none"), Ok(Vec::new()));
+        let problems = existing("../../../../components/logs").expect_err("it may exist in Git");
+        assert!(problems.to_string().contains("Argo CD does not pass it"), "{problems}");
     }
 }
