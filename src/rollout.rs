@@ -155,9 +155,12 @@ impl Rollout {
         hold: Option<&Hold>,
         now: Timestamp,
     ) -> RolloutCluster {
-        let spec = work.map(|(work, _)| work["spec"].clone());
+        let is_deleting = work.is_some_and(|(work, _)| !work["metadata"]["deletionTimestamp"].is_null());
+        let spec = work.filter(|_| !is_deleting).map(|(work, _)| work["spec"].clone());
         let (mut is_applied, mut is_late) = (false, false);
         let (state, message) = match work {
+            // OCM applies the content again when its agent has deleted the objects, and takes the rollout for complete until then.
+            Some((_, status)) if is_deleting => (RolloutState::Updating, status.summary()),
             Some((work, status)) if is_same(&work["spec"], &self.set["spec"][TEMPLATE]) => {
                 let progressing = Self::progressing(work);
                 is_applied = progressing.is_some();
@@ -884,6 +887,33 @@ mod tests {
         assert_eq!(
             rollout.headline(),
             "its Placement argocd/fleet selects no managed cluster: see the condition PlacementSatisfied of the Placement"
+        );
+    }
+
+    /// Its cluster has left the Placement and returned, while its agent was away.
+    #[test]
+    fn a_work_that_is_being_deleted_has_no_current_content() {
+        let complete = rollout(&json!({}), [("2", "False"); 3], &[]);
+        let mut work = json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": {"namespace": "eu1", "name": "shop-x1", "deletionTimestamp": NOW},
+            "spec": complete.set["spec"][TEMPLATE],
+        });
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
+        work["status"]["conditions"] = json!([condition("Applied", "True"), condition("Progressing", "False")]);
+        let status = evaluate(&work.to_string(), &Clock::at(now())).expect("a work");
+        let cluster = complete.cluster(
+            "eu1".to_owned(),
+            (0, String::new()),
+            Some((&work, &status)),
+            None,
+            now(),
+        );
+        assert_eq!((cluster.state, cluster.spec), (RolloutState::Updating, None));
+        assert!(
+            cluster.message.contains("is removing its objects"),
+            "{}",
+            cluster.message
         );
     }
 
