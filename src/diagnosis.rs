@@ -110,6 +110,7 @@ impl DiagnosedApplication {
 }
 
 /// A managed cluster.
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiagnosedCluster {
     /// True if the hub accepts it.

@@ -450,7 +450,7 @@ fn secret_enqueues_clusters_by_name_content_and_server() {
 fn parse_error_does_not_show_the_secret() {
     let broken = r#"{"metadata":{},"data":{"name":"hunter2!","config":"aHVudGVyMg=="}}"#;
     let error = ClusterSecret::from_json(broken).expect_err("its name is not base64");
-    assert_eq!(error.to_string(), "not a valid Secret");
+    assert_eq!(error, "not a valid Secret");
     let read = read(&json!({"metadata": {}, "data": {"name": null, "config": "aHVudGVyMg=="}}));
     assert!(!format!("{read:?}").contains("aHVudGVyMg"), "no credential is kept");
 }
