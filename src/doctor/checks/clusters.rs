@@ -17,7 +17,7 @@ check! {
         "register them under these names, or correct the clusters of the Applications";
     error WRONG_CLOCK "clusters-with-wrong-clock":
         "works exist for {clusters} whose clocks differ from the hub's by minutes: {names}",
-        "synchronize them: OCM may take such clusters for unreachable, and computes the times of rollouts by their clocks";
+        "synchronize them: OCM may take such clusters for unreachable";
     error NOT_JOINED "clusters-not-joined":
         "works exist for {clusters} not accepted or not joined: {names}",
         "accept them, such as with clusteradm accept --clusters, and check that their registration agents run";
