@@ -78,7 +78,7 @@ fn crates_keep_their_layers() {
 #[test]
 fn runtime_names_no_api_of_argo_cd_or_ocm() {
     let files = sources(&folder("runtime"));
-    assert!(files.len() > 20, "{files:?}");
+    assert!(files.iter().any(|file| file.ends_with("lib.rs")), "{files:?}");
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a text");
         let end = text.find("mod tests {").unwrap_or(text.len());
