@@ -19,8 +19,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The maximum number of redirects of an address, and of pages of a list.
-const ANSWERS: usize = 10;
+/// The maximum number of redirects of an address.
+const REDIRECTS: usize = 10;
+
+/// The maximum number of pages of the tags in a registry, which often have 100 tags each.
+const PAGES: usize = 100;
 
 /// The media type of the manifest of a chart in a registry.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -119,7 +122,7 @@ async fn get(url: &str, headers: &HeaderMap, is_allowed: impl Fn(&str) -> bool) 
     if !is_allowed(&url) {
         return Err(Remotes::refusal(&url));
     }
-    for _ in 0..=ANSWERS {
+    for _ in 0..=REDIRECTS {
         let answer = get_once(&url, &headers).await?;
         let target = answer.header(LOCATION);
         if !answer.status.is_redirection() || target.is_empty() {
@@ -135,7 +138,7 @@ async fn get(url: &str, headers: &HeaderMap, is_allowed: impl Fn(&str) -> bool) 
         url = target;
     }
     Err(format!(
-        "{url} cannot be fetched: more than {ANSWERS} redirects: use the address where they end"
+        "{url} cannot be fetched: more than {REDIRECTS} redirects: use the address where they end"
     ))
 }
 
@@ -297,8 +300,8 @@ impl Registry<'_> {
         let address = format!("oci://{}/{}", self.host, self.path);
         let mut versions = Vec::new();
         let mut next = Some("tags/list".to_owned());
-        for _ in 0..ANSWERS {
-            let Some(path) = next else { break };
+        for _ in 0..PAGES {
+            let Some(path) = next.take() else { break };
             let answer = self.get(&path).await?;
             next = answer.header(LINK).split_once('<').and_then(|(_, link)| {
                 let (link, rest) = link.split_once('>')?;
@@ -311,6 +314,11 @@ impl Registry<'_> {
                 let url = format!("{}manifests/{tag}", self.root());
                 json!({"apiVersion": "v2", "name": name, "version": tag.replace('_', "+"), "urls": [url]})
             }));
+        }
+        if next.is_some() {
+            return Err(format!(
+                "{address} cannot be fetched: more than {PAGES} pages of tags: request an exact version"
+            ));
         }
         Ok(json!({"apiVersion": "v1", "entries": {name: versions}})
             .to_string()

@@ -590,13 +590,18 @@ fn are_too_many(groups: &[(usize, usize)], tolerated: &Value) -> bool {
         .any(|(failures, all)| *failures > share(tolerated, *all, 0))
 }
 
-/// Returns a number of clusters that OCM reads as a number or a percentage; as for OCM, 0 and more than all mean the default.
+/// Returns a number of clusters that OCM reads as a number or a percentage; as for OCM, 0 and more than all mean the default. OCM rounds
+/// floats up: 7 % of 100 clusters are 8.
 fn share(value: &Value, all: usize, default: usize) -> usize {
     let percent = value
         .as_str()
-        .and_then(|value| value.strip_suffix('%')?.parse::<usize>().ok());
+        .and_then(|value| value.strip_suffix('%')?.parse::<f64>().ok());
     let number = match percent {
-        Some(percent) => Some(all.saturating_mul(percent).div_ceil(100)),
+        Some(percent) => {
+            let clusters = u32::try_from(all).unwrap_or(u32::MAX);
+            let exact = percent / 100.0 * f64::from(clusters);
+            (0..=clusters).position(|number| f64::from(number) >= exact)
+        }
         None => value.as_u64().and_then(|number| usize::try_from(number).ok()),
     };
     number.filter(|number| (1..=all).contains(number)).unwrap_or(default)
@@ -785,6 +790,23 @@ mod tests {
         assert_eq!(states(&waiting), ["Updated", "OnHold", "Waiting"]);
         assert_eq!(waiting.headline(), "waits for eu2, 1 of 3 clusters updated");
         assert_eq!(resumed(&waiting), "rollout-max-concurrency=3");
+    }
+
+    #[test]
+    fn shares_are_those_of_ocm() {
+        for (value, expected) in [
+            (json!(7), 7),
+            (json!("7%"), 8),
+            (json!("12.5%"), 13),
+            (json!("100%"), 100),
+            (json!("0%"), 50),
+            (json!("101%"), 50),
+            (json!("-1%"), 50),
+            (json!(101), 50),
+            (json!("many"), 50),
+        ] {
+            assert_eq!(share(&value, 100, 50), expected, "{value}");
+        }
     }
 
     #[test]

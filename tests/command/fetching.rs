@@ -18,7 +18,8 @@ use std::thread;
 use tar::EntryType;
 use tempfile::TempDir;
 
-/// A server of files and redirects by path, of the Git repositories in a folder, and of tokens for what is below `/v2/private/`.
+/// A server of files and redirects by path, of the Git repositories in a folder, of tokens for what is below `/v2/private/`, and of the
+/// tags of `/v2/pages-N/db`, in N pages, of which the last has 1.2.0.
 struct Server {
     url: String,
     requests: Arc<Mutex<Vec<String>>>,
@@ -154,6 +155,26 @@ fn answer(
             );
         }
         return respond("200 OK", content);
+    }
+    let pages = path.strip_prefix("/v2/pages-");
+    if let Some(pages) = pages.and_then(|pages| pages.strip_suffix("/db/tags/list")) {
+        let page: u32 = query
+            .strip_prefix("last=")
+            .map_or(1, |page| page.parse().expect("a page"));
+        let (link, tag) = match pages.parse::<u32>().expect("a number") {
+            pages if page == pages => (String::new(), "1.2.0".to_owned()),
+            _ => {
+                let next = page + 1;
+                (
+                    format!("\r\nLink: <{path}?last={next}>; rel=\"next\""),
+                    format!("1.1.{page}"),
+                )
+            }
+        };
+        return respond(
+            &format!("200 OK{link}"),
+            format!("{{\"tags\": [\"{tag}\"]}}").as_bytes(),
+        );
     }
     let is_of_git = |path: &&str| path.ends_with("/info/refs") || path.ends_with("/git-upload-pack");
     let Some(path) = path.strip_prefix("/git").filter(is_of_git) else {
@@ -701,6 +722,26 @@ fn renders_charts_of_allowed_registries() {
         let expected = format!("error: Chart.yaml: db: oci://{{host}}/{path}/db:1.2.0 cannot be fetched: {expected}");
         stage.refuses(&format!("oci://{{host}}/{path}/"), &expected);
     }
+}
+
+#[test]
+fn reads_all_pages_of_the_tags_in_a_registry() {
+    let chart = package("db");
+    let digest = sha256(&chart);
+    let layer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+    let manifest = format!("{{\"layers\": [{{\"mediaType\": \"{layer}\", \"digest\": \"sha256:{digest}\"}}]}}");
+    let blob = format!("/v2/pages-12/db/blobs/sha256:{digest}");
+    let stage = Stage::with_tls(&[
+        ("/v2/pages-12/db/manifests/1.2.0", manifest.into_bytes()),
+        (&blob, chart),
+    ]);
+    stage.chart("^1.0", None, "oci://{host}/pages-12");
+    stage.renders("oci://{host}/pages-12/", &["of-db"]);
+    stage.chart("^1.0", None, "oci://{host}/pages-101");
+    stage.refuses(
+        "oci://{host}/pages-101/",
+        "error: Chart.yaml: db: oci://{host}/pages-101/db cannot be fetched: more than 100 pages of tags: request an exact version",
+    );
 }
 
 #[test]

@@ -267,7 +267,9 @@ impl ReadWork {
             let applied = conditions.into_iter().find(|condition| condition.kind == "Applied")?;
             (applied.status == "False").then_some((manifest.resource_meta, applied.message))
         });
-        let of_work = applied.filter(|condition| condition.status == "False");
+        let is_deleting = self.metadata.deletion_timestamp.is_some();
+        let is_behind = applied.is_none_or(|condition| condition.observed_generation < self.metadata.generation);
+        let of_work = applied.filter(|condition| condition.status == "False" && !is_behind && !is_deleting);
         let refusal = of_work.map(|of_work| {
             let message = match refused.next() {
                 Some((Some(object), message)) => with_remedy(message, &object.group, &object.kind),
@@ -281,8 +283,6 @@ impl ReadWork {
             .workload
             .and_then(|workload| workload.manifests)
             .unwrap_or_default();
-        let is_deleting = self.metadata.deletion_timestamp.is_some();
-        let is_behind = applied.is_none_or(|condition| condition.observed_generation < self.metadata.generation);
         let changed = self.metadata.last_change().filter(|_| is_behind);
         Some(doctor::HubWork {
             outstanding_since: self.metadata.deletion_timestamp.or(changed),
@@ -569,7 +569,7 @@ mod tests {
         assert_eq!(refused.refused.as_deref(), Some("first of all"));
         let repaired = reduced(
             |value| {
-                value["status"] = status;
+                value["status"] = status.clone();
                 value["status"]["conditions"] = applied("True", "");
             },
             &[],
@@ -579,5 +579,19 @@ mod tests {
             None,
             "an earlier error is not reported"
         );
+        for later in [
+            json!({"generation": 2}),
+            json!({"deletionTimestamp": "2026-06-01T10:00:00Z"}),
+        ] {
+            let change = |value: &mut Value| {
+                value["status"] = status.clone();
+                let (name, field) = later
+                    .as_object()
+                    .and_then(|fields| fields.iter().next())
+                    .expect("a field");
+                value["metadata"][name] = field.clone();
+            };
+            assert_eq!(reduced(change, &[]).and_then(|work| work.refused), None, "{later}");
+        }
     }
 }
