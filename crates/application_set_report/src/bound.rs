@@ -335,37 +335,6 @@ mod tests {
     }
 
     #[test]
-    fn report_of_20000_clusters_lists_unhealthy_ones_first() {
-        let health = |n: usize| match n % 100 {
-            0 => "Degraded",
-            1 => "Progressing",
-            2 => "Unknown",
-            _ => "Healthy",
-        };
-        let message = ["no space left on device"];
-        let lines = lines(20_000, |n| (health(n), if n % 50 == 0 { &message[..] } else { &[] }));
-        let (report, cut) = report(&lines);
-        assert_eq!(count(&report, |entry| !is_healthy(entry)), 600);
-        assert_eq!(
-            count(&report, |entry| entry["conditions"][0]["message"] == message[0]),
-            200
-        );
-        let shown = entries(&report).len();
-        assert!(shown > 6_000, "{shown}");
-        let left_out = 20_000 - shown;
-        let end = "the summary counts all";
-        assert_eq!(
-            cut,
-            format!("report truncated: {shown} entries without details; {left_out} entries left out; {end}")
-        );
-        let clusters: Vec<_> = entries(&report).iter().map(|entry| entry["cluster"].as_str()).collect();
-        assert!(clusters.is_sorted());
-        let summary = &report["statuses"]["summary"];
-        let counted = ["clusters", "healthy", "notHealthy", "inProgress", "synced"].map(|key| summary[key].as_str());
-        assert_eq!(counted, ["20000", "19400", "600", "200", "20000"].map(Some));
-    }
-
-    #[test]
     fn leaves_out_the_healthiest_entries() {
         let long = "x".repeat(300);
         let message = [&*long];
@@ -390,6 +359,11 @@ mod tests {
                 .filter_map(|entry| entry["cluster"].as_str())
                 .collect();
             assert!((2_500..9_000).contains(&shown.len()), "{}", shown.len());
+            assert!(shown.is_sorted());
+            assert_eq!(
+                report["statuses"]["summary"]["clusters"], "9000",
+                "the summary counts all"
+            );
             let mut room = shown.len();
             for range in [degraded..9_000, progressing..degraded, warned..progressing, 0..warned] {
                 let clusters = &CLUSTERS[range];
@@ -400,8 +374,13 @@ mod tests {
                 room -= expected;
             }
             let (left_out, ill) = (9_000 - shown.len(), (9_000 - progressing).saturating_sub(shown.len()));
-            let ill_left = format!("; {left_out} entries left out, {ill} of them not healthy;");
-            assert_eq!(cut.contains(&ill_left), ill > 0, "{cut}");
+            let ill_left = if ill > 0 {
+                format!(", {ill} of them not healthy")
+            } else {
+                String::new()
+            };
+            let end = format!("; {left_out} entries left out{ill_left}; the summary counts all");
+            assert!(cut.ends_with(&end), "{cut}");
         }
     }
 

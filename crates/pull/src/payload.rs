@@ -328,14 +328,6 @@ mod tests {
     }
 
     #[test]
-    fn copies_an_instance_label_that_argo_cd_did_not_write() {
-        let application = payload(&pull(), |object| {
-            object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("x");
-        });
-        assert_eq!(application["metadata"]["labels"]["app.kubernetes.io/instance"], "x");
-    }
-
-    #[test]
     fn annotation_overrides_the_destination_by_name_or_server() {
         let destination = |settings: &Settings, annotations: &[(&str, &str)]| {
             let application = payload(settings, |object| {

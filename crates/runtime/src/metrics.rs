@@ -420,21 +420,6 @@ mod tests {
     }
 
     #[test]
-    fn renders_openmetrics_text() {
-        let text = metrics().render();
-        assert!(text.ends_with("# EOF\n"), "{text}");
-        let help = "# HELP argocd_ocm_cmp_leader 1 if this replica is the leader, otherwise 0.\n\
-                    # TYPE argocd_ocm_cmp_leader gauge\n\
-                    argocd_ocm_cmp_leader 0\n";
-        assert!(text.contains(help), "{text}");
-        assert!(
-            text.contains("# TYPE process_cpu_seconds counter\nprocess_cpu_seconds_total "),
-            "{text}"
-        );
-        assert!(text.contains("# TYPE process_resident_memory_bytes gauge\n"), "{text}");
-    }
-
-    #[test]
     fn reads_process_usage_from_proc() {
         let stat = "7 (a) R (b) S 1 7 7 0 -1 4194560 1 0 0 0 250 175 9 9 20 0 4 0 1 1 1";
         assert_eq!(cpu_seconds(stat), Some(4.25));

@@ -259,20 +259,6 @@ fn adopts_agent_secrets_of_peers_but_not_of_argocd_agentctl() {
 }
 
 #[test]
-fn creates_no_agent_secret_beside_a_foreign_one() {
-    let of_agent = secret("europe", "https://principal:9090?agentName=eu1", &json!({}));
-    assert!(
-        hub()
-            .with("by-hand", of_agent)
-            .conflict()
-            .contains("argocd/by-hand, which stays")
-    );
-    let blank = secret("eu1", "https://eu1-control-plane", &json!({}));
-    let conflict = hub().with(GITOPS_NAME, blank).conflict();
-    assert!(conflict.ends_with("so the controller creates no other"), "{conflict}");
-}
-
-#[test]
 fn secret_of_the_hub_has_no_agent_and_no_credential() {
     let hub = |manager| Hub {
         manager,

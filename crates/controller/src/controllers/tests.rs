@@ -269,16 +269,6 @@ fn clock_jump_expires_deadlines_until_the_next_report() {
 }
 
 #[test]
-fn relist_removes_missing_works() {
-    let mut hub = Hub::new();
-    for name in ["one", "other"] {
-        hub.deliver(name, "eu1", "");
-    }
-    assert_eq!(hub.apply(listed(Kind::Works, &["eu1/one"])), ["argocd/other"]);
-    assert_eq!(hub.0.count(HealthStatus::Healthy), 1);
-}
-
-#[test]
 fn changed_tracking_method_reassigns_works() {
     let mut hub = Hub::new();
     let counts = |hub: &Hub| ["argocd/shop", "argocd/cart"].map(|application| hub.works(application).len());

@@ -399,16 +399,6 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn releasing_leaves_a_foreign_lease_alone() {
-        let hub = Hub::default();
-        let (_first, _, _) = leader(&hub, 1).await;
-        let (second_one, _next, _) = candidate(&hub, "b", 2);
-        sleep(second(5)).await;
-        second_one.release().await;
-        assert_eq!(hub.spec(LEASE)["holderIdentity"], "a");
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn leader_that_cannot_renew_stops_before_others_may_start() {
         for fault in [
             Fault::Hangs,
