@@ -9,7 +9,7 @@ use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use testbed::process::{self, Process};
+use testbed::process::Process;
 use testbed::{Arguments, Hub, ManagedCluster, ObjectRef, wait};
 
 /// The address of the principal.
@@ -54,11 +54,6 @@ impl Stage {
 
     pub(crate) fn clusters(&self) -> [&ManagedCluster; 2] {
         [&self.cluster1, &self.cluster2]
-    }
-
-    /// Returns the output of `gitopscluster status` for a healthy GitOpsCluster.
-    pub(crate) fn status(&self, name: &str) -> Result<String> {
-        run(&self.hub, &["gitopscluster", "status", name, "-o", "wide"])
     }
 
     /// Changes the spec of the GitOpsCluster.
@@ -132,20 +127,7 @@ pub(crate) fn placement_named(name: &str, spec: &Value) -> Value {
 
 /// Runs our program against the hub, and returns its output.
 pub(crate) fn run(hub: &Hub, arguments: &(impl Arguments + ?Sized)) -> Result<String> {
-    let words = arguments.words();
-    let mut command = process::command(
-        env!("CARGO_BIN_EXE_argocd-ocm-cmp"),
-        env!("CARGO_TARGET_TMPDIR").as_ref(),
-    );
-    command.args(&words).arg("--kubeconfig").arg(hub.kubeconfig_path());
-    let done = command.output()?;
-    let text = String::from_utf8(done.stdout)?;
-    ensure!(
-        done.status.success(),
-        "{words:?}: {text}{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
-    Ok(text)
+    hub.run(env!("CARGO_BIN_EXE_argocd-ocm-cmp"), arguments)
 }
 
 /// Makes a cluster assign the users of Pods, as OpenShift does, and waits until it refuses Pods that name their own.
@@ -217,7 +199,7 @@ pub(crate) async fn balance(hub: &Hub) -> Result<()> {
 }
 
 fn principal_service() -> Value {
-    ObjectRef::namespaced("v1", "Service", "argocd", "argocd-agent-principal").with(json!({
+    service().with(json!({
         "spec": {"type": "LoadBalancer", "ports": [{"name": "https", "port": 443, "targetPort": 8443}]},
     }))
 }
@@ -225,7 +207,7 @@ fn principal_service() -> Value {
 fn principal_deployment() -> Value {
     let labels = json!({"app.kubernetes.io/name": "argocd-agent-principal"});
     let container = json!({"name": "argocd-agent-principal", "image": "example.com/argocd-agent:v1"});
-    ObjectRef::deployment("argocd", "argocd-agent-principal").with(json!({"spec": {
+    principal().with(json!({"spec": {
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
     }}))

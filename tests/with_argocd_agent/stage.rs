@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use testbed::process::{self, Process};
+use testbed::process::Process;
 use testbed::{ArgoCd, Container, GitRepository, Hub, ManagedCluster, ObjectRef, ports, wait};
 
 /// The Secret with an agent's certificate, on its cluster.
@@ -227,13 +227,8 @@ const IMAGE: &str = "registry.example.com/argocd-ocm-cmp:0.1.0";
 
 /// Runs `install`, as the documentation of argocd-agent does.
 fn install(hub: &Hub) -> Result<()> {
-    let mut command = process::command(PROGRAM, env!("CARGO_TARGET_TMPDIR").as_ref());
-    command.args(["install", "--features=argocd-agent", "--image", IMAGE, "--kubeconfig"]);
-    let printed = command.arg(hub.kubeconfig_path()).output()?;
-    let text = [&printed.stdout[..], &printed.stderr[..]].concat();
-    let text = String::from_utf8_lossy(&text);
-    ensure!(printed.status.success(), "{text}");
-    assert!(
+    let text = hub.run(PROGRAM, &["install", "--features=argocd-agent", "--image", IMAGE])?;
+    ensure!(
         text.contains("deployment.apps/argocd-agent-principal created\n"),
         "{text}"
     );
