@@ -1,16 +1,16 @@
 //! Tests of argocd-operator as the add-on installs it, the real one on a real API server: with only the permissions of the
 //! AddOnTemplate, it creates an Argo CD and an agent from the ArgoCD resource of the clusters, and deletes them again.
 
-use crate::agent_template::ours;
+use crate::agent_template::{apply, ours, server};
 use crate::stage::{Stage, stage};
 use anyhow::{Context, Result, ensure};
 use argocd_agent as agent;
-use argocd_agent::Server;
 use hub_state::model::{DesiredAgent, Mode, shipped};
 use ocm::argocd_agent as names;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use testbed::process::{self, Process};
 use testbed::{ObjectRef, Part, Parts, is_true};
 
@@ -48,14 +48,14 @@ async fn operator_creates_and_deletes_it(stage: &Stage, expected: &DesiredAgent)
             hub.kubectl(&["get", "customresourcedefinition", name]).is_ok()
         };
         if !exists {
-            apply(stage, manifest)?;
+            apply(stage, manifest, "")?;
         }
     }
     hub.wait_for_crds().await?;
     let work = agent::argocd_work(&goc, &stage.cluster, expected, &server(), None);
     let manifests = work.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for manifest in manifests.context("no manifests")? {
-        apply(stage, manifest)?;
+        apply(stage, manifest, "")?;
     }
     let deployment = all.iter().find(|object| object["kind"] == "Deployment");
     let pod = deployment.and_then(|deployment| deployment.pointer("/spec/template/spec"));
@@ -161,17 +161,15 @@ fn started_with(deployment: &Value) -> Option<&str> {
     deployment["spec"]["template"]["metadata"]["annotations"]["argocd-ocm-cmp.github.io/certificates"].as_str()
 }
 
-fn server() -> Server {
-    Server {
-        address: "hub.example.com".into(),
-        port: "8443".into(),
-    }
-}
-
-fn apply(stage: &Stage, manifest: &Value) -> Result<()> {
-    let arguments = "apply --server-side --force-conflicts --filename -";
-    let result = stage.hub.kubectl_with_input(arguments, &manifest.to_string());
-    result.map(drop).with_context(|| format!("{manifest}"))
+/// Returns argocd-operator with this kubeconfig.
+pub(crate) fn argocd_operator(kubeconfig: &Path) -> Result<Command> {
+    let parts = Parts::ensure()?;
+    let folder = kubeconfig.parent().context("a folder")?;
+    let mut command = process::command(parts.program(Part::ArgoCdOperator), folder);
+    command.args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]);
+    command.env("KUBECONFIG", kubeconfig);
+    command.env("REDIS_CONFIG_PATH", parts.argocd_operator_redis());
+    Ok(command)
 }
 
 /// The Pod of the operator's Deployment.
@@ -196,12 +194,7 @@ impl Pod<'_> {
 
     /// Runs the operator, with its environment in the Pod.
     fn operator(&self) -> Result<Process> {
-        let (parts, kubeconfig) = (Parts::ensure()?, self.kubeconfig()?);
-        let folder = kubeconfig.parent().context("a folder")?;
-        let mut command = process::command(parts.program(Part::ArgoCdOperator), folder);
-        command.args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]);
-        command.env("KUBECONFIG", &kubeconfig);
-        command.env("REDIS_CONFIG_PATH", parts.argocd_operator_redis());
+        let mut command = argocd_operator(&self.kubeconfig()?)?;
         for variable in self.spec["containers"][0]["env"].as_array().into_iter().flatten() {
             // The only value that depends on the Pod is its namespace.
             let value = variable["value"].as_str().unwrap_or(self.namespace);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use testbed::ObjectRef;
 
 const NAMESPACE: &str = "agent-template";
+const DRY_RUN: &str = "--dry-run=server";
 
 fn goc() -> ObjectName {
     ObjectName::new(NAMESPACE, "fleet")
@@ -43,10 +44,10 @@ pub(crate) fn ours() -> Images {
     }
 }
 
-fn server() -> Server {
+pub(crate) fn server() -> Server {
     Server {
         address: "hub.example.com".into(),
-        port: "443".into(),
+        port: "8443".into(),
     }
 }
 
@@ -58,24 +59,23 @@ fn accepted_by_a_managed_cluster(stage: &Stage, expected: &DesiredAgent) -> Resu
     let ca = agent::ca_work(&goc(), &stage.cluster, NAMESPACE, "PEM");
     let of_the_ca = ca.pointer("/spec/workload/manifests").and_then(Value::as_array);
     for manifest in manifests.iter().chain(of_the_ca.context("no manifests")?) {
-        dry_run(stage, manifest)?;
+        apply(stage, manifest, DRY_RUN)?;
         if manifest.pointer("/spec/template/spec/containers").is_some() {
             let metadata = json!({"name": manifest["metadata"]["name"], "namespace": NAMESPACE});
             let mut spec = manifest["spec"]["template"]["spec"].clone();
             // OCM's mount is replaced by this one, and there is no ServiceAccount, which a dry run does not create.
             spec["serviceAccountName"] = "default".into();
-            dry_run(
-                stage,
-                &json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}),
-            )?;
+            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+            apply(stage, &pod, DRY_RUN)?;
         }
     }
     Ok(())
 }
 
-fn dry_run(stage: &Stage, manifest: &Value) -> Result<()> {
-    let arguments = "apply --server-side --dry-run=server --force-conflicts --filename -";
-    let result = stage.hub.kubectl_with_input(arguments, &manifest.to_string());
+/// Applies a manifest by server-side apply, with these options.
+pub(crate) fn apply(stage: &Stage, manifest: &Value, options: &str) -> Result<()> {
+    let arguments = format!("apply --server-side --force-conflicts --filename - {options}");
+    let result = stage.hub.kubectl_with_input(&arguments, &manifest.to_string());
     result.map(drop).with_context(|| format!("{manifest}"))
 }
 

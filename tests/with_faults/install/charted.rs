@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use testbed::{Arguments, ObjectRef};
 
 const NAMESPACE: &str = "charted";
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 fn repo_server() -> ObjectRef {
     ObjectRef::deployment(NAMESPACE, "edge-argocd-repo-server")
@@ -67,20 +66,6 @@ async fn additions_survive_an_upgrade_of_the_chart() -> Result<()> {
     let containers = &server["spec"]["template"]["spec"]["containers"];
     assert_eq!(containers.as_array().map(Vec::len), Some(1), "{containers:#}");
     assert!(containers[0]["volumeMounts"].to_string().contains("argocd-ocm-cmp-ui"));
-    let bindings = [
-        (
-            ObjectRef::namespaced(RBAC, "RoleBinding", NAMESPACE, "argocd-ocm-cmp-placement"),
-            "argocd-applicationset-controller",
-        ),
-        (
-            ObjectRef::cluster(RBAC, "ClusterRoleBinding", "argocd-ocm-cmp"),
-            "argocd-application-controller",
-        ),
-    ];
-    for (binding, account) in bindings {
-        let binding = hub.read(&binding).await?;
-        assert_eq!(binding["subjects"][0]["name"], account, "{binding:#}");
-    }
 
     // Helm merges its own fields.
     release(

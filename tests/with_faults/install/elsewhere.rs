@@ -110,11 +110,7 @@ async fn the_controller_runs_beside_an_argo_cd_in_another_namespace() -> Result<
     installation.run_ok(&["uninstall", "-n", NAMESPACE])?;
     installation.until(&before).await?;
     hub.kubectl_with_input("delete -f -", &others)?;
-    check_removal(hub, &theirs).await
-}
-
-async fn check_removal(hub: &Hub, theirs: &[ObjectRef]) -> Result<()> {
-    for object in theirs {
+    for object in &theirs {
         hub.delete(object).await?;
     }
     let namespace = ObjectRef::namespace(NAMESPACE);

@@ -2,11 +2,12 @@
 //! reconcile, and are removed again.
 
 use super::{HEALTH, Installation, has_sidecar, installation, named};
+use crate::agent_operator::argocd_operator;
 use anyhow::Result;
 use hub_state::model::shipped;
 use serde_json::{Value, json};
-use testbed::process::{self, Process};
-use testbed::{ObjectRef, Part, Parts};
+use testbed::process::Process;
+use testbed::{ObjectRef, Parts};
 
 const NAMESPACE: &str = "operated";
 
@@ -24,14 +25,7 @@ fn config() -> ObjectRef {
 
 /// Starts the operator with all permissions: those that it needs on a hub are its own affair.
 fn start_operator(installation: &Installation) -> Result<Process> {
-    let (parts, kubeconfig) = (Parts::ensure()?, installation.hub.kubeconfig_path());
-    let mut command = process::command(
-        parts.program(Part::ArgoCdOperator),
-        env!("CARGO_TARGET_TMPDIR").as_ref(),
-    );
-    command.args(["--metrics-bind-address=0", "--health-probe-bind-address=0"]);
-    command.env("KUBECONFIG", kubeconfig);
-    command.env("REDIS_CONFIG_PATH", parts.argocd_operator_redis());
+    let mut command = argocd_operator(installation.hub.kubeconfig_path())?;
     command.env("WATCH_NAMESPACE", NAMESPACE);
     command.envs([
         ("ARGOCD_IMAGE", shipped::ARGOCD),
