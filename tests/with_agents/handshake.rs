@@ -67,7 +67,9 @@ pub(crate) async fn check_handshakes(stage: &Stage, address: &str) -> Result<()>
             .context(name.to_owned())
     };
     let authority = read("argocd-agent-ca").await?;
-    let client = cluster1.read(&ObjectRef::secret("argocd", crate::SIGNED)).await?;
+    let client = cluster1
+        .read(&ObjectRef::secret("argocd", ocm::argocd_agent::CLIENT_SECRET))
+        .await?;
     let trusted = cluster1.read(&ObjectRef::secret("argocd", "argocd-agent-ca")).await?;
     shake_hands(
         address,

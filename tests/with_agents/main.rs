@@ -26,13 +26,12 @@ mod stage;
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
+use ocm::argocd_agent::CLIENT_SECRET;
 use pki::Recipe;
 use serde_json::{Value, json};
 use stage::{Stage, data, run};
 use std::time::Instant;
 use testbed::{ObjectRef, is_applied, is_true, wait};
-
-const SIGNED: &str = "argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert";
 
 #[tokio::test]
 async fn fleet_gets_updates_and_loses_agents() -> Result<()> {
@@ -90,7 +89,7 @@ impl Scenario {
             hub.wait_for(&stage::addon(name), |addon| is_true(addon, "Available"))
                 .await?;
             cluster
-                .wait_for(&ObjectRef::secret("argocd", SIGNED), |secret| {
+                .wait_for(&ObjectRef::secret("argocd", CLIENT_SECRET), |secret| {
                     secret["data"]["tls.crt"].is_string()
                 })
                 .await?;
@@ -249,7 +248,7 @@ impl Scenario {
         hub.wait_for(&stage::addon("cluster2"), |addon| is_true(addon, "Available"))
             .await?;
         cluster2
-            .wait_for(&ObjectRef::secret("argocd", SIGNED), |secret| {
+            .wait_for(&ObjectRef::secret("argocd", CLIENT_SECRET), |secret| {
                 secret["data"]["tls.crt"].is_string()
             })
             .await?;

@@ -20,8 +20,9 @@ mod agent_controller;
 mod stage;
 
 use anyhow::{Context, Result, ensure};
+use ocm::argocd_agent::{BLOCKLIST, CA_SECRET, CLIENT_SECRET};
 use serde_json::{Value, json};
-use stage::{CLIENT_SECRET, Stage, TEAM_NAMESPACE, guestbook};
+use stage::{Stage, TEAM_NAMESPACE, guestbook};
 use std::fs;
 use std::time::{Duration, Instant};
 use testbed::application::is_healthy;
@@ -313,7 +314,7 @@ async fn followed_image(stage: &Stage) -> Result<()> {
 async fn rotated_authority(stage: &mut Stage) -> Result<()> {
     let hub = &stage.hub;
     let certificate = |secret: &Value| secret["data"]["tls.crt"].clone();
-    let ca = ObjectRef::secret("argocd", stage::CA_SECRET);
+    let ca = ObjectRef::secret("argocd", CA_SECRET);
     let principal = ObjectRef::secret("argocd", "argocd-agent-principal-tls");
     let before = hub.read(&principal).await?;
     let is_rotated = |secret: &Value| secret["metadata"]["annotations"].to_string().contains("signs-since");
@@ -373,7 +374,7 @@ async fn revoked_cluster(stage: &Stage) -> Result<()> {
     let revoked = json!({"spec": {"agent": {"revokedClusters": ["cluster1"]}}});
     hub.patch(&gitops_cluster, &revoked).await?;
     hub.wait_gone(&ObjectRef::secret("argocd", "cluster-cluster1")).await?;
-    let blocklist = ObjectRef::config_map("argocd", ocm::argocd_agent::BLOCKLIST);
+    let blocklist = ObjectRef::config_map("argocd", BLOCKLIST);
     hub.wait_for(&blocklist, |blocklist| {
         blocklist["data"].as_object().is_some_and(|data| !data.is_empty())
     })

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use ocm::argocd_agent::CA_SECRET;
 use pki::{Recipe, authority_name};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,14 +16,8 @@ use std::time::Instant;
 use testbed::process::Process;
 use testbed::{ArgoCd, Container, GitRepository, Hub, ManagedCluster, ObjectRef, ports, wait};
 
-/// The Secret with an agent's certificate, on its cluster.
-pub(crate) const CLIENT_SECRET: &str = ocm::argocd_agent::CLIENT_SECRET;
-
 /// A namespace of Applications that is not Argo CD's.
 pub(crate) const TEAM_NAMESPACE: &str = "team";
-
-/// The Secret with the CA.
-pub(crate) const CA_SECRET: &str = ocm::argocd_agent::CA_SECRET;
 
 /// The time after which the CA is renewed: the tests before that need a minute, and three on a slow machine.
 const ROTATION: SignedDuration = SignedDuration::from_mins(3);

@@ -7,18 +7,15 @@ mod components;
 use crate::gitopscluster_crd::entries;
 use crate::stage::stage;
 use anyhow::{Context, Result, ensure};
+use ocm::work::{MANAGED_BY, OURS};
 use serde_json::{Value, json};
+use testbed::application::{HUB_NAME, HUB_NAMESPACE, PULL};
 use testbed::{Account, Hub, ObjectRef, wait};
 
 const ACCOUNT: &str = "argocd-ocm-cmp-controller";
 /// The option of kubectl with which it acts as this account.
 const AS_ACCOUNT: &str = "--as=system:serviceaccount:argocd:argocd-ocm-cmp-controller";
-const PULL: &str = "apps.open-cluster-management.io/pull-to-ocm-managed-cluster";
-const HUB_NAMESPACE: &str = "apps.open-cluster-management.io/hub-application-namespace";
-const HUB_NAME: &str = "apps.open-cluster-management.io/hub-application-name";
 const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const OURS: &str = "argocd-ocm-cmp";
 const ARGO_CDS: &str = "resources-finalizer.argocd.argoproj.io";
 
 /// Installs the controller's permissions from these files and its admission policies, and returns its account when they are

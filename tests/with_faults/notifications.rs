@@ -5,7 +5,6 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use testbed::application::{DEGRADED, messages};
 use testbed::process::Process;
 use testbed::{ObjectRef, wait};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -102,31 +101,6 @@ async fn subscribe(stage: &Stage, application: &ObjectRef, trigger: &str) -> Res
     let annotation = format!("notifications.argoproj.io/subscribe.{trigger}.receiver");
     let patch = json!({"metadata": {"annotations": {annotation: ""}}});
     stage.hub.patch(application, &patch).await.map(drop)
-}
-
-#[tokio::test]
-async fn message_names_cluster_object_and_reason_each_time() -> Result<()> {
-    let stage = stage("notified").await?;
-    let proxy = stage.proxy().await?;
-    let _controller = stage.controller(&proxy).await?;
-    let application = stage.application("told", WorkHealth::Healthy).await?;
-    subscribe(&stage, &application, "on-work-degraded").await?;
-    stage.wait_until_healthy(&application).await?;
-    let notifications = Notifications::start(&stage).await?;
-    let mut expected = Vec::new();
-    for reason in ["the disk is full", "the disk is full again"] {
-        stage.report_health("told", WorkHealth::Degraded(reason)).await?;
-        expected.push(format!(
-            "Application told has a problem on managed clusters:\n- notified: ConfigMap shop/told: {reason}\n"
-        ));
-        let sent = notifications.about("told", expected.len()).await?;
-        let start = |message: &String| message.split_inclusive('\n').take(2).collect::<String>();
-        assert_eq!(sent.iter().map(start).collect::<Vec<_>>(), expected);
-        stage.report_health("told", WorkHealth::Healthy).await?;
-        let is_well = |application: &Value| messages(application, DEGRADED).is_empty();
-        stage.hub.wait_for(&application, is_well).await?;
-    }
-    Ok(())
 }
 
 #[tokio::test]
