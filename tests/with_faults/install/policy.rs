@@ -1,7 +1,7 @@
 //! Tests of the sidecar's policy: a new hub gets one, an installation without one stays so, and an existing policy is never
 //! replaced.
 
-use super::{Installation, installation, read_shipped};
+use super::{Installation, installation, named, read_shipped};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -14,10 +14,6 @@ async fn mounted(installation: &Installation) -> Result<Option<String>> {
     let repo_server = ObjectRef::deployment("argocd", "argocd-repo-server");
     let repo_server = installation.hub.read(&repo_server).await?;
     let pod = &repo_server["spec"]["template"]["spec"];
-    let named = |list: &Value, name: &str| {
-        let mut items = list.as_array().into_iter().flatten();
-        items.find(|item| item["name"] == name).cloned()
-    };
     let sidecar = named(&pod["containers"], "argocd-ocm-cmp").context("the sidecar")?;
     let variable = named(&sidecar["env"], "ARGOCD_OCM_CMP_POLICY_FILE");
     let mount = named(&sidecar["volumeMounts"], "argocd-ocm-cmp-policy");

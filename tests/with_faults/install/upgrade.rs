@@ -2,6 +2,7 @@
 
 use super::principal::make_ready;
 use super::{ALL, IMAGE, Installation, installation, name, printed, read_shipped, shipped, without_history};
+use crate::documents::documents;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -255,10 +256,10 @@ async fn kubectl_applies_the_printed_manifests() -> Result<()> {
 
 /// Returns a file with the policy of deploy/policy_cm.yaml.
 fn policy_file() -> Result<std::path::PathBuf> {
-    let text = read_shipped("deploy/policy_cm.yaml")?;
-    let (_, policy) = text.split_once("policy.yaml: |\n").context("a policy")?;
-    let lines = policy.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
-    let policy = lines.collect::<Vec<_>>().join("\n") + "\n";
+    let config_map = documents(&read_shipped("deploy/policy_cm.yaml")?)?
+        .pop()
+        .context("an object")?;
+    let policy = config_map["data"]["policy.yaml"].as_str().context("a policy")?;
     let file = shipped(env!("CARGO_TARGET_TMPDIR")).join("install-policy.yaml");
     fs::write(&file, policy)?;
     Ok(file)

@@ -19,13 +19,7 @@ async fn uninstall_keeps_delivered_works() -> Result<()> {
     let secret = ObjectRef::secret("argocd", "cluster1-cluster-secret").with(json!({
         "metadata": {"labels": {"argocd.argoproj.io/secret-type": "cluster", "app.kubernetes.io/name": "argocd-ocm-cmp-controller"}},
     }));
-    let clusters = ObjectRef::namespaced(
-        "apps.open-cluster-management.io/v1beta1",
-        "GitOpsCluster",
-        "argocd",
-        "all",
-    )
-    .with(json!({
+    let clusters = ObjectRef::gitops_cluster("all").with(json!({
         "metadata": {"finalizers": [FINALIZER]},
         "spec": {"argoServer": {"argoNamespace": "argocd"}, "placementRef": {"name": "all"}},
     }));
