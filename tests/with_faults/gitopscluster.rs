@@ -99,13 +99,8 @@ async fn shipped_permissions_suffice_and_are_used() -> Result<()> {
     let requests = hub.requests_by(account)?.split_off(earlier);
     let verbs = |kind: &str| -> BTreeSet<String> {
         let of_kind = requests.iter().filter(|event| {
-            let object = &event["objectRef"];
-            let below = object["subresource"]
-                .as_str()
-                .map_or(String::new(), |part| format!("/{part}"));
-            object["resource"]
-                .as_str()
-                .is_some_and(|resource| format!("{resource}{below}") == kind)
+            let text = |key: &str| event["objectRef"][key].as_str().unwrap_or_default();
+            [text("resource"), text("subresource")].join("/").trim_end_matches('/') == kind
         });
         of_kind
             .filter_map(|event| event["verb"].as_str().map(str::to_owned))
