@@ -161,7 +161,7 @@ fn answer(
         let page: u32 = query
             .strip_prefix("last=")
             .map_or(1, |page| page.parse().expect("a page"));
-        let (link, tag) = match pages.parse::<u32>().expect("a number") {
+        let (next_page, tag) = match pages.parse::<u32>().expect("a number") {
             pages if page == pages => (String::new(), "1.2.0".to_owned()),
             _ => {
                 let next = page + 1;
@@ -172,7 +172,7 @@ fn answer(
             }
         };
         return respond(
-            &format!("200 OK{link}"),
+            &format!("200 OK{next_page}"),
             format!("{{\"tags\": [\"{tag}\"]}}").as_bytes(),
         );
     }
