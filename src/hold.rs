@@ -1,13 +1,12 @@
 //! The list of holds, and their end on the command line.
 
-use crate::list::{List, from_json};
+use crate::list::List;
 use crate::table;
 use jiff::{SignedDuration, Timestamp, Unit};
-use manifest::value::Value;
 use ocm::duration;
 use ocm::hold::Hold;
 use primitives::time_math;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Parses the end of a hold: a time, or a duration from now.
@@ -66,7 +65,6 @@ impl List for Holds {
         if self.all.is_empty() {
             return "no managed cluster is on hold\n".to_owned();
         }
-        let head = ["CLUSTER", "UNTIL", "LEFT", "REASON"].map(str::to_owned);
         let rows = self.all.iter().map(|hold| {
             [
                 hold.cluster.clone(),
@@ -75,11 +73,10 @@ impl List for Holds {
                 hold.reason.clone().unwrap_or_default(),
             ]
         });
-        let rows: Vec<_> = [head].into_iter().chain(rows).collect();
-        table::lines(&rows)
+        table::lines(&["CLUSTER", "UNTIL", "LEFT", "REASON"], rows)
     }
 
-    fn to_value(&self) -> Value<'_> {
+    fn to_json(&self) -> Value {
         let hold = |hold: &Hold| {
             let over = hold.is_over(self.policy_time);
             let mut fields = json!({"cluster": hold.cluster, "until": hold.until, "reason": hold.reason, "over": over});
@@ -88,7 +85,7 @@ impl List for Holds {
             }
             fields
         };
-        from_json(&self.all.iter().map(hold).collect())
+        self.all.iter().map(hold).collect()
     }
 
     fn names(&self) -> Vec<String> {

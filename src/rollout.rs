@@ -6,11 +6,10 @@
 
 use crate::diff;
 use crate::diff::{ComparedWork, DiffStyle};
-use crate::list::{List, from_json};
+use crate::list::List;
 use crate::table;
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
-use manifest::value::Value as Listed;
 use manifest::yaml;
 use ocm::duration;
 use ocm::health::{HealthStatus, WorkStatus};
@@ -615,7 +614,6 @@ impl List for Rollouts {
     fn table(&self, _: bool) -> String {
         let mut text = String::new();
         for rollout in &self.0 {
-            let head = ["CLUSTER", "GROUP", "STATE", "MESSAGE"].map(str::to_owned);
             let rows = rollout.clusters.iter().map(|cluster| {
                 let group = if cluster.group.1.is_empty() {
                     cluster.group.0.to_string()
@@ -629,18 +627,17 @@ impl List for Rollouts {
                     cluster.message.clone(),
                 ]
             });
-            let rows: Vec<_> = [head].into_iter().chain(rows).collect();
             if !text.is_empty() {
                 text.push('\n');
             }
             let (name, headline) = (rollout.object_ref().to_string(), rollout.headline());
             text.extend(["ManifestWorkReplicaSet ", &name, ": ", &headline, "\n"]);
-            text.push_str(&table::lines(&rows));
+            text.push_str(&table::lines(&["CLUSTER", "GROUP", "STATE", "MESSAGE"], rows));
         }
         text
     }
 
-    fn to_value(&self) -> Listed<'_> {
+    fn to_json(&self) -> Value {
         let cluster = |cluster: &RolloutCluster| {
             json!({
                 "cluster": cluster.name,
@@ -658,7 +655,7 @@ impl List for Rollouts {
                 "summary": rollout.headline(),
             })
         });
-        from_json(&rollouts.collect())
+        rollouts.collect()
     }
 
     fn names(&self) -> Vec<String> {

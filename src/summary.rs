@@ -7,7 +7,7 @@ use generate::manifestwork::ManifestWork;
 use generate::partition::SyncStep;
 use generate::settings::Recipient;
 use manifest::text::unique;
-use manifest::value::Value;
+use serde_json::{Value, json};
 
 /// The generated works.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ impl List for WorkSummary<'_> {
         table(&self.works, self.limit, if wide { 7 } else { 6 })
     }
 
-    fn to_value(&self) -> Value<'_> {
-        let works = self.works.iter().map(|work| build_work_value(work, self.limit));
-        Value::map([("works", Value::List(works.collect()))])
+    fn to_json(&self) -> Value {
+        let works = self.works.iter().map(|work| work_to_json(work, self.limit));
+        json!({"works": works.collect::<Vec<_>>()})
     }
 
     fn names(&self) -> Vec<String> {
@@ -36,22 +36,24 @@ impl List for WorkSummary<'_> {
     }
 }
 
-fn build_work_value(work: &ManifestWork<'_>, limit: Option<u64>) -> Value<'static> {
+fn work_to_json(work: &ManifestWork<'_>, limit: Option<u64>) -> Value {
     let target = match work.recipient {
         Recipient::Cluster { .. } => "cluster",
         Recipient::Placement(_) => "placement",
     };
     let SyncStep { phase, wave } = work.template.step;
-    let mut fields = vec![
-        ("name", Value::from_text(work.name())),
-        (target, Value::from_text(work.recipient.to_string())),
-        ("phase", Value::from_text(phase.name())),
-        ("wave", Value::Int(wave.into())),
-        ("objects", Value::from_count(work.template.objects.len())),
-        ("bytes", Value::from_count(work.template.size())),
-    ];
-    fields.extend(limit.map(|limit| ("limit", Value::from_count(limit))));
-    Value::map(fields)
+    let mut fields = json!({
+        "name": work.name(),
+        target: work.recipient.to_string(),
+        "phase": phase.name(),
+        "wave": wave,
+        "objects": work.template.objects.len(),
+        "bytes": work.template.size(),
+    });
+    if let Some(limit) = limit {
+        fields["limit"] = limit.into();
+    }
+    fields
 }
 
 /// Formats the first columns of a line for each work, under a line of headings; empty if there are no works.
@@ -63,10 +65,10 @@ fn table(works: &[ManifestWork<'_>], limit: Option<u64>, columns: usize) -> Stri
         Recipient::Cluster { .. } => "CLUSTER",
         Recipient::Placement(_) => "PLACEMENT",
     };
-    let headings = ["WORK", target, "WAVE", "OBJECTS", "BYTES", "OF LIMIT", "KINDS"].map(str::to_owned);
-    let rows = std::iter::once(headings).chain(works.iter().map(|work| row(work, limit)));
-    let rows: Vec<Vec<String>> = rows.map(|cells| cells.into_iter().take(columns).collect()).collect();
-    table::lines(&rows)
+    let headings = ["WORK", target, "WAVE", "OBJECTS", "BYTES", "OF LIMIT", "KINDS"];
+    let rows = works.iter().map(|work| row(work, limit));
+    let rows = rows.map(|cells| cells.into_iter().take(columns).collect::<Vec<_>>());
+    table::lines(&headings[..columns], rows)
 }
 
 fn row(work: &ManifestWork<'_>, limit: Option<u64>) -> [String; 7] {

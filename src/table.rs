@@ -80,10 +80,11 @@ pub(crate) fn painted<R: AsRef<[String]>>(
     text
 }
 
-/// Formats rows without colours, each as a line.
-pub(crate) fn lines<R: AsRef<[String]>>(rows: &[R]) -> String {
-    let printable = |row: &R| row.as_ref().iter().map(|cell| printable_cell(cell)).collect();
-    let rows: Vec<Vec<String>> = rows.iter().map(printable).collect();
+/// Formats headings and rows without colours, each as a line.
+pub(crate) fn lines<R: AsRef<[String]>>(headings: &[&str], rows: impl IntoIterator<Item = R>) -> String {
+    let headings = headings.iter().map(ToString::to_string).collect();
+    let printable = |row: R| row.as_ref().iter().map(|cell| printable_cell(cell)).collect();
+    let rows: Vec<Vec<String>> = iter::once(headings).chain(rows.into_iter().map(printable)).collect();
     painted(&rows, |_| None)
 }
 
@@ -126,8 +127,11 @@ mod tests {
 
     #[test]
     fn cells_cannot_control_the_terminal() {
-        let rows = [["CLUSTER", "MESSAGE"], ["eu1", "broken:\n\u{1b}[2Jgone"]].map(|row| row.map(str::to_owned));
-        assert_eq!(lines(&rows), "CLUSTER   MESSAGE\neu1       broken: \u{fffd}[2Jgone\n");
+        let row = ["eu1", "broken:\n\u{1b}[2Jgone"].map(str::to_owned);
+        assert_eq!(
+            lines(&["CLUSTER", "MESSAGE"], [row]),
+            "CLUSTER   MESSAGE\neu1       broken: \u{fffd}[2Jgone\n"
+        );
     }
 
     #[test]

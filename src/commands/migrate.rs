@@ -57,8 +57,7 @@ fn options(args: &MigratePlanArgs) -> Result<Options, String> {
 
 /// Returns a table with the totals by kind, and a line for each problem and for each controller to stop.
 fn format_plan(plan: &Plan, remedies: &[String]) -> String {
-    let mut rows = vec![["KIND", "READ", "CREATE", "UPDATE", "DELETE"].map(str::to_owned)];
-    for (kind, totals) in plan.totals() {
+    let rows = plan.totals().into_iter().map(|(kind, totals)| {
         let Totals {
             read,
             created,
@@ -66,9 +65,9 @@ fn format_plan(plan: &Plan, remedies: &[String]) -> String {
             deleted,
         } = totals;
         let [read, created, updated, deleted] = [read, created, updated, deleted].map(|count| count.to_string());
-        rows.push([kind.to_owned(), read, created, updated, deleted]);
-    }
-    let mut text = table::lines(&rows);
+        [kind.to_owned(), read, created, updated, deleted]
+    });
+    let mut text = table::lines(&["KIND", "READ", "CREATE", "UPDATE", "DELETE"], rows);
     for problem in plan.problems() {
         writeln!(text, "not possible: {}", one_line(problem)).expect("writing to a String never fails");
     }

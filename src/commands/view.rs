@@ -226,14 +226,14 @@ impl Viewer {
         let missing = || self.describe_absence(object);
         let (nodes, json) = if matches!(format, ListFormat::Json | ListFormat::Yaml) {
             let live = self.live(object).await.map_err(line)?;
-            (Vec::new(), live.ok_or_else(missing)?.to_string())
+            (Vec::new(), live.ok_or_else(missing)?)
         } else {
             let tree = self.tree(object).await.map_err(line)?;
             warn_if_truncated(tree.truncated);
             if tree.nodes.is_empty() {
                 return Err(missing());
             }
-            (tree.nodes, String::new())
+            (tree.nodes, Value::Null)
         };
         Ok(ObjectList {
             objects: vec![ObjectEntry::Tree(nodes)],
@@ -264,7 +264,7 @@ impl Viewer {
         }
         Ok(ObjectList {
             objects,
-            json: json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string(),
+            json: json!({"apiVersion": "v1", "kind": "List", "items": items}),
             now: Timestamp::now(),
         })
     }

@@ -4,10 +4,11 @@ use super::{ObjectChange, Side};
 use crate::list::List;
 use crate::table;
 use crate::table::clean;
+use hub_state::json::Written;
 use manifest::text::unique;
-use manifest::value::Value;
 use manifest::yaml;
 use ocm::work::Target;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// A change that is the same on several targets.
@@ -62,7 +63,6 @@ pub(crate) struct ChangeList<'c>(pub &'c [ObjectChange]);
 impl List for ChangeList<'_> {
     /// The wide table names all targets, the other one only a single target.
     fn table(&self, wide: bool) -> String {
-        let headings = ["RESULT", "OBJECT", "CLUSTERS"].map(str::to_owned);
         let row = |group: ChangeOfTargets<'_>| {
             let targets = match group.targets.len() {
                 2.. if !wide => group.targets.len().to_string(),
@@ -70,15 +70,12 @@ impl List for ChangeList<'_> {
             };
             [group.result().to_owned(), group.change.what.clone(), targets]
         };
-        let rows: Vec<_> = std::iter::once(headings)
-            .chain(grouped(self.0).into_iter().map(row))
-            .collect();
-        table::lines(&rows)
+        let rows = grouped(self.0).into_iter().map(row);
+        table::lines(&["RESULT", "OBJECT", "CLUSTERS"], rows)
     }
 
-    fn to_value(&self) -> Value<'_> {
-        let groups = grouped(self.0);
-        Value::map([("changes", Value::List(groups.iter().map(to_change_value).collect()))])
+    fn to_json(&self) -> Value {
+        json!({"changes": grouped(self.0).iter().map(change_to_json).collect::<Vec<_>>()})
     }
 
     /// The names of the objects, each once.
@@ -88,21 +85,19 @@ impl List for ChangeList<'_> {
     }
 }
 
-fn to_change_value<'c>(group: &ChangeOfTargets<'c>) -> Value<'c> {
-    let targets = group.targets.iter().map(|target| Value::from_text(target.to_string()));
-    let side = |side: &'c Option<Side>| {
-        let Some(Side { work, yaml }) = side else {
-            return Value::Null;
-        };
+fn change_to_json(group: &ChangeOfTargets<'_>) -> Value {
+    let targets: Vec<_> = group.targets.iter().map(ToString::to_string).collect();
+    let side = |side: &Option<Side>| {
+        let Side { work, yaml } = side.as_ref()?;
         let object = yaml::documents(yaml).next().and_then(Result::ok);
-        let object = object.map_or(Value::Null, |document| document.value);
-        Value::map([("work", Value::from_text(work)), ("object", object)])
+        let object = object.as_ref().map(|document| Written::whole(&document.value));
+        Some(json!({"work": work, "object": object}))
     };
-    Value::map([
-        ("result", Value::from_text(group.result())),
-        ("object", Value::from_text(&group.change.what)),
-        ("clusters", Value::List(targets.collect())),
-        ("before", side(&group.change.before)),
-        ("after", side(&group.change.after)),
-    ])
+    json!({
+        "result": group.result(),
+        "object": group.change.what,
+        "clusters": targets,
+        "before": side(&group.change.before),
+        "after": side(&group.change.after),
+    })
 }

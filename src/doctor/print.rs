@@ -1,11 +1,10 @@
 //! Findings in the formats of `-o`.
 
 use super::{Finding, Severity};
-use crate::list::{List, from_json};
+use crate::list::List;
 use crate::table::{GREEN, RED, Table, YELLOW, bold, clean};
 use manifest::text::{count, unique};
-use manifest::value::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The findings about a hub.
 #[derive(Debug)]
@@ -41,7 +40,7 @@ impl List for FindingList<'_> {
         text
     }
 
-    fn to_value(&self) -> Value<'_> {
+    fn to_json(&self) -> Value {
         let finding = |finding: &Finding| {
             json!({
                 "result": finding.message.level.name(),
@@ -53,11 +52,11 @@ impl List for FindingList<'_> {
                 "checked": !finding.message.unreadable,
             })
         };
-        from_json(&json!({
+        json!({
             "errors": number(self.findings, Severity::Error),
             "warnings": number(self.findings, Severity::Warning),
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
-        }))
+        })
     }
 
     /// The ids of the findings.

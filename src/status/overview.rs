@@ -1,13 +1,12 @@
 //! The Applications of a hub, or those on some of its managed clusters: `status --all` and `status --clusters`.
 
 use super::table::{Row, format_rows};
-use crate::list::{List, from_json};
+use crate::list::List;
 use crate::table::{Table, bold, clean};
 use application_status::Totals;
 use manifest::text::count;
-use manifest::value::Value;
 use ocm::health::{HealthStatus, WorkStatus};
-use serde_json::{Value as Json, json};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An Application in Argo CD.
@@ -256,12 +255,12 @@ impl List for OverviewList<'_> {
         format!("{}{total}\n", format_rows(&table, rows, wide, self.colours))
     }
 
-    fn to_value(&self) -> Value<'_> {
+    fn to_json(&self) -> Value {
         let items: Vec<_> = match self.overview {
             Overview::All(all) => all.iter().map(to_json).collect(),
             Overview::OnClusters(all) => all.iter().map(on_cluster_to_json).collect(),
         };
-        from_json(&json!({"items": items}))
+        json!({"items": items})
     }
 
     fn names(&self) -> Vec<String> {
@@ -275,7 +274,7 @@ impl List for OverviewList<'_> {
     }
 }
 
-fn to_json(application: &Overviewed) -> Json {
+fn to_json(application: &Overviewed) -> Value {
     json!({
         "application": application.name,
         "project": application.project,
@@ -286,7 +285,7 @@ fn to_json(application: &Overviewed) -> Json {
     })
 }
 
-fn on_cluster_to_json(on_cluster: &OnCluster) -> Json {
+fn on_cluster_to_json(on_cluster: &OnCluster) -> Value {
     json!({
         "cluster": on_cluster.cluster,
         "application": on_cluster.application.name,

@@ -3,12 +3,11 @@
 use super::ApplicationStatus;
 use super::table::table;
 use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, Diagnosis, SyncOperation};
-use crate::list::{List, from_json};
+use crate::list::List;
 use crate::table::clean;
-use manifest::value::Value;
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use ocm::hold::Hold;
-use serde_json::{Value as Json, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The works of an Application.
@@ -25,8 +24,8 @@ impl List for StatusList<'_> {
         table(self.status, wide, self.colours)
     }
 
-    fn to_value(&self) -> Value<'_> {
-        build_status_value(self.status)
+    fn to_json(&self) -> Value {
+        to_json(self.status)
     }
 
     fn names(&self) -> Vec<String> {
@@ -36,12 +35,12 @@ impl List for StatusList<'_> {
 }
 
 /// Returns a status as a value for `-o json` and `-o yaml`.
-pub(super) fn build_status_value(status: &ApplicationStatus) -> Value<'static> {
+pub(super) fn to_json(status: &ApplicationStatus) -> Value {
     let report = &status.report;
     let (clusters, healthy) = report.clusters();
     let counts = HealthStatus::ALL.map(|health| (health.name(), report.objects(health)));
     let counts: BTreeMap<_, _> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
-    from_json(&json!({
+    json!({
         "application": report.application,
         "health": status.health().name(),
         "clusters": {"total": clusters, "healthy": healthy},
@@ -52,10 +51,10 @@ pub(super) fn build_status_value(status: &ApplicationStatus) -> Value<'static> {
         "holds": status.holds.iter().map(Hold::describe).collect::<Vec<_>>(),
         "problems": status.problems.iter().map(problem).collect::<Vec<_>>(),
         "argocd": status.application.as_ref().map(argocd),
-    }))
+    })
 }
 
-fn problem(diagnosis: &Diagnosis) -> Json {
+fn problem(diagnosis: &Diagnosis) -> Value {
     json!({
         "cause": diagnosis.cause,
         "message": diagnosis.message(),
@@ -65,7 +64,7 @@ fn problem(diagnosis: &Diagnosis) -> Json {
 }
 
 /// Returns the state of the Application in Argo CD.
-fn argocd(application: &DiagnosedApplication) -> Json {
+fn argocd(application: &DiagnosedApplication) -> Value {
     let condition = |condition: &ApplicationCondition| json!({"type": condition.kind, "message": condition.message});
     let operation = |sync: &SyncOperation| json!({"phase": sync.phase, "message": sync.message});
     json!({
@@ -76,7 +75,7 @@ fn argocd(application: &DiagnosedApplication) -> Json {
     })
 }
 
-fn work(work: &WorkStatus) -> Json {
+fn work(work: &WorkStatus) -> Value {
     json!({
         "kind": work.kind,
         "namespace": work.namespace,
@@ -87,7 +86,7 @@ fn work(work: &WorkStatus) -> Json {
     })
 }
 
-fn object(object: &ObjectStatus) -> Json {
+fn object(object: &ObjectStatus) -> Value {
     json!({
         "group": object.group,
         "kind": object.kind,

@@ -1,9 +1,10 @@
 //! The table and the values of `status`.
 
-use super::print::build_status_value;
+use super::print::to_json;
 use super::table::table;
 use super::{ApplicationStatus, progress};
 use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, Diagnosis, ProblemCause};
+use hub_state::json::borrowed;
 use manifest::yaml;
 use ocm::health::{Clock, HealthReport, HealthStatus, WorkStatus, evaluate};
 use ocm::hold::Hold;
@@ -143,7 +144,7 @@ fn permanent_problem_is_not_healthy() {
     );
     assert_eq!(old.health(), HealthStatus::Degraded);
     assert_eq!(with(vec![fine], false).health(), HealthStatus::Progressing);
-    let printed = yaml::write(&build_status_value(&old));
+    let printed = yaml::write(&borrowed(&to_json(&old)));
     for line in ["problems:\n- cause: path\n", "  sync: Unknown\n", "health: Degraded\n"] {
         assert!(printed.contains(line), "{line} is not in\n{printed}");
     }
@@ -151,7 +152,7 @@ fn permanent_problem_is_not_healthy() {
 
 #[test]
 fn yaml_output_has_health_totals_and_objects() {
-    let printed = yaml::write(&build_status_value(&report()));
+    let printed = yaml::write(&borrowed(&to_json(&report())));
     for line in [
         "application: team_shop\n",
         "clusters:\n  healthy: 1\n  total: 3\n",
@@ -177,7 +178,8 @@ fn table_of_any_work_has_one_line_per_row() {
             "{table:?}"
         );
         assert!(is_plain_line(&progress(&report)));
-        let value = build_status_value(&report);
+        let value = to_json(&report);
+        let value = borrowed(&value);
         let printed = yaml::write(&value);
         let read: Vec<_> = yaml::documents(&printed)
             .map(|result| result.map(|document| document.value))

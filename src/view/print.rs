@@ -1,7 +1,7 @@
 //! Objects and Events in the formats of `-o`.
 
 use super::{full_name, kubectl_name};
-use crate::list::{List, from_json};
+use crate::list::List;
 use crate::table;
 use crate::table::clean;
 use jiff::{SignedDuration, Timestamp};
@@ -10,10 +10,7 @@ use live::request::ObjectId;
 use live::tree::TreeNode;
 use manifest::kinds::GroupKind;
 use manifest::text::unique;
-use manifest::value::Value;
-use manifest::yaml;
-use serde_json::json;
-use std::iter;
+use serde_json::{Value, json};
 
 /// A delivered object in a list.
 #[derive(Debug)]
@@ -29,19 +26,15 @@ pub(crate) enum ObjectEntry {
 pub(crate) struct ObjectList {
     /// The delivered objects.
     pub(crate) objects: Vec<ObjectEntry>,
-    /// The JSON that `-o json` and `-o yaml` print.
-    pub(crate) json: String,
+    /// The value that `-o json` and `-o yaml` print.
+    pub(crate) json: Value,
     /// The current time.
     pub(crate) now: Timestamp,
 }
 
 impl List for ObjectList {
     fn table(&self, wide: bool) -> String {
-        let mut rows = vec![
-            ["NAME", "READY", "STATUS", "AGE", "MESSAGE"]
-                .map(str::to_owned)
-                .to_vec(),
-        ];
+        let mut rows: Vec<Vec<String>> = Vec::new();
         for entry in &self.objects {
             match entry {
                 ObjectEntry::Absent(object, why) => {
@@ -60,14 +53,15 @@ impl List for ObjectList {
                 }
             }
         }
+        let columns = if wide { 5 } else { 4 };
         for row in &mut rows {
-            row.truncate(if wide { 5 } else { 4 });
+            row.truncate(columns);
         }
-        table::lines(&rows)
+        table::lines(&["NAME", "READY", "STATUS", "AGE", "MESSAGE"][..columns], rows)
     }
 
-    fn to_value(&self) -> Value<'_> {
-        yaml::json(&self.json).unwrap_or(Value::Null)
+    fn to_json(&self) -> Value {
+        self.json.clone()
     }
 
     fn names(&self) -> Vec<String> {
@@ -144,7 +138,6 @@ pub(crate) struct EventList {
 
 impl List for EventList {
     fn table(&self, _wide: bool) -> String {
-        let headings = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"].map(str::to_owned);
         let row = |event: &ObjectEvent| {
             let last = match event.count {
                 0 | 1 => age(&event.last, self.now),
@@ -162,12 +155,12 @@ impl List for EventList {
                 event.message.clone(),
             ]
         };
-        let rows: Vec<_> = iter::once(headings).chain(self.events.iter().map(row)).collect();
-        table::lines(&rows)
+        let headings = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"];
+        table::lines(&headings, self.events.iter().map(row))
     }
 
-    fn to_value(&self) -> Value<'_> {
-        from_json(&json!({"events": self.events}))
+    fn to_json(&self) -> Value {
+        json!({"events": self.events})
     }
 
     fn names(&self) -> Vec<String> {
@@ -228,7 +221,7 @@ mod tests {
         };
         let list = ObjectList {
             objects: vec![ObjectEntry::Tree(tree), ObjectEntry::Absent(secret, "Forbidden")],
-            json: String::new(),
+            json: Value::Null,
             now: now(),
         };
         assert_eq!(
@@ -260,7 +253,7 @@ secret/key                -       Forbidden          -
                 ObjectEntry::Absent(config("a"), "Missing"),
                 ObjectEntry::Tree(vec![node("ConfigMap", "web", None, None)]),
             ],
-            json: String::new(),
+            json: Value::Null,
             now: now(),
         };
         assert_eq!(list.names(), ["configmap/a/web", "configmap/shop/web"]);

@@ -29,11 +29,6 @@ impl<'a> Value<'a> {
         Self::String(Cow::Owned(text.into()))
     }
 
-    /// Creates an integer; a count beyond `i64` saturates.
-    pub fn from_count(count: impl TryInto<i64>) -> Self {
-        Self::Int(count.try_into().unwrap_or(i64::MAX))
-    }
-
     /// Creates a mapping of these fields.
     pub fn map(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
         Self::Map(Map::from_fields(fields))

@@ -2,11 +2,10 @@
 
 use super::table::table;
 use super::{AgentMember, GitOpsClusterReport};
-use crate::list::{List, from_json};
+use crate::list::List;
 use crate::table::clean;
 use jiff::Timestamp;
-use manifest::value::Value;
-use serde_json::{Value as Json, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// GitOpsClusters.
@@ -31,10 +30,10 @@ impl List for GitOpsClusterList<'_> {
         tables.collect::<Vec<_>>().join("\n\n")
     }
 
-    fn to_value(&self) -> Value<'_> {
+    fn to_json(&self) -> Value {
         match self.reports {
-            [one] if self.is_one => from_json(&to_json(one)),
-            all => from_json(&json!({"items": all.iter().map(to_json).collect::<Vec<_>>()})),
+            [one] if self.is_one => to_json(one),
+            all => json!({"items": all.iter().map(to_json).collect::<Vec<_>>()}),
         }
     }
 
@@ -45,7 +44,7 @@ impl List for GitOpsClusterList<'_> {
 }
 
 /// Returns a report as a value for `-o json` and `-o yaml`. Unknown fields are null; `unlisted` counts clusters of unknown state.
-pub(super) fn to_json(report: &GitOpsClusterReport) -> Json {
+pub(super) fn to_json(report: &GitOpsClusterReport) -> Value {
     let agent = report.agent.as_ref();
     let certificate = |(name, end): &(String, String)| json!({"name": name, "notAfter": end});
     json!({
@@ -65,7 +64,7 @@ pub(super) fn to_json(report: &GitOpsClusterReport) -> Json {
     })
 }
 
-fn member(member: &AgentMember) -> Json {
+fn member(member: &AgentMember) -> Value {
     json!({
         "cluster": member.name,
         "state": member.state(),
