@@ -17,7 +17,7 @@ use crate::doctor::Lookup;
 use crate::runtime::runtime;
 use crate::view::kubectl_name;
 use controller::LEASE;
-use hub::{NO_HUB, PAGE, each, each_metadata, explain, in_order, status};
+use hub::{NO_HUB, PAGE, each, each_metadata, explain, in_order, optional, status};
 use jiff::Timestamp;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
@@ -28,7 +28,7 @@ use manifest::yaml;
 use ocm::application_works::{ApplicationName, ApplicationWorks};
 use ocm::hold::{self, Hold};
 use ocm::ownership::{ListedResource, Ownership};
-use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, NAMESPACES, PLACEMENTS, WORK_SETS, WORKS};
+use ocm::resources::{ADDONS, APPLICATIONS, CONFIG_MAPS, LEASES, NAMESPACES, PLACEMENTS, WORK_SETS, WORKS};
 use ocm::tracking::{self, Tracking};
 use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
@@ -40,8 +40,6 @@ use std::convert::identity;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-
-static LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 
 /// OCM's add-on whose tunnel leads to a managed cluster.
 const CLUSTER_PROXY: &str = "cluster-proxy";
@@ -58,9 +56,9 @@ pub(crate) fn names(hub: &HubArgs, resource: &'static Resource, namespace: Optio
     let read = async {
         let hub = Hub::connect(hub).await.ok()?;
         let list = async |namespace| list(&hub.client, resource, namespace, &|_| true).await.ok();
-        match list(None).await {
-            None if namespace.is_some() => list(namespace).await,
-            all => all,
+        match (list("").await, namespace) {
+            (None, Some(namespace)) => list(namespace).await,
+            (all, _) => all,
         }
     };
     let listed = in_time(NAMES_TIMEOUT, read).into_iter().flatten();
@@ -86,18 +84,11 @@ pub(crate) fn delivered(hub: &HubArgs, application: &ApplicationName, cluster: O
     in_time(NAMES_TIMEOUT, read).unwrap_or_default()
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ServerVersion {
-    git_version: String,
-}
-
 /// Returns the numbers of the hub's version of Kubernetes, as Argo CD passes them to the plugin; `None` if the hub does not answer in
 /// time.
 pub(crate) fn kubernetes_version(hub: &HubArgs) -> Option<String> {
     let read = async {
-        let request = http::Request::get("/version").body(Vec::new()).ok()?;
-        let answer: ServerVersion = Hub::connect(hub).await.ok()?.client.request(request).await.ok()?;
+        let answer = Hub::connect(hub).await.ok()?.client.apiserver_version().await.ok()?;
         let numbers = answer.git_version.trim_start_matches('v').split(['-', '+']).next();
         numbers.map(str::to_owned)
     };
@@ -259,7 +250,7 @@ impl Hub {
         let mut fetched = FetchedWorks::default();
         for resource in [&WORKS, &WORK_SETS] {
             let selects = |metadata: &Map<'_>| ownership.owns(resource.kind, metadata);
-            let names = match list(&self.client, resource, None, &selects).await {
+            let names = match list(&self.client, resource, "", &selects).await {
                 Ok(names) => names,
                 // OCM installs both kinds, but the second is newer.
                 Err(error) if status(&error) == Some(404) && resource.kind != WORKS.kind => continue,
@@ -270,7 +261,7 @@ impl Hub {
                         explain(&error)
                     ));
                     let namespaces = ownership.namespaces(resource.kind).iter();
-                    let lists = namespaces.map(|namespace| list(&self.client, resource, Some(namespace), &selects));
+                    let lists = namespaces.map(|namespace| list(&self.client, resource, namespace, &selects));
                     in_order(lists).await?.concat()
                 }
                 Err(error) => return Err(error),
@@ -325,8 +316,8 @@ impl Hub {
         let application_works = ApplicationWorks::new(application, &tracking, &listed, &set_names);
         let selects = |metadata: &Map<'_>| application_works.has(WORKS.kind, metadata);
         let namespaces: Vec<_> = match clusters {
-            [] => vec![None],
-            some => some.iter().map(|cluster| Some(&**cluster)).collect(),
+            [] => vec![""],
+            some => some.iter().map(String::as_str).collect(),
         };
         let lists = namespaces
             .into_iter()
@@ -339,12 +330,8 @@ impl Hub {
         state.clusters = self.clusters().await?;
         let on_hold = ListParams::default().labels(hold::LABEL);
         let keep = |namespace: serde_json::Value| state.holds.extend(Hold::from_namespace(&namespace));
-        match self.each(&NAMESPACES, &ObjectRef::new("", ""), on_hold, keep).await {
-            Ok(()) => {}
-            // A user of an Application need not read namespaces.
-            Err(error) if status(&error) == Some(403) => {}
-            Err(error) => return Err(error),
-        }
+        // A user of an Application need not read namespaces.
+        why_forbidden(self.each(&NAMESPACES, "", on_hold, keep).await)?;
         if state.holds.iter().any(|hold| hold.until.is_some()) {
             let policy_time = match self.get_text(&LEASES, &application.argo_cd, LEASE).await? {
                 Lookup::Found(text) => hold::policy_time(serde_json::from_str(&text).ok().as_ref()),
@@ -375,7 +362,7 @@ impl Hub {
         notices: &mut Vec<String>,
     ) -> Result<Vec<Listed>, Error> {
         let selects = |metadata: &Map<'_>| application_works.has(WORK_SETS.kind, metadata);
-        match list(&self.client, &WORK_SETS, None, &selects).await {
+        match list(&self.client, &WORK_SETS, "", &selects).await {
             Ok(sets) => Ok(sets),
             Err(error) if status(&error) == Some(404) => Ok(Vec::new()),
             Err(error) if status(&error) == Some(403) => {
@@ -442,12 +429,12 @@ impl Hub {
     async fn each<T: DeserializeOwned>(
         &self,
         resource: &Resource,
-        object_ref: &ObjectRef,
+        namespace: &str,
         params: ListParams,
         keep: impl FnMut(T),
     ) -> Result<(), Error> {
         let page = params.limit.unwrap_or(PAGE);
-        let read = each(&self.client, &resource.path(object_ref), params.limit(page), keep).await;
+        let read = each(&self.client, &resource.path(namespace), params.limit(page), keep).await;
         read.map_err(without_serde)
     }
 
@@ -474,6 +461,15 @@ fn to_lookup<T>(answer: Result<T, Error>) -> Result<Lookup<T>, Error> {
     }
 }
 
+/// Returns the reason why the hub does not permit a read; `None` if it does.
+fn why_forbidden(answer: Result<(), Error>) -> Result<Option<String>, Error> {
+    match answer {
+        Ok(()) => Ok(None),
+        Err(error) if status(&error) == Some(403) => Ok(Some(explain(&error))),
+        Err(error) => Err(error),
+    }
+}
+
 /// A work or another object, from its metadata.
 #[derive(Clone, Debug)]
 struct Listed {
@@ -482,11 +478,11 @@ struct Listed {
     version: String,
 }
 
-/// Lists the metadata of the selected objects of a namespace, or of all.
+/// Lists the metadata of the selected objects of a namespace; an empty one means all.
 async fn list(
     client: &Client,
     resource: &Resource,
-    namespace: Option<&str>,
+    namespace: &str,
     selects: &dyn Fn(&Map<'_>) -> bool,
 ) -> Result<Vec<Listed>, Error> {
     #[derive(Deserialize)]
@@ -509,7 +505,7 @@ async fn list(
         }
     };
     let page = ListParams::default().limit(PAGE);
-    let read = each_metadata(client, &path(resource, namespace), page, keep).await;
+    let read = each_metadata(client, &resource.path(namespace), page, keep).await;
     read.map_err(without_serde)?;
     Ok(all)
 }
@@ -524,22 +520,13 @@ fn without_serde(error: Error) -> Error {
 
 /// Returns the JSON of a work; `None` if it was deleted after the list.
 async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> Result<Option<String>, Error> {
-    match request_text(client, resource, namespace, name).await {
-        Ok(work) => Ok(Some(work)),
-        Err(error) if status(&error) == Some(404) => Ok(None),
-        Err(error) => Err(error),
-    }
+    optional(request_text(client, resource, namespace, name).await)
 }
 
 /// Reads the JSON of an object.
 async fn request_text(client: &Client, resource: &Resource, namespace: &str, name: &str) -> Result<String, Error> {
-    let request = Request::new(path(resource, Some(namespace))).get(name, &GetParams::default());
+    let request = Request::new(resource.path(namespace)).get(name, &GetParams::default());
     client.request_text(request.map_err(Error::BuildRequest)?).await
-}
-
-/// Returns the path of a kind in a namespace, or in all.
-fn path(resource: &Resource, namespace: Option<&str>) -> String {
-    resource.path(&ObjectRef::new(namespace.unwrap_or_default(), ""))
 }
 
 fn no_api() -> Error {
@@ -547,7 +534,7 @@ fn no_api() -> Error {
 }
 
 /// Formats an error of the hub at `url` as one line.
-fn describe_error(error: &Error, url: &str) -> String {
+pub(crate) fn describe_error(error: &Error, url: &str) -> String {
     let reason = explain(error);
     match status(error) {
         Some(401) => format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}"),

@@ -7,16 +7,16 @@ use crate::cli::{HoldArgs, ReleaseArgs};
 use crate::doctor::is_renewed;
 use crate::hold::{Holds, end};
 use crate::list;
+use crate::workload::name;
 use controller::LEASE;
 use generate::similar::similar;
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use ocm::hold::{Hold, LABEL, policy_time};
+use ocm::resources::{CLUSTERS, LEASES, NAMESPACES};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
-const NAMESPACES: &str = "/api/v1/namespaces";
 /// The name of the policy, before the namespace of Argo CD.
 const POLICY: &str = "argocd-ocm-cmp-holds.";
 
@@ -44,7 +44,7 @@ pub(super) fn run_release(args: &ReleaseArgs) -> Result<Exit, Problems> {
 
 /// Reads the holds of all managed clusters.
 pub(super) async fn read_holds(hub: &InstallHub) -> Result<Vec<Hold>, String> {
-    let namespaces = hub.list(NAMESPACES, LABEL).await?.unwrap_or_default();
+    let namespaces = hub.list(&NAMESPACES.path(""), LABEL).await?.unwrap_or_default();
     Ok(namespaces.iter().filter_map(Hold::from_namespace).collect())
 }
 
@@ -78,9 +78,9 @@ async fn hold(hub: &InstallHub, args: &HoldArgs, lines: &mut String) -> Result<(
             reason: args.reason.clone(),
         };
         // The right to patch is sufficient.
-        let namespace = hub.get(NAMESPACES, cluster).await.ok().flatten();
+        let namespace = hub.get(&NAMESPACES.path(""), cluster).await.ok().flatten();
         let earlier = namespace.as_ref().and_then(Hold::from_namespace);
-        hub.patch(NAMESPACES, cluster, &hold.patch()).await?;
+        hub.patch(&NAMESPACES.path(""), cluster, &hold.patch()).await?;
         lines.push_str(&hold.describe());
         // It may be that of another user.
         if let Some(earlier) = earlier.filter(|earlier| *earlier != hold) {
@@ -96,7 +96,7 @@ async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Re
     let mut problems = Vec::new();
     let mut held = Vec::new();
     for cluster in &args.clusters {
-        match hub.get(NAMESPACES, cluster).await? {
+        match hub.get(&NAMESPACES.path(""), cluster).await? {
             Some(namespace) => held.push((cluster, Hold::from_namespace(&namespace).is_some())),
             None => problems.push(format!(
                 "managed cluster {cluster} has no namespace on the hub: check its name"
@@ -106,7 +106,7 @@ async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Re
     Problems::or(problems, ())?;
     for (cluster, is_held) in held {
         if is_held {
-            hub.patch(NAMESPACES, cluster, &Hold::release()).await?;
+            hub.patch(&NAMESPACES.path(""), cluster, &Hold::release()).await?;
         }
         let what = if is_held { "released" } else { "was not on hold" };
         lines.extend(["managed cluster ", cluster.as_str(), " ", what, "\n"]);
@@ -116,12 +116,13 @@ async fn release(hub: &InstallHub, args: &ReleaseArgs, lines: &mut String) -> Re
 
 /// Checks that all clusters are registered: a typing error must not leave a cluster unprotected.
 async fn check_clusters(hub: &InstallHub, clusters: &[String]) -> Result<(), Problems> {
-    let registered = hub.list(CLUSTERS, "").await?.unwrap_or_default();
-    let name = |value: &Value| value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let registered: Vec<String> = registered.iter().map(name).collect();
-    let unknown = clusters.iter().filter(|cluster| !registered.contains(cluster));
+    let registered = hub.list(&CLUSTERS.path(""), "").await?.unwrap_or_default();
+    let registered: Vec<&str> = registered.iter().map(name).collect();
+    let unknown = clusters
+        .iter()
+        .filter(|cluster| !registered.contains(&cluster.as_str()));
     let problems = unknown.map(|cluster| {
-        let meant = similar(cluster, registered.iter().map(String::as_str));
+        let meant = similar(cluster, registered.iter().copied());
         let meant = meant.map_or(String::new(), |meant| format!(": did you mean {meant}?"));
         format!("managed cluster {cluster} is not registered{meant}")
     });
@@ -158,13 +159,12 @@ async fn check_policy(hub: &InstallHub, namespace: &str, has_end: bool) -> Resul
 
 /// Reads the Lease of the controller.
 async fn read_lease(hub: &InstallHub, namespace: &str) -> Result<Option<Value>, String> {
-    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
-    hub.get(&leases, LEASE).await
+    hub.get(&LEASES.path(namespace), LEASE).await
 }
 
 /// Returns the error about a namespace without the policy, if the policies of the hub have it for an Argo CD elsewhere.
 fn describe_other_namespaces(namespace: &str, policies: &[Value]) -> Option<String> {
-    let names = policies.iter().filter_map(|policy| policy["metadata"]["name"].as_str());
+    let names = policies.iter().map(name);
     let others: Vec<_> = names.filter_map(|name| name.strip_prefix(POLICY)).collect();
     (!others.is_empty() && !others.contains(&namespace)).then(|| {
         format!(

@@ -23,14 +23,15 @@ use crate::workload::items;
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
 use manifest::yaml;
+use ocm::resources::{CONFIG_MAPS, NAMESPACES, NODES, SERVICES};
 use policy::Existing;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The time that the API server has to serve a new kind, and the interval of the checks.
-const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time that the API server has to serve a new kind, or the view to publish its certificate, and the interval of the checks.
+const POLL_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The maximum number of attempts to take over an object whose status changes.
@@ -193,18 +194,16 @@ async fn find_missing_parts(
     let of_chart = mounted_config_maps(objects)
         .into_iter()
         .filter(|name| name.starts_with("argocd-ocm-cmp"));
-    let mut parts: Vec<_> = of_chart.map(|name| ("ConfigMap", "configmaps", name)).collect();
+    let mut parts: Vec<_> = of_chart.map(|name| (&CONFIG_MAPS, name)).collect();
     if objects.iter().any(|object| object.json().contains(REDIS_PROXY)) {
-        parts.push(("Service", "services", REDIS_PROXY.to_owned()));
+        parts.push((&SERVICES, REDIS_PROXY.to_owned()));
     }
     let mut missing = Vec::new();
-    for (kind, plural, name) in parts {
-        let live = hub
-            .get(&format!("/api/v1/namespaces/{namespace}/{plural}"), &name)
-            .await?;
-        if live.is_none() {
+    for (resource, name) in parts {
+        if hub.get(&resource.path(namespace), &name).await?.is_none() {
             missing.push(format!(
-                "{kind} {namespace}/{name} does not exist: install or upgrade the Helm release with these features first"
+                "{} {namespace}/{name} does not exist: install or upgrade the Helm release with these features first",
+                resource.kind
             ));
         }
     }
@@ -284,7 +283,7 @@ async fn fetch_live(
     objects: Vec<&ShippedObject>,
 ) -> Result<(LiveObjects, String), Problems> {
     let namespace = args.argo_cd.namespace.as_str();
-    if hub.get("/api/v1/namespaces", namespace).await?.is_none() {
+    if hub.get(&NAMESPACES.path(""), namespace).await?.is_none() {
         return Err(Problems::one(format!(
             "Namespace {namespace} does not exist on the hub: install Argo CD first, or pass its namespace with --namespace"
         )));
@@ -356,7 +355,7 @@ async fn served<'o>(
 
 /// Returns a line for each reason why the kernels of nodes may not confine helm and kustomize.
 async fn about_nodes(hub: &InstallHub) -> String {
-    let nodes: Vec<HubNode> = match hub.list("/api/v1/nodes", "").await {
+    let nodes: Vec<HubNode> = match hub.list(&NODES.path(""), "").await {
         Ok(nodes) => nodes.iter().flatten().map(HubNode::from_object).collect(),
         Err(line) => return format!("warning: the kernels of the nodes are unknown: {line}\n"),
     };
@@ -447,22 +446,29 @@ pub(super) fn changes_of(object: &ShippedObject, live: &Value, changed: &Value) 
 
 /// Waits until the API server serves the kind.
 async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), String> {
-    let established = async {
+    let is_established = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+    let established = poll(async || {
+        let live = hub.get(&crd.path(), crd.name()).await?;
+        Ok(live.filter(|live| items(&live["status"]["conditions"]).iter().any(is_established)))
+    });
+    if established.await?.is_some() {
+        return Ok(());
+    }
+    let (crd, seconds) = (qualified_name(crd), POLL_TIMEOUT.as_secs());
+    Err(format!("{crd} is not served after {seconds} s: see its conditions"))
+}
+
+/// Reads until there is a value; returns `None` if that takes too long.
+async fn poll<T>(read: impl AsyncFn() -> Result<Option<T>, String>) -> Result<Option<T>, String> {
+    let value = async {
         loop {
-            let live = hub.get(&crd.path(), crd.name()).await?;
-            let is_established =
-                |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-            if live.is_some_and(|live| items(&live["status"]["conditions"]).iter().any(is_established)) {
-                return Ok(());
+            if let Some(value) = read().await? {
+                return Ok(Some(value));
             }
             sleep(POLL_INTERVAL).await;
         }
     };
-    let done = timeout(ESTABLISH_TIMEOUT, established).await;
-    done.unwrap_or_else(|_| {
-        let (crd, seconds) = (qualified_name(crd), ESTABLISH_TIMEOUT.as_secs());
-        Err(format!("{crd} is not served after {seconds} s: see its conditions"))
-    })
+    timeout(POLL_TIMEOUT, value).await.unwrap_or(Ok(None))
 }
 
 /// Returns a line about fields of Argo CD that our field manager owns and that applying would remove, with the remediation.

@@ -113,17 +113,14 @@ fn change(
         let is_undo = changes.iter().any(|(_, change)| change.content.is_some());
         if changes.iter().any(is_reverted) {
             let name = &args.application;
-            return Err(Problems::one(if is_undo {
-                format!(
-                    "Argo CD is syncing Application {name}, and would go on with the new version: run argocd app terminate-op {name}, \
-                     then this command again"
-                )
+            let effect = if is_undo {
+                "go on with the new version"
             } else {
-                format!(
-                    "Argo CD is syncing Application {name}, and would revert the change: run argocd app terminate-op {name}, then this \
-                     command again"
-                )
-            }));
+                "revert the change"
+            };
+            return Err(Problems::one(format!(
+                "Argo CD is syncing Application {name}, and would {effect}: run argocd app terminate-op {name}, then this command again"
+            )));
         }
         if is_undo {
             check_agents_are_limited(&hub, &args.argo_cd.namespace).await?;
@@ -133,7 +130,7 @@ fn change(
                 lines.push_str(&rollout.format_difference(content));
             }
             let set = rollout.object_ref();
-            hub.patch_spec(&WORK_SETS.path(&set), rollout.set(), &change.patch)
+            hub.patch_spec(&WORK_SETS.path(&set.namespace), rollout.set(), &change.patch)
                 .await?;
             writeln!(
                 lines,
@@ -250,7 +247,7 @@ fn with_rollouts<T>(
         for set in sets {
             let placement = placement_of(&set);
             let label = format!("{OF_PLACEMENT}={}", placement.name);
-            let decisions = hub.list(&DECISIONS.path(&placement), &label).await?;
+            let decisions = hub.list(&DECISIONS.path(&placement.namespace), &label).await?;
             rollouts.push(Rollout::new(
                 set,
                 &works,
@@ -259,8 +256,7 @@ fn with_rollouts<T>(
                 now,
             ));
         }
-        let path = APPLICATIONS.path(&ObjectRef::new(namespace, ""));
-        let application = hub.get(&path, name).await?;
+        let application = hub.get(&APPLICATIONS.path(namespace), name).await?;
         let state = ReadRollouts {
             rollouts: Rollouts(rollouts),
             application: application.unwrap_or_default(),

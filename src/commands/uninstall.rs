@@ -15,12 +15,10 @@ use controller::LEASE;
 use jiff::Timestamp;
 use manifest::problem::Problems;
 use manifest::text::count;
+use ocm::resources::{ADDONS, APPLICATIONS, GITOPS_CLUSTERS, LEASES};
+use primitives::resource::Resource;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/applications";
-const ADDONS: &str = "/apis/addon.open-cluster-management.io/v1alpha1/managedclusteraddons";
-const GITOPS_CLUSTERS: &str = "/apis/apps.open-cluster-management.io/v1beta1/gitopsclusters";
 
 pub(super) fn run(args: &HubUninstallArgs) -> Result<Exit, Problems> {
     let mut lines = String::new();
@@ -143,7 +141,7 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
              the address of Argo CD's Redis first"
         ));
     }
-    let all = async |path| Ok::<_, Problems>(hub.list(path, "").await?.unwrap_or_default());
+    let all = async |resource: &Resource| hub.list(&resource.path(""), "").await;
     let enforces_holds = |object: &InstalledObject| name(&object.live).starts_with("argocd-ocm-cmp-holds.");
     if objects.iter().any(enforces_holds) {
         let holds = read_holds(hub).await?.into_iter();
@@ -157,8 +155,8 @@ async fn check(hub: &InstallHub, objects: &[InstalledObject], args: &HubUninstal
     }
     problems.extend(stuck_deletions(
         &args.argo_cd.namespace,
-        &all(GITOPS_CLUSTERS).await?,
-        &all(APPLICATIONS).await?,
+        &all(&GITOPS_CLUSTERS).await?.unwrap_or_default(),
+        &all(&APPLICATIONS).await?.unwrap_or_default(),
     ));
     Problems::or(problems, ())
 }
@@ -182,7 +180,7 @@ async fn remove(
             }
         },
         "AppProject" => {
-            let all = hub.list(APPLICATIONS, "").await?.unwrap_or_default();
+            let all = hub.list(&APPLICATIONS.path(""), "").await?.unwrap_or_default();
             let belongs_to_it = |application: &&Value| application["spec"]["project"] == PROJECT;
             let left = all.iter().filter(belongs_to_it).count();
             if left > 0 {
@@ -223,7 +221,7 @@ async fn remove(
 
 /// Counts the managed clusters on which the add-on has installed Argo CD.
 async fn clusters_with_argocd(hub: &InstallHub) -> Result<usize, String> {
-    let all = hub.list(ADDONS, "").await?.unwrap_or_default();
+    let all = hub.list(&ADDONS.path(""), "").await?.unwrap_or_default();
     let is_it = |addon: &&Value| addon["metadata"]["name"] == ocm::pull_model::ADDON;
     Ok(all.iter().filter(is_it).count())
 }
@@ -243,10 +241,7 @@ async fn objects_of(hub: &InstallHub, crd: &Value) -> Result<Option<usize>, Stri
 
 /// Deletes the Lease of the controller, which cannot create a new one without its permissions.
 async fn remove_lease(hub: &InstallHub, args: &HubUninstallArgs) -> Result<String, String> {
-    let path = format!(
-        "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
-        args.argo_cd.namespace
-    );
+    let path = LEASES.path(&args.argo_cd.namespace);
     let Some(live) = hub.get(&path, LEASE).await? else {
         return Ok(String::new());
     };

@@ -22,8 +22,8 @@ use kube::{Client, Error};
 use ocm::argocd_agent::ADDON;
 use ocm::global_projects::GlobalProjects;
 use ocm::resources::{
-    ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, MANAGEMENTS, NODES,
-    PLACEMENTS, PROJECTS, REPORTS, WORK_SETS, WORKS,
+    ADDONS, APPLICATIONS, CLUSTERS, CONFIG_MAPS, DECISIONS, DEPLOYMENTS, GITOPS_CLUSTERS, LEASES, MANAGEMENTS, NODES,
+    PLACEMENTS, PROJECTS, REPORTS, SECRETS, WORK_SETS, WORKS,
 };
 use ocm::tracking::{CONFIG_MAP, Tracking};
 use primitives::object_ref::ObjectRef;
@@ -62,9 +62,8 @@ pub(super) fn is_available(addon: &str) -> bool {
 
 impl Hub {
     async fn examine(&self, namespace: &str) -> Result<HubState, Error> {
-        let in_argocd = ObjectRef::new(namespace, "");
         let in_namespace = |api: &str, plural: &str| format!("/{api}/namespaces/{namespace}/{plural}");
-        let config_maps = CONFIG_MAPS.path(&in_argocd);
+        let config_maps = CONFIG_MAPS.path(namespace);
         let config = self.get(&config_maps, CONFIG_MAP).await?;
         let tracking = match config.found() {
             Some(config) => Tracking::configured(|key| config["data"][key].as_str()),
@@ -78,18 +77,16 @@ impl Hub {
             ..HubState::default()
         };
         let of_argo_cd = async {
-            state.deployments = self.list(&DEPLOYMENTS.path(&in_argocd)).await?;
+            state.deployments = self.list(&DEPLOYMENTS.path(namespace)).await?;
             state.stateful_sets = self.list(&in_namespace("apis/apps/v1", "statefulsets")).await?;
             state.pods = self.list(&in_namespace("api/v1", "pods")).await?;
-            let leases = in_namespace("apis/coordination.k8s.io/v1", "leases");
-            state.leases = self.list(&leases).await?;
+            state.leases = self.list(&LEASES.path(namespace)).await?;
             state.plugin = self.get(&config_maps, PLUGIN).await?;
             state.health_rules = self.get(&config_maps, health_rules::custom::CONFIG_MAP).await?;
             state.settings = self.get(&config_maps, CONTROLLER).await?;
             state.agent_params = self.get(&config_maps, PARAMS).await?;
             state.cmd_params = self.get(&config_maps, CMD_PARAMS).await?;
-            let projects = PROJECTS.path(&in_argocd);
-            let projects: Lookup<Vec<Value>> = self.list(&projects).await?;
+            let projects = self.list(&PROJECTS.path(namespace)).await?;
             state.projects = projects.map(|projects| read::projects(&projects, &globals));
             Ok(())
         };
@@ -98,7 +95,7 @@ impl Hub {
             state.work_crd = self.get(crds, &format!("{}.{}", WORKS.plural, WORKS.group)).await?;
             let managers = "/apis/operator.open-cluster-management.io/v1/clustermanagers";
             state.cluster_managers = self.list(managers).await?;
-            state.management = self.get(&everywhere(&MANAGEMENTS), ADDON).await?;
+            state.management = self.get(&MANAGEMENTS.path(""), ADDON).await?;
             state.addons = self.addons(ADDON).await?;
             let keep = |gitops_cluster| read::other_version(&gitops_cluster);
             state.other_versions = self.list_all(&GITOPS_CLUSTERS, keep).await?;
@@ -137,7 +134,7 @@ impl Hub {
             .await?;
         state.missing_mounts = self.missing_mounts(&state, &config_maps).await?;
         if state.has_live() {
-            state.live = Some(self.live(&in_argocd, permitting).await?);
+            state.live = Some(self.live(namespace, permitting).await?);
         }
         state.unconfined = self.unconfined(&state).await?;
         let permissions = doctor::required_permissions(&state);
@@ -176,8 +173,7 @@ impl Hub {
         resource: &Resource,
         keep: impl FnMut(T) -> Option<K>,
     ) -> Result<Lookup<C>, Error> {
-        self.list_reduced(&everywhere(resource), ListParams::default(), keep)
-            .await
+        self.list_reduced(&resource.path(""), ListParams::default(), keep).await
     }
 
     /// Lists the admission policies of this program, or their bindings.
@@ -210,12 +206,12 @@ impl Hub {
     pub(super) async fn argocd_namespaces(&self) -> Result<Lookup<Vec<String>>, Error> {
         let named = ListParams::default().fields(&format!("metadata.name={CONFIG_MAP}"));
         let namespace = |value: Value| value["metadata"]["namespace"].as_str().map(str::to_owned);
-        self.list_reduced(&everywhere(&CONFIG_MAPS), named, namespace).await
+        self.list_reduced(&CONFIG_MAPS.path(""), named, namespace).await
     }
 
     pub(super) async fn managed_clusters(&self) -> Result<Lookup<BTreeMap<String, DiagnosedCluster>>, Error> {
         let keep = |cluster| Some(read::cluster(cluster));
-        self.list_reduced(&everywhere(&CLUSTERS), ListParams::default().limit(PAGE), keep)
+        self.list_reduced(&CLUSTERS.path(""), ListParams::default().limit(PAGE), keep)
             .await
     }
 
@@ -225,7 +221,7 @@ impl Hub {
             .limit(PAGE)
             .fields(&format!("metadata.name={name}"));
         let keep = |addon| Some(read::addon(addon));
-        self.list_reduced(&everywhere(&ADDONS), named, keep).await
+        self.list_reduced(&ADDONS.path(""), named, keep).await
     }
 
     /// Returns our ConfigMaps that Argo CD's Deployments mount and that do not exist; see [`HubState::missing_mounts`].
@@ -247,11 +243,12 @@ impl Hub {
     }
 
     /// Reads the parts of the view into the clusters.
-    async fn live(&self, in_argocd: &ObjectRef, permitting: BTreeSet<String>) -> Result<doctor::LiveState, Error> {
-        let config_maps = CONFIG_MAPS.path(in_argocd);
-        let secrets = |namespace: &str| format!("/api/v1/namespaces/{namespace}/secrets");
-        let token = self.get(&secrets(&in_argocd.namespace), LIVE).await?;
-        let issued = self.get(&secrets(CLUSTER_PROXY_NAMESPACE), AUTHORITY_SECRET).await?;
+    async fn live(&self, namespace: &str, permitting: BTreeSet<String>) -> Result<doctor::LiveState, Error> {
+        let config_maps = CONFIG_MAPS.path(namespace);
+        let token = self.get(&SECRETS.path(namespace), LIVE).await?;
+        let issued = self
+            .get(&SECRETS.path(CLUSTER_PROXY_NAMESPACE), AUTHORITY_SECRET)
+            .await?;
         Ok(doctor::LiveState {
             has_token: token.map(|value| value["data"]["token"].as_str().is_some_and(|token| !token.is_empty())),
             certificate: self.get(&config_maps, LIVE).await?,
@@ -342,11 +339,6 @@ impl Hub {
         granted.extend(in_order(others).await?);
         Ok(Lookup::Found(permissions.into_iter().zip(granted).collect()))
     }
-}
-
-/// Returns the path of a kind in all namespaces.
-fn everywhere(resource: &Resource) -> String {
-    resource.path(&ObjectRef::new("", ""))
 }
 
 /// Returns the name of a Placement that selects no managed cluster, with OCM's reason.

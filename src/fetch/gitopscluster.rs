@@ -59,7 +59,7 @@ impl Hub {
         let mut fleet = FleetState::default();
         if selected.name.is_empty() {
             let keep = |value: Value| fleet.gitops_clusters.push(value);
-            self.each(&GITOPS_CLUSTERS, selected, ListParams::default(), keep)
+            self.each(&GITOPS_CLUSTERS, &selected.namespace, ListParams::default(), keep)
                 .await?;
         } else {
             let ObjectRef { namespace, name } = selected;
@@ -71,7 +71,7 @@ impl Hub {
         if !fleet.gitops_clusters.iter().any(has_agents) {
             return Ok(fleet);
         }
-        match self.agents(selected).await {
+        match self.agents(&selected.namespace).await {
             Ok(agents) => fleet.agents = Some(agents),
             Err(error) => fleet.notices.push(format!(
                 "showing the state of agents that the controller last wrote: {}",
@@ -103,7 +103,7 @@ impl Hub {
     }
 
     /// Reads the managed clusters that get an agent, and the health of each agent.
-    async fn agents(&self, object_ref: &ObjectRef) -> Result<AgentInputs, Error> {
+    async fn agents(&self, namespace: &str) -> Result<AgentInputs, Error> {
         let mut agents = AgentInputs::default();
         let ours = ListParams::default().labels(&format!("{MANAGED_BY}={OURS}"));
         let keep = |decision: Value| {
@@ -116,7 +116,7 @@ impl Hub {
             let members = agents.members.entry(owner.to_owned()).or_default();
             members.extend(decided.iter().map(ToString::to_string));
         };
-        self.each(&DECISIONS, object_ref, ours, keep).await?;
+        self.each(&DECISIONS, namespace, ours, keep).await?;
         let named = ListParams::default().fields(&format!("metadata.name={}", names::ADDON));
         let keep = |HubObject(addon)| {
             if let Some(cluster) = addon["metadata"]["namespace"].as_str() {
@@ -124,7 +124,7 @@ impl Hub {
                 agents.addons.insert(cluster.to_owned(), status);
             }
         };
-        self.each(&ADDONS, &ObjectRef::new("", ""), named, keep).await?;
+        self.each(&ADDONS, "", named, keep).await?;
         agents.silent = unreachable(&self.clusters().await?.unwrap_or_default());
         Ok(agents)
     }
@@ -141,8 +141,7 @@ impl Hub {
                     certificates.insert(cluster.to_owned(), format_time(until));
                 }
             };
-            self.each(&SECRETS, &ObjectRef::new(namespace, ""), issued, keep)
-                .await?;
+            self.each(&SECRETS, namespace, issued, keep).await?;
         }
         Ok(certificates)
     }

@@ -1,12 +1,12 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
 use super::application::{ApplicationMetadata, FetchedApplication, ReadCondition, is_error, unsynced_clusters};
-use super::{Hub, WorkReader, describe_error};
+use super::{Hub, WorkReader, describe_error, why_forbidden};
 use crate::diagnosis;
 use crate::diagnosis::{ProblemCause, SYNC_ERROR, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
-use hub::{WORK_PAGE, explain, in_order, status};
+use hub::{WORK_PAGE, in_order};
 use jiff::Timestamp;
 use kube::Error;
 use kube::core::params::ListParams;
@@ -19,7 +19,6 @@ use ocm::pull_model::{CLUSTER, HUB_NAME, HUB_NAMESPACE, INFO, is_own_condition};
 use ocm::resources::{APPLICATIONS, PROJECTS, WORK_SETS, WORKS};
 use ocm::tracking::{INSTANCE, TRACKING_ID};
 use ocm::work::{APPLICATION_LABEL, KIND, SET_KIND};
-use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -272,21 +271,13 @@ impl Hub {
         let mut applications = Applications::new(argocd);
         let mut notices = Vec::new();
         let mut add = |json: Box<RawValue>| applications.add(json.get());
-        let (everywhere, in_argocd) = (ObjectRef::new("", ""), ObjectRef::new(argocd, ""));
-        match self
-            .each(&APPLICATIONS, &everywhere, ListParams::default(), &mut add)
-            .await
-        {
-            Ok(()) => {}
-            Err(error) if status(&error) == Some(403) => {
-                notices.push(format!(
-                    "Applications outside the namespace {argocd} are not read: {}",
-                    explain(&error)
-                ));
-                self.each(&APPLICATIONS, &in_argocd, ListParams::default(), &mut add)
-                    .await?;
-            }
-            Err(error) => return Err(error),
+        let read = self.each(&APPLICATIONS, "", ListParams::default(), &mut add).await;
+        if let Some(why) = why_forbidden(read)? {
+            notices.push(format!(
+                "Applications outside the namespace {argocd} are not read: {why}"
+            ));
+            self.each(&APPLICATIONS, argocd, ListParams::default(), &mut add)
+                .await?;
         }
         notices.extend(applications.notice());
         let all = applications.all.into_iter().map(|delivered| delivered.application);
@@ -303,8 +294,8 @@ impl Hub {
         let names: BTreeSet<_> = clusters.iter().collect();
         let reads = names.into_iter().map(|cluster| async move {
             let mut works = Vec::new();
-            let (namespace, pages) = (ObjectRef::new(cluster, ""), ListParams::default().limit(WORK_PAGE));
-            self.each(&WORKS, &namespace, pages, |work: WorkOnCluster| works.push(work))
+            let pages = ListParams::default().limit(WORK_PAGE);
+            self.each(&WORKS, cluster, pages, |work: WorkOnCluster| works.push(work))
                 .await?;
             Ok::<_, Error>((cluster, works))
         });

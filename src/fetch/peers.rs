@@ -1,13 +1,11 @@
 //! Reads the controllers of other software on a hub.
 
-use super::{Hub, describe_error};
+use super::{Hub, describe_error, why_forbidden};
 use crate::cli::HubArgs;
 use crate::peers::{ACM_CONFIG_MAP, Peer};
-use hub::{explain, status};
 use kube::Error;
 use kube::core::params::ListParams;
 use ocm::resources::{CONFIG_MAPS, DEPLOYMENTS};
-use primitives::object_ref::ObjectRef;
 
 /// Returns the Deployments on a hub with controllers that write the objects of ours, and the reads that failed, one line each.
 pub(crate) async fn peers(hub: &HubArgs) -> Result<(Vec<Peer>, Vec<String>), String> {
@@ -19,16 +17,11 @@ impl Hub {
     async fn peers(&self) -> Result<(Vec<Peer>, Vec<String>), Error> {
         let (mut peers, mut notices) = (Vec::new(), Vec::new());
         let keep = |deployment| peers.extend(Peer::from_deployment(&deployment));
-        match self
-            .each(&DEPLOYMENTS, &ObjectRef::new("", ""), ListParams::default(), keep)
-            .await
-        {
-            Ok(()) => {}
-            Err(error) if status(&error) == Some(403) => notices.push(format!(
-                "Deployments are not read ({}): check that no other controller writes these objects",
-                explain(&error)
-            )),
-            Err(error) => return Err(error),
+        let read = self.each(&DEPLOYMENTS, "", ListParams::default(), keep).await;
+        if let Some(why) = why_forbidden(read)? {
+            notices.push(format!(
+                "Deployments are not read ({why}): check that no other controller writes these objects"
+            ));
         }
         for peer in &mut peers {
             let Some(namespace) = peer.config_namespace() else {

@@ -285,7 +285,7 @@ impl Hub {
 
     /// Writes the spec of a GitOpsCluster as a user.
     pub(super) fn write(&mut self, object_ref: &ObjectRef, spec: &Value) {
-        let requests = request::Request::new(GITOPS_CLUSTERS.path(object_ref));
+        let requests = request::Request::new(GITOPS_CLUSTERS.path(&object_ref.namespace));
         let mut object = json!({"metadata": {"name": &*object_ref.name}});
         let exists = self
             .objects
@@ -304,7 +304,7 @@ impl Hub {
 
     /// Deletes a GitOpsCluster as a user.
     pub(super) fn delete(&mut self, object_ref: &ObjectRef) {
-        let requests = request::Request::new(GITOPS_CLUSTERS.path(object_ref));
+        let requests = request::Request::new(GITOPS_CLUSTERS.path(&object_ref.namespace));
         self.accepts(object_ref, requests.delete(&object_ref.name, &DeleteParams::default()));
     }
 

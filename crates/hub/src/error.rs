@@ -13,6 +13,15 @@ pub fn status(error: &Error) -> Option<u16> {
     }
 }
 
+/// Converts an answer; returns `None` if the object or its kind does not exist.
+pub fn optional<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if status(&error) == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns the reason of an error for users. A missing permission is named by its verb, resource and namespace; an API server also
 /// forbids what a quota, a terminating namespace or an admission plugin rejects.
 pub fn explain(error: &Error) -> String {

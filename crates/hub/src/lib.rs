@@ -9,7 +9,7 @@ mod serve;
 mod watch;
 
 pub use connect::{Connection, NO_HUB, RequestHook, client, config, trim_token};
-pub use error::{ask_twice, explain, is_unanswered, reason, status};
+pub use error::{ask_twice, explain, is_unanswered, optional, reason, status};
 pub use first_list::with_first_list;
 pub use list::{each, each_metadata, in_order};
 pub use object::{HubObject, parse_metadata};

@@ -4,7 +4,7 @@ use crate::refusal::HttpRefusal;
 use crate::request::LiveRequest;
 use crate::sent::{ListedWorks, SentObject, check_project, find};
 use futures::future::try_join_all;
-use hub::{HubObject, PAGE, WORK_PAGE, each, each_metadata, explain, in_order, status};
+use hub::{HubObject, PAGE, WORK_PAGE, each, each_metadata, explain, in_order, optional};
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::{Client, Error};
@@ -12,7 +12,6 @@ use ocm::application_works::ApplicationName;
 use ocm::ownership::OF_REPLICA_SET;
 use ocm::resources::{APPLICATIONS, CONFIG_MAPS, WORK_SETS, WORKS};
 use ocm::tracking::{CONFIG_MAP, Tracking};
-use primitives::object_ref::ObjectRef;
 use primitives::resource::Resource;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -70,7 +69,7 @@ impl Delivery {
         let mut clusters: BTreeSet<String> = self.0.clusters().map(str::to_owned).collect();
         for (namespace, name) in self.0.sets() {
             if self.has_set(hub, namespace, name).await? {
-                let path = WORKS.path(&ObjectRef::new("", ""));
+                let path = WORKS.path("");
                 let add = |HubObject(work)| clusters.extend(work["metadata"]["namespace"].as_str().map(str::to_owned));
                 each_metadata(hub, &path, of_set(namespace, name).limit(PAGE), add).await?;
             }
@@ -108,7 +107,7 @@ impl Delivery {
     ) -> Result<Vec<Value>, Error> {
         let mut works = Vec::new();
         if self.has_set(hub, namespace, name).await? {
-            let path = WORKS.path(&ObjectRef::new(cluster, ""));
+            let path = WORKS.path(cluster);
             let add = |HubObject(work)| works.push(work);
             each(hub, &path, of_set(namespace, name).limit(WORK_PAGE), add).await?;
         }
@@ -160,13 +159,9 @@ pub async fn sent(hub: &Client, request: &LiveRequest) -> Result<SentObject, Htt
 }
 
 async fn get(hub: &Client, resource: &Resource, namespace: &str, name: String) -> Result<Option<Value>, Error> {
-    let request = Request::new(resource.path(&ObjectRef::new(namespace, "")));
+    let request = Request::new(resource.path(namespace));
     let request = request.get(&name, &GetParams::default()).map_err(Error::BuildRequest)?;
-    match hub.request(request).await {
-        Ok(HubObject(object)) => Ok(Some(object)),
-        Err(error) if status(&error) == Some(404) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(optional(hub.request(request).await)?.map(|HubObject(object)| object))
 }
 
 fn refused(error: &Error) -> HttpRefusal {

@@ -11,7 +11,6 @@ use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
 use ocm::resources::{CONFIG_MAPS, SECRETS};
-use primitives::object_ref::ObjectRef;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -111,10 +110,7 @@ pub fn certificate(data: &Value) -> Option<String> {
 /// # Errors
 /// Returns one line if the Secret cannot be read or written, or has another content.
 pub async fn load(hub: &Client, namespace: &str, now: Timestamp) -> Result<Identity, String> {
-    let [secrets, config_maps] = [&SECRETS, &CONFIG_MAPS].map(|resource| {
-        let path = resource.path(&ObjectRef::new(namespace, ""));
-        Request::new(path)
-    });
+    let [secrets, config_maps] = [&SECRETS, &CONFIG_MAPS].map(|resource| Request::new(resource.path(namespace)));
     let read = |requests: &Request| requests.get(NAME, &GetParams::default());
     let change = |requests: &Request, patch: Value| requests.patch(NAME, &PatchParams::default(), &Patch::Merge(patch));
     for _ in 0..ATTEMPTS {

@@ -105,6 +105,9 @@ pub static WORK_SETS: Resource = Resource::new(
 /// Namespaces, read only.
 pub static NAMESPACES: Resource = Resource::new("", "v1", "namespaces", "Namespace");
 
+/// Leases, which only the leader election writes.
+pub static LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
+
 /// GitOpsClusters.
 pub static GITOPS_CLUSTERS: Resource = Resource::new(
     "apps.open-cluster-management.io",

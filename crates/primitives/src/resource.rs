@@ -1,7 +1,5 @@
 //! API resources.
 
-use crate::object_ref::ObjectRef;
-
 /// An API resource.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Resource {
@@ -48,11 +46,11 @@ impl Resource {
         }
     }
 
-    /// Returns the API path of the resource in the namespace of an object.
-    pub fn path(&self, object_ref: &ObjectRef) -> String {
+    /// Returns the API path of the resource in a namespace; an empty one means all, or none if the resource is cluster-scoped.
+    pub fn path(&self, namespace: &str) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         let (api_version, plural) = (self.api_version(), self.plural);
-        match &*object_ref.namespace {
+        match namespace {
             "" => format!("/{root}/{api_version}/{plural}"),
             namespace => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}"),
         }

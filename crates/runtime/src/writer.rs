@@ -190,7 +190,7 @@ impl Writer {
         object_ref: &ObjectRef,
         is_waiting: bool,
     ) -> Result<(), WriteError> {
-        let request = Request::new(resource.path(object_ref)).get(&object_ref.name, &GetParams::default());
+        let request = Request::new(resource.path(&object_ref.namespace)).get(&object_ref.name, &GetParams::default());
         match self.send(request).await {
             Err(refused) if refused.is_gone => Ok(()),
             Err(refused) => Err(refused),
@@ -247,7 +247,7 @@ impl Writer {
         let itself = ListParams::default()
             .fields(&format!("metadata.name={}", object_ref.name))
             .labels(&labels.join(","));
-        let request = Request::new(resource.path(object_ref)).list(&itself);
+        let request = Request::new(resource.path(&object_ref.namespace)).list(&itself);
         let Ok(answer) = self.send(request).await else { return };
         let list: Value = serde_json::from_str(&answer).unwrap_or_default();
         if list["items"].as_array().is_none_or(|items| !items.is_empty()) {
@@ -378,7 +378,7 @@ impl Writer {
 /// Returns the request of a write under the name of a field manager, without the data that is yet to be generated.
 pub fn request(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, BuildError> {
     let name = &write.object_ref.name;
-    let requests = Request::new(write.resource.path(&write.object_ref));
+    let requests = Request::new(write.resource.path(&write.object_ref.namespace));
     let field_manager = Some(manager.to_owned());
     match &write.verb {
         Verb::Create(object) => {

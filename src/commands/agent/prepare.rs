@@ -10,6 +10,7 @@ use kube::core::params::{GetParams, Patch, PatchParams, PostParams};
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
 use manifest::problem::{Problems, plain};
+use ocm::resources::SECRETS;
 use serde_json::Value;
 use std::convert::identity;
 use std::fmt::Write as _;
@@ -55,17 +56,14 @@ async fn ensure_key(
     url: &str,
 ) -> Result<&'static str, String> {
     let qualified_name = format!("{namespace}/{}", required_key.secret);
-    let requests = Request::new(format!("/api/v1/namespaces/{namespace}/secrets"));
+    let requests = Request::new(SECRETS.path(namespace));
     let cannot = |verb: &str, error: &Error| match error {
         Error::Api(_) => format!("Secret {qualified_name} cannot be {verb}: {}", hub::reason(error)),
         _ => format!("the managed cluster at {url} cannot be reached: {}", hub::reason(error)),
     };
     for _ in 0..ATTEMPTS {
-        let live = match send(client, requests.get(required_key.secret, &GetParams::default())).await {
-            Ok(object) => Some(object),
-            Err(Error::Api(status)) if status.code == 404 => None,
-            Err(error) => return Err(cannot("read", &error)),
-        };
+        let live = send(client, requests.get(required_key.secret, &GetParams::default())).await;
+        let live = hub::optional(live).map_err(|error| cannot("read", &error))?;
         let (done, request) = match required_key.missing_write(live.as_ref(), namespace, &random()?) {
             None => return Ok("exists"),
             Some(SecretWrite::Create(secret)) => {
@@ -76,10 +74,7 @@ async fn ensure_key(
                 ("created", requests.create(&params, secret.to_string().into_bytes()))
             }
             Some(SecretWrite::Patch(patch)) => {
-                let params = PatchParams {
-                    field_manager: Some(MANAGER.to_owned()),
-                    ..PatchParams::default()
-                };
+                let params = PatchParams::apply(MANAGER);
                 (
                     "completed",
                     requests.patch(required_key.secret, &params, &Patch::Merge(patch)),

@@ -16,6 +16,7 @@ use kube::Client;
 use kube::core::params::{Patch, PatchParams};
 use kube::core::request::Request;
 use manifest::problem::Problems;
+use ocm::resources::DEPLOYMENTS;
 use runtime::signals::Signals;
 use serde_json::json;
 use tokio::select;
@@ -59,11 +60,8 @@ pub(super) fn run(args: &RestartArgs) -> Result<Exit, Problems> {
 /// Writes the digest, and returns the result as text.
 async fn write(client: &Client, args: &RestartArgs, digest: &str) -> Result<String, String> {
     let (namespace, name) = (&args.at.namespace, &args.deployment);
-    let requests = Request::new(format!("/apis/apps/v1/namespaces/{namespace}/deployments"));
-    let params = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let requests = Request::new(DEPLOYMENTS.path(namespace));
+    let params = PatchParams::apply(MANAGER);
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {STARTED_WITH: digest}}}}});
     match send(client, requests.patch(name, &params, &Patch::Merge(patch))).await {
         Ok(_) => Ok(format!("Deployment {namespace}/{name}: started with {digest}")),

@@ -2,6 +2,7 @@
 
 use crate::cli::HubArgs;
 use crate::commands::{Exit, progress, show};
+use crate::fetch::describe_error;
 use crate::install::{ShippedObject, conflicting_manager};
 use crate::runtime::runtime;
 use hub::HubObject;
@@ -9,6 +10,7 @@ use kube::core::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams
 use kube::core::request::{self, Request};
 use kube::{Client, Error};
 use manifest::problem::Problems;
+use ocm::resources::CONFIG_MAPS;
 use serde_json::{Value, json};
 use std::convert::identity;
 
@@ -67,16 +69,12 @@ impl InstallHub {
 
     /// Returns the live object, or `None` if the object or its kind does not exist.
     pub(crate) async fn get(&self, path: &str, name: &str) -> Result<Option<Value>, String> {
-        match self.send(Request::new(path).get(name, &GetParams::default())).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if hub::status(&error) == Some(404) => Ok(None),
-            Err(error) => Err(self.describe(&format!("{path}/{name}"), "read", &error)),
-        }
+        let answer = self.send(Request::new(path).get(name, &GetParams::default())).await;
+        hub::optional(answer).map_err(|error| self.describe(&format!("{path}/{name}"), "read", &error))
     }
 
     pub(crate) async fn config_map(&self, namespace: &str, name: &str) -> Result<Option<Value>, String> {
-        self.get(&format!("/api/v1/namespaces/{namespace}/configmaps"), name)
-            .await
+        self.get(&CONFIG_MAPS.path(namespace), name).await
     }
 
     /// Lists the objects, or returns `None` if their kind does not exist.
@@ -87,11 +85,8 @@ impl InstallHub {
             hub::each(&self.client, path, page.clone(), |HubObject(value)| objects.push(value)).await?;
             Ok(objects)
         };
-        match hub::ask_twice(list).await {
-            Ok(objects) => Ok(Some(objects)),
-            Err(error) if hub::status(&error) == Some(404) => Ok(None),
-            Err(error) => Err(self.describe(path, "listed", &error)),
-        }
+        let answer = hub::ask_twice(list).await;
+        hub::optional(answer).map_err(|error| self.describe(path, "listed", &error))
     }
 
     /// Lists the Deployments and StatefulSets of a namespace.
@@ -110,10 +105,9 @@ impl InstallHub {
 
     pub(crate) async fn apply(&self, object: &ShippedObject, how: ApplyOptions) -> Result<Value, ApplyFailure> {
         let params = PatchParams {
-            field_manager: Some(how.manager.to_owned()),
             force: how.force,
             dry_run: how.dry_run,
-            ..PatchParams::default()
+            ..PatchParams::apply(how.manager)
         };
         let request = Request::new(object.path()).patch(object.name(), &params, &Patch::Apply(&object.value));
         self.send(request).await.map_err(|error| {
@@ -149,10 +143,8 @@ impl InstallHub {
     /// Changes an object by a merge patch.
     pub(crate) async fn patch(&self, path: &str, name: &str, change: &Value) -> Result<(), String> {
         let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(change));
-        match self.send(request).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.describe(&format!("{path}/{name}"), "changed", &error)),
-        }
+        let changed = self.send(request).await.map(drop);
+        changed.map_err(|error| self.describe(&format!("{path}/{name}"), "changed", &error))
     }
 
     /// Changes the spec of an object by a merge patch of the version that was read, unless its spec has changed since. Its controller may
@@ -161,10 +153,7 @@ impl InstallHub {
         let name = live["metadata"]["name"].as_str().unwrap_or_default();
         let mut change = change.clone();
         // Argo CD takes over the fields of this manager before it applies server-side, and then removes those that Git does not have.
-        let params = PatchParams {
-            field_manager: Some("kubectl-client-side-apply".to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams::apply("kubectl-client-side-apply");
         for _ in 0..PATCH_ATTEMPTS {
             let request = Request::new(path).patch(name, &params, &Patch::Merge(&change));
             match self.send(request).await {
@@ -193,11 +182,8 @@ impl InstallHub {
             uid: metadata["uid"].as_str().map(str::to_owned),
             resource_version: None,
         });
-        match self.send(Request::new(path).delete(name, &params)).await {
-            Ok(_) => Ok(()),
-            Err(error) if hub::status(&error) == Some(404) => Ok(()),
-            Err(error) => Err(self.describe(&format!("{path}/{name}"), "deleted", &error)),
-        }
+        let deleted = hub::optional(self.send(Request::new(path).delete(name, &params)).await).map(drop);
+        deleted.map_err(|error| self.describe(&format!("{path}/{name}"), "deleted", &error))
     }
 
     async fn send(&self, request: Result<http::Request<Vec<u8>>, request::Error>) -> Result<Value, Error> {
@@ -207,17 +193,14 @@ impl InstallHub {
 
     /// Formats an error as one line.
     fn describe(&self, what: &str, action: &str, error: &Error) -> String {
-        let (url, reason) = (&self.url, hub::explain(error));
+        let url = &self.url;
         match error {
-            Error::Api(status) if status.code == 401 => {
-                format!("the hub at {url} does not accept the credentials of the kubeconfig: {reason}")
-            }
-            Error::Api(_) => format!("{what} cannot be {action}: {reason}"),
+            Error::Api(status) if status.code != 401 => format!("{what} cannot be {action}: {}", hub::explain(error)),
             _ if hub::is_unanswered(error) => {
                 let seconds = hub::PATIENCE.as_secs();
                 format!("{what} cannot be {action}: the hub at {url} has not answered for {seconds} seconds, twice")
             }
-            _ => format!("the hub at {url} cannot be reached: {reason}"),
+            _ => describe_error(error, url),
         }
     }
 }

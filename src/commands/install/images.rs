@@ -9,6 +9,7 @@ use crate::install::{
 use crate::workload::items;
 use ocm::image::tag;
 use ocm::pull_model::ADDON;
+use ocm::resources::{MANAGEMENTS, TEMPLATES};
 
 /// The version of this program, which its release tags the image with.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -99,15 +100,11 @@ pub(super) fn kept(args: &HubInstallArgs, installed: &Installed, objects: &[Ship
 
 /// Returns the image of Argo CD that our add-on installs by default on managed clusters, if it is on the hub.
 pub(super) async fn read_addon_image(hub: &InstallHub) -> Result<Option<String>, String> {
-    let path = |kind: &str| format!("/apis/addon.open-cluster-management.io/v1alpha1/{kind}");
-    let management = hub
-        .get(&path("clustermanagementaddons"), ADDON)
-        .await?
-        .unwrap_or_default();
+    let management = hub.get(&MANAGEMENTS.path(""), ADDON).await?.unwrap_or_default();
     let configs = items(&management["spec"]["supportedConfigs"]).iter();
     let templates = configs.filter(|config| config["resource"] == "addontemplates");
     for name in templates.filter_map(|config| config["defaultConfig"]["name"].as_str()) {
-        let template = hub.get(&path("addontemplates"), name).await?;
+        let template = hub.get(&TEMPLATES.path(""), name).await?;
         if let Some(image) = template.as_ref().and_then(argocd_image) {
             return Ok(Some(image));
         }

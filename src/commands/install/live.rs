@@ -1,6 +1,6 @@
 //! The view into the clusters: reads from the hub what no file has.
 
-use super::{ESTABLISH_TIMEOUT, InstallHub, POLL_INTERVAL};
+use super::{InstallHub, poll};
 use crate::cli::HubInstallArgs;
 use crate::install::{
     AUTHORITY, AUTHORITY_KEY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, Feature, InstallOptions, LIVE, LiveView,
@@ -9,9 +9,9 @@ use crate::install::{
 use jiff::Timestamp;
 use live::identity::{self, Identity};
 use manifest::problem::Problems;
+use ocm::resources::SECRETS;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use tokio::time::{sleep, timeout};
 
 /// Returns the parts of the view, with a line if argocd-server does not trust it yet. `requested` are the features to apply.
 pub(super) async fn completed(
@@ -39,7 +39,7 @@ pub(super) async fn completed(
         return Ok((view, String::new()));
     }
     let certificate = if is_requested && !args.dry_run {
-        published(hub, namespace).await?
+        poll(async || certificate(hub, namespace).await).await?
     } else {
         certificate(hub, namespace).await?
     };
@@ -65,10 +65,7 @@ async fn authority(hub: &InstallHub, namespace: &str) -> Result<(Option<String>,
         return Ok((foreign["data"][AUTHORITY_KEY].as_str().map(str::to_owned), true));
     }
     let secret = hub
-        .get(
-            &format!("/api/v1/namespaces/{CLUSTER_PROXY_NAMESPACE}/secrets"),
-            AUTHORITY_SECRET,
-        )
+        .get(&SECRETS.path(CLUSTER_PROXY_NAMESPACE), AUTHORITY_SECRET)
         .await?;
     let secret = secret.ok_or_else(|| {
         format!(
@@ -87,9 +84,7 @@ async fn authority(hub: &InstallHub, namespace: &str) -> Result<(Option<String>,
 
 /// Returns the data of the Secret with the identity of the service, or a new identity.
 async fn identity(hub: &InstallHub, namespace: &str) -> Result<Value, String> {
-    let secret = hub
-        .get(&format!("/api/v1/namespaces/{namespace}/secrets"), LIVE)
-        .await?;
+    let secret = hub.get(&SECRETS.path(namespace), LIVE).await?;
     let data = secret.map(|mut object| object["data"].take()).unwrap_or_default();
     if data.as_object().is_none_or(serde_json::Map::is_empty) {
         return identity::create(namespace, Timestamp::now());
@@ -103,17 +98,4 @@ async fn identity(hub: &InstallHub, namespace: &str) -> Result<Value, String> {
 async fn certificate(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
     let config_map = hub.config_map(namespace, LIVE).await?;
     Ok(config_map.and_then(|config_map| config_map["data"]["tls.crt"].as_str().map(str::to_owned)))
-}
-
-/// Waits until the service has published its certificate; `None` if that takes too long.
-async fn published(hub: &InstallHub, namespace: &str) -> Result<Option<String>, String> {
-    let live = async {
-        loop {
-            if let Some(certificate) = certificate(hub, namespace).await? {
-                return Ok(Some(certificate));
-            }
-            sleep(POLL_INTERVAL).await;
-        }
-    };
-    timeout(ESTABLISH_TIMEOUT, live).await.unwrap_or(Ok(None))
 }
