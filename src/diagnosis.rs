@@ -13,9 +13,10 @@ mod tests;
 use crate::doctor::PLUGIN;
 use generate::similar::similar;
 use hub::HubObject;
+use manifest::text::with_reason;
 use ocm::health::WorkStatus;
 use ocm::tracking::TRACKING_ID;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,10 +63,11 @@ pub(crate) struct DiagnosedApplication {
 }
 
 /// An entry of `status.conditions` of an Application: Argo CD and the controller report problems there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct ApplicationCondition {
-    /// Its type.
+    #[serde(rename = "type")]
     pub(crate) kind: String,
+    #[serde(default)]
     pub(crate) message: String,
 }
 
@@ -233,10 +235,7 @@ impl Diagnosis {
 
     /// Formats the problem and the remedy as one line.
     pub(crate) fn line(&self) -> String {
-        match &*self.remedy {
-            "" => self.message(),
-            remedy => format!("{}: {remedy}", self.message()),
-        }
+        with_reason(&self.message(), &self.remedy)
     }
 }
 
@@ -311,10 +310,7 @@ pub(crate) fn absence_besides(
 /// Returns why an Application without errors has no works yet.
 fn pending(application: &DiagnosedApplication, shown: &[String]) -> Diagnosis {
     if let Some(running) = application.running_sync() {
-        let message = match &*running.message {
-            "" => "Argo CD is syncing it".to_owned(),
-            message => format!("Argo CD is syncing it: {message}"),
-        };
+        let message = with_reason("Argo CD is syncing it", &running.message);
         return Diagnosis::new(ProblemCause::NotCompared, message, "");
     }
     undelivered(application).unwrap_or_else(|| {

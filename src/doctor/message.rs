@@ -1,6 +1,6 @@
 //! Messages of checks, and findings.
 
-use manifest::text::count;
+use manifest::text::{count, with_reason};
 use std::fmt::Display;
 
 /// The severity of a finding.
@@ -149,10 +149,7 @@ impl Finding {
 
     /// Formats the finding as one line.
     pub(crate) fn line(&self) -> String {
-        match &*self.remediation {
-            "" => self.text.clone(),
-            remediation => format!("{}: {remediation}", self.text),
-        }
+        with_reason(&self.text, &self.remediation)
     }
 }
 

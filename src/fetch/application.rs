@@ -69,21 +69,13 @@ pub(super) struct FetchedSource {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FetchedStatus {
-    pub(super) conditions: Option<Vec<ReadCondition>>,
+    pub(super) conditions: Option<Vec<ApplicationCondition>>,
     operation_state: Option<FetchedOperation>,
     controller_namespace: Option<String>,
     pub(super) resources: Option<Vec<ListedResource>>,
     pub(super) sync: Value,
     pub(super) health: Value,
     source_hydrator: Value,
-}
-
-#[derive(Deserialize)]
-pub(super) struct ReadCondition {
-    #[serde(rename = "type")]
-    pub(super) kind: String,
-    #[serde(default)]
-    pub(super) message: String,
 }
 
 #[derive(Deserialize)]
@@ -193,10 +185,10 @@ impl FetchedApplication {
 
     /// Returns the error of a failed hydration. Argo CD reports it in no condition, and keeps it when the Application leaves the
     /// hydrator.
-    pub(super) fn hydration_error(&self) -> Option<ReadCondition> {
+    pub(super) fn hydration_error(&self) -> Option<ApplicationCondition> {
         let operation = &self.status.source_hydrator["currentOperation"];
         let has_failed = !self.spec["sourceHydrator"].is_null() && operation["phase"] == "Failed";
-        has_failed.then(|| ReadCondition {
+        has_failed.then(|| ApplicationCondition {
             kind: "HydrationError".to_owned(),
             message: operation["message"].as_str().unwrap_or_default().to_owned(),
         })
@@ -204,9 +196,9 @@ impl FetchedApplication {
 
     /// Returns the error of a failed sync. Argo CD reports it in a condition only if the sync was automated, and keeps it when a later
     /// commit is what the sync has delivered.
-    pub(super) fn sync_error(&self) -> Option<ReadCondition> {
+    pub(super) fn sync_error(&self) -> Option<ApplicationCondition> {
         let failed = self.last_sync().filter(SyncOperation::has_failed)?;
-        (self.status.sync["status"] != "Synced").then_some(ReadCondition {
+        (self.status.sync["status"] != "Synced").then_some(ApplicationCondition {
             kind: SYNC_ERROR.to_owned(),
             message: failed.message,
         })

@@ -1,16 +1,16 @@
 //! Reads the Applications of a hub, and the works on some of its managed clusters.
 
-use super::application::{ApplicationMetadata, FetchedApplication, ReadCondition, is_error, unsynced_clusters};
+use super::application::{ApplicationMetadata, FetchedApplication, is_error, unsynced_clusters};
 use super::{Hub, WorkReader, describe_error, why_forbidden};
 use crate::diagnosis;
-use crate::diagnosis::{ProblemCause, SYNC_ERROR, cluster_problem};
+use crate::diagnosis::{ApplicationCondition, ProblemCause, SYNC_ERROR, cluster_problem};
 use crate::doctor::Lookup;
 use crate::status::overview::{OnCluster, Overview, Overviewed};
 use hub::{WORK_PAGE, in_order};
 use jiff::Timestamp;
 use kube::Error;
 use kube::core::params::ListParams;
-use manifest::text::count;
+use manifest::text::{count, with_reason};
 use ocm::application_works::ApplicationName;
 use ocm::health::{Clock, HealthStatus, WorkStatus};
 use ocm::names;
@@ -73,11 +73,11 @@ impl FetchedApplication {
                 .flatten()
                 .chain(unreported.iter().flatten())
         };
-        let message = |condition: &ReadCondition| condition.message.clone();
+        let message = |condition: &ApplicationCondition| condition.message.clone();
         let totals = conditions().find(|condition| condition.kind == INFO);
         // The first reason why it is not healthy or not delivered.
-        let reason =
-            conditions().find(|ReadCondition { kind, .. }| kind != INFO && (is_error(kind) || is_own_condition(kind)));
+        let reason = conditions()
+            .find(|ApplicationCondition { kind, .. }| kind != INFO && (is_error(kind) || is_own_condition(kind)));
         Overviewed {
             name: if namespace == argocd {
                 name.clone()
@@ -176,7 +176,7 @@ impl<'n> Applications<'n> {
         }
         let hydration = listed.hydration_error();
         let mut conditions = listed.status.conditions.iter().flatten().chain(&hydration);
-        let only_syncs_fail = conditions.all(|ReadCondition { kind, .. }| kind == SYNC_ERROR || !is_error(kind));
+        let only_syncs_fail = conditions.all(|ApplicationCondition { kind, .. }| kind == SYNC_ERROR || !is_error(kind));
         self.all.push(DeliveredApplication {
             application: listed.overviewed(self.argocd),
             unreached: unsynced_clusters(listed.status.resources.as_deref()).filter(|_| only_syncs_fail),
@@ -401,10 +401,10 @@ fn missing_work(delivered: &DeliveredApplication, cluster: &str, name: &str) -> 
     } else {
         HealthStatus::Missing
     };
-    let message = match &*delivered.application.message {
-        "" => format!("Argo CD has not created the work {name}"),
-        reason => format!("Argo CD has not created the work {name}: {reason}"),
-    };
+    let message = with_reason(
+        &format!("Argo CD has not created the work {name}"),
+        &delivered.application.message,
+    );
     WorkStatus::whole(KIND, cluster, name, health, message)
 }
 

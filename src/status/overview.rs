@@ -291,7 +291,7 @@ fn on_cluster_to_json(on_cluster: &OnCluster) -> Value {
         "application": on_cluster.application.name,
         "project": on_cluster.application.project,
         "sync": on_cluster.application.sync,
-        "health": on_cluster.health.name(),
+        "health": on_cluster.health,
         "objects": on_cluster.objects,
         "works": on_cluster.works,
         "message": on_cluster.message,

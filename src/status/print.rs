@@ -2,10 +2,10 @@
 
 use super::ApplicationStatus;
 use super::table::table;
-use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, Diagnosis, SyncOperation};
+use crate::diagnosis::{DiagnosedApplication, Diagnosis, SyncOperation};
 use crate::list::List;
 use crate::table::clean;
-use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
+use ocm::health::{HealthStatus, WorkStatus};
 use ocm::hold::Hold;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub(super) fn to_json(status: &ApplicationStatus) -> Value {
     let counts: BTreeMap<_, _> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
     json!({
         "application": report.application,
-        "health": status.health().name(),
+        "health": status.health(),
         "clusters": {"total": clusters, "healthy": healthy},
         "objects": counts,
         "syncing": report.syncing.is_some(),
@@ -65,12 +65,11 @@ fn problem(diagnosis: &Diagnosis) -> Value {
 
 /// Returns the state of the Application in Argo CD.
 fn argocd(application: &DiagnosedApplication) -> Value {
-    let condition = |condition: &ApplicationCondition| json!({"type": condition.kind, "message": condition.message});
     let operation = |sync: &SyncOperation| json!({"phase": sync.phase, "message": sync.message});
     json!({
         "sync": application.sync,
         "health": application.health,
-        "conditions": application.conditions.iter().map(condition).collect::<Vec<_>>(),
+        "conditions": application.conditions,
         "operation": application.operation.as_ref().map(operation),
     })
 }
@@ -80,21 +79,8 @@ fn work(work: &WorkStatus) -> Value {
         "kind": work.kind,
         "namespace": work.namespace,
         "name": work.name,
-        "health": work.health.name(),
+        "health": work.health,
         "message": work.summary(),
-        "objects": work.objects.iter().map(object).collect::<Vec<_>>(),
-    })
-}
-
-fn object(object: &ObjectStatus) -> Value {
-    json!({
-        "group": object.group,
-        "kind": object.kind,
-        "namespace": object.namespace,
-        "name": object.name,
-        "applied": object.applied,
-        "available": object.available,
-        "health": object.health.name(),
-        "message": object.message,
+        "objects": work.objects,
     })
 }

@@ -3,7 +3,7 @@
 use super::ApplicationStatus;
 use crate::diagnosis::{DiagnosedApplication, Diagnosis};
 use crate::table::{CYAN, GREEN, RED, Table, YELLOW, bold, clean};
-use manifest::text::count;
+use manifest::text::{count, with_reason};
 use ocm::health::{HealthStatus, ObjectStatus, WorkStatus};
 use std::fmt::Write as _;
 
@@ -52,13 +52,7 @@ pub(super) fn table(status: &ApplicationStatus, wide: bool, colours: bool) -> St
         add(bold(&totals(status), colours));
     }
     if let Some(message) = report.syncing.as_ref().filter(|_| !report.works.is_empty()) {
-        let message = clean(message);
-        let why = if message.is_empty() {
-            message
-        } else {
-            format!(": {message}")
-        };
-        add(format!("Argo CD is syncing it{why}"));
+        add(with_reason("Argo CD is syncing it", &clean(message)));
     }
     for cluster in &report.unreachable {
         add(clean(&format!(

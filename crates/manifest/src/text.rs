@@ -106,6 +106,14 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// Appends a reason to a text, which may be empty.
+pub fn with_reason(text: &str, reason: &str) -> String {
+    match reason {
+        "" => text.to_owned(),
+        reason => format!("{text}: {reason}"),
+    }
+}
+
 /// Returns the end of a list of which only the first object is named: ` and 2 more objects`, or nothing.
 pub fn and_more_objects(more: usize) -> String {
     match more {

@@ -26,13 +26,14 @@ use manifest::yaml;
 pub use overdue::OVERDUE;
 use primitives::timestamp::format_time;
 pub use scopes::{resource_name_setting, with_remedy};
+use serde::Serialize;
 pub use set::NO_CLUSTER;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// The health of an object, work or Application, from worst to best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum HealthStatus {
     /// Broken, or cannot be applied.
     Degraded,
@@ -92,8 +93,8 @@ impl fmt::Display for HealthStatus {
     }
 }
 
-/// The health of an object of a work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The health of an object of a work, as `status -o json` prints it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObjectStatus {
     /// The API group.
     pub group: String,
@@ -104,6 +105,7 @@ pub struct ObjectStatus {
     /// The name.
     pub name: String,
     /// The position in the work, for an object without a name.
+    #[serde(skip)]
     pub placeholder: String,
     /// True if the agent has applied it; `None` if it has not tried.
     pub applied: Option<bool>,

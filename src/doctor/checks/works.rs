@@ -4,7 +4,7 @@ use crate::diagnosis::DiagnosedApplication;
 use crate::doctor::hub_state::{HubState, HubWork};
 use crate::doctor::message::{APPLICATIONS, CLUSTERS, Finding, Message, WORKS, check, list_names};
 use jiff::Timestamp;
-use manifest::text::without_middle;
+use manifest::text::{with_reason, without_middle};
 use std::collections::{BTreeMap, BTreeSet};
 
 check! {
@@ -119,8 +119,8 @@ fn without_clusters(hub_state: &HubState) -> Option<Finding> {
     let placements = hub_state.unsatisfied_placements.found();
     let placement = sets.first()?.empty_placements.first()?;
     let why = placements.and_then(|entries| entries.get(placement));
-    let why = why.map_or(String::new(), |why| format!(": {}", without_middle(why, MESSAGE_MAX)));
-    let why = format!("Placement {placement}{why}");
+    let why = without_middle(why.map_or("", String::as_str), MESSAGE_MAX);
+    let why = with_reason(&format!("Placement {placement}"), &why);
     NO_CLUSTER.about(WORKS, sets.iter().map(|set| &set.qualified_name), &[("why", &why)])
 }
 

@@ -5,7 +5,7 @@ use crate::table;
 use crate::table::{BOLD, GREEN, RED, Table, YELLOW, clean};
 use argocd_agent::state::State;
 use jiff::Timestamp;
-use manifest::text::count;
+use manifest::text::{count, with_reason};
 use std::fmt::Write as _;
 
 const READY: &str = "READY";
@@ -92,12 +92,7 @@ fn ready(report: &GitOpsClusterReport) -> String {
         (false, false) => ", before its last change",
         (false, true) => "",
     };
-    let message = if message.is_empty() {
-        message.clone()
-    } else {
-        format!(": {message}")
-    };
-    format!("{status}{aside}{message}")
+    with_reason(&format!("{status}{aside}"), message)
 }
 
 /// Formats a time as kubectl formats an AGE, with the time itself: `29d (2026-12-21T10:00:00Z)`. Returns other text as it is.
