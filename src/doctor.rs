@@ -18,8 +18,7 @@ mod rights;
 
 pub(crate) use checks::{BEFORE_INSTALL, about_nodes, denies, is_renewed};
 pub use checks::{CHECKS, Check, REFUSED};
-pub(crate) use hub_state::{AGENT_LABEL, CONTROLLER, PLUGIN};
-pub(crate) use hub_state::{HubNode, HubState, HubWork, LiveState, Lookup, Project, ReplicaSet};
+pub(crate) use hub_state::{AGENT_LABEL, HubNode, HubState, HubWork, LiveState, Lookup, PLUGIN, Project, ReplicaSet};
 pub(crate) use message::Finding;
 pub use message::{Message, Severity};
 pub(crate) use print::FindingList;

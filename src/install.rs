@@ -24,7 +24,7 @@ mod settings;
 mod tests;
 mod tuning;
 
-pub use argo_cd::{ArgoCd, REPO_SERVER, SERVER, Unknown, component_of};
+pub use argo_cd::{APPLICATION_CONTROLLER, ArgoCd, REPO_SERVER, SERVER, Unknown, component_of};
 pub use features::{Feature, with_implied};
 pub use installed::{Installed, argocd_image};
 pub use lasting::{keep_in_gitops, mounted_config_maps, required_config_maps};

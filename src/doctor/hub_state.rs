@@ -3,7 +3,7 @@
 use super::controller::ControllerPod;
 use super::rights::Permission;
 use crate::diagnosis::{DiagnosedApplication, DiagnosedCluster};
-use crate::install::{LIVE, PRINCIPALS, component_of};
+use crate::install::{APPLICATION_CONTROLLER, CONTROLLER, LIVE, PRINCIPALS, REPO_SERVER, component_of};
 use crate::workload::{item, name, named};
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::one_line;
@@ -41,6 +41,20 @@ impl<T> Lookup<T> {
     }
 }
 
+impl<T> Lookup<Vec<T>> {
+    /// Returns the objects, as far as they exist and could be read.
+    pub(crate) fn items(&self) -> &[T] {
+        self.found().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Lookup<Value> {
+    /// Returns a text in the data of a ConfigMap, as far as it exists and could be read.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.found()?["data"][key].as_str()
+    }
+}
+
 /// A node, as its kubelet describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HubNode {
@@ -69,10 +83,6 @@ impl HubNode {
 
 /// The name of the plugin: of its ConfigMap, its container, and in Applications.
 pub(crate) const PLUGIN: &str = "argocd-ocm-cmp";
-/// The name of the controller: of its Deployment, and of the ConfigMap with its settings.
-pub(crate) const CONTROLLER: &str = "argocd-ocm-cmp-controller";
-/// The name of Argo CD's application controller, in its component label and at the end of its name.
-pub(super) const APPLICATION_CONTROLLER: &str = "application-controller";
 /// The label of works for argocd-agent.
 pub(crate) const AGENT_LABEL: &str = ocm::argocd_agent::WORK_LABEL;
 
@@ -242,7 +252,7 @@ impl HubState {
 
     /// Returns false if nothing of the plugin is on the hub, and the controller delivers without it, such as by the pull model.
     pub(super) fn expects_plugin(&self) -> bool {
-        let is_used = self.applications.found().is_some_and(|list| !list.is_empty());
+        let is_used = !self.applications.items().is_empty();
         let is_there = self.has_plugin_config() || self.sidecar().is_some();
         let delivers_without = ControllerPod::from_state(self).is_some_and(|pod| pod.delivers_without_plugin());
         is_used || is_there || !delivers_without
@@ -272,30 +282,28 @@ impl HubState {
 
     /// Returns the Deployments of argocd-agent's principal.
     pub(super) fn principals(&self) -> impl Iterator<Item = &Value> {
-        let deployments = self.deployments.found().into_iter().flatten();
+        let deployments = self.deployments.items().iter();
         deployments.filter(|deployment| PRINCIPALS.contains(&name(deployment)))
     }
 
     /// Returns the Deployment of Argo CD's repo-server, under any name.
     pub(crate) fn repo_server(&self) -> Option<&Value> {
-        component_of(self.deployments.found()?, "repo-server")
+        component_of(self.deployments.items(), REPO_SERVER)
     }
 
     /// Returns the StatefulSet, or Deployment, of Argo CD's application controller.
     pub(crate) fn application_controller(&self) -> Option<&Value> {
         let mut all = [&self.stateful_sets, &self.deployments].into_iter();
-        all.find_map(|all| component_of(all.found()?, APPLICATION_CONTROLLER))
+        all.find_map(|all| component_of(all.items(), APPLICATION_CONTROLLER))
     }
 
     /// Returns true if a part of the view into the clusters is installed.
     pub(crate) fn has_live(&self) -> bool {
-        let config = self.config.found();
-        config.is_some_and(|config| config["data"]["extension.config.live"].is_string())
-            || self.deployment(LIVE).is_some()
+        self.config.text("extension.config.live").is_some() || self.deployment(LIVE).is_some()
     }
 
     pub(super) fn deployment(&self, wanted: &str) -> Option<&Value> {
-        named(self.deployments.found()?, wanted)
+        named(self.deployments.items(), wanted)
     }
 
     /// Returns the controller's Deployment.

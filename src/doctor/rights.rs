@@ -106,12 +106,11 @@ const NO_EXECUTOR: &str = "system:serviceaccount::klusterlet-work-sa";
 /// Returns the executors that Argo CD needs the permission to use, each with a managed cluster. An administrator may permit only some, on
 /// some clusters. With impersonation, other accounts of Argo CD need it.
 fn executors(hub_state: &HubState) -> BTreeMap<&str, &str> {
-    let config = hub_state.config.found();
-    if config.is_some_and(|config| config["data"]["application.sync.impersonation.enabled"] == "true") {
+    if hub_state.config.text("application.sync.impersonation.enabled") == Some("true") {
         return BTreeMap::new();
     }
     let is_always_asked = gate(hub_state, "NilExecutorValidating") == Some(true);
-    let works = hub_state.works.found().into_iter().flatten();
+    let works = hub_state.works.items().iter();
     let executors = works.filter(|work| work.application.is_some()).filter_map(|work| {
         let executor = work.executor.as_deref().or(is_always_asked.then_some(NO_EXECUTOR))?;
         Some((executor, &*work.cluster))
@@ -121,10 +120,8 @@ fn executors(hub_state: &HubState) -> BTreeMap<&str, &str> {
 
 /// Returns the feature gate of OCM's work manager as set in its operator; `None` if it is not set.
 pub(super) fn gate(hub_state: &HubState, gate: &str) -> Option<bool> {
-    let managers = hub_state.cluster_managers.found()?;
-    let gates = managers
-        .iter()
-        .flat_map(|manager| items(&manager["spec"]["workConfiguration"]["featureGates"]));
+    let managers = hub_state.cluster_managers.items().iter();
+    let gates = managers.flat_map(|manager| items(&manager["spec"]["workConfiguration"]["featureGates"]));
     let mut modes = gates.filter(|value| value["feature"] == gate).map(|gate| &gate["mode"]);
     modes.next().map(|mode| mode == "Enable")
 }

@@ -7,10 +7,10 @@ use super::{Hub, WorkReader, describe_error, to_lookup};
 use crate::diagnosis;
 use crate::diagnosis::DiagnosedCluster;
 use crate::doctor;
-use crate::doctor::{CONTROLLER, HubNode, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
+use crate::doctor::{HubNode, HubState, HubWork, Lookup, PLUGIN, Permission, ReplicaSet};
 use crate::install::{
-    AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, CMD_PARAMS, LIVE, PARAMS, REPO_SERVER, SERVER, component_of,
-    live_authority, required_config_maps,
+    AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, CMD_PARAMS, CONTROLLER, LIVE, PARAMS, REPO_SERVER, SERVER,
+    component_of, live_authority, required_config_maps,
 };
 use crate::workload::name;
 use generate::{confine, health_rules};
@@ -69,8 +69,7 @@ impl Hub {
             Some(config) => Tracking::configured(|key| config["data"][key].as_str()),
             None => Tracking::unknown(),
         };
-        let config_text = |key: &str| config.found()?["data"][key].as_str();
-        let globals = GlobalProjects::configured(config_text);
+        let globals = GlobalProjects::configured(|key| config.text(key));
         let mut state = HubState {
             namespace: namespace.to_owned(),
             config,
@@ -226,12 +225,10 @@ impl Hub {
 
     /// Returns our ConfigMaps that Argo CD's Deployments mount and that do not exist; see [`HubState::missing_mounts`].
     async fn missing_mounts(&self, state: &HubState, config_maps: &str) -> Result<Vec<(String, String)>, Error> {
-        let deployments = state.deployments.found().map(Vec::as_slice).unwrap_or_default();
+        let deployments = state.deployments.items();
+        let parts = [REPO_SERVER, SERVER].into_iter();
         let mut missing = Vec::new();
-        for workload in [REPO_SERVER, SERVER]
-            .iter()
-            .filter_map(|part| component_of(deployments, part))
-        {
+        for workload in parts.filter_map(|part| component_of(deployments, part)) {
             let deployment = name(workload);
             for name in required_config_maps(workload).filter(|name| name.starts_with(PLUGIN)) {
                 if self.get(config_maps, name).await? == Lookup::NotFound {
@@ -266,11 +263,8 @@ impl Hub {
         let keep = |set: read::ReadWork| set.set(tracking);
         let sets: Lookup<Vec<ReplicaSet>> = self.list_all(&WORK_SETS, keep).await?;
         // The label with which OCM names the set on its works.
-        let labels = sets
-            .found()
-            .into_iter()
-            .flatten()
-            .map(|set| (set.qualified_name.replacen('/', ".", 1), set.application.clone()));
+        let labels = sets.items().iter();
+        let labels = labels.map(|set| (set.qualified_name.replacen('/', ".", 1), set.application.clone()));
         let labels: BTreeMap<String, Box<str>> = labels.collect();
         let user = live::tunnel::cluster_user(namespace);
         let mut permitting = BTreeSet::new();

@@ -30,9 +30,9 @@ pub const REPO_SERVER: &str = "repo-server";
 /// The component with the UI and the API.
 pub const SERVER: &str = "server";
 /// The component that applies manifests.
-pub(super) const APPLICATION_CONTROLLER: &str = "application-controller";
+pub const APPLICATION_CONTROLLER: &str = "application-controller";
 /// The component that creates Applications.
-pub(super) const APPLICATION_SET_CONTROLLER: &str = "applicationset-controller";
+const APPLICATION_SET_CONTROLLER: &str = "applicationset-controller";
 
 /// The parts of an Argo CD that our files name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,33 +25,28 @@ impl List for StatusList<'_> {
     }
 
     fn to_json(&self) -> Value {
-        to_json(self.status)
+        let (status, report) = (self.status, &self.status.report);
+        let (clusters, healthy) = report.clusters();
+        let counts = HealthStatus::ALL.map(|health| (health.name(), report.objects(health)));
+        let counts: BTreeMap<_, _> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
+        json!({
+            "application": report.application,
+            "health": status.health(),
+            "clusters": {"total": clusters, "healthy": healthy},
+            "objects": counts,
+            "syncing": report.syncing.is_some(),
+            "works": report.works.iter().map(work).collect::<Vec<_>>(),
+            "unreachable": report.unreachable,
+            "holds": status.holds.iter().map(Hold::describe).collect::<Vec<_>>(),
+            "problems": status.problems.iter().map(problem).collect::<Vec<_>>(),
+            "argocd": status.application.as_ref().map(argocd),
+        })
     }
 
     fn names(&self) -> Vec<String> {
         let name = |work: &WorkStatus| clean(&format!("{}/{}", work.namespace, work.name));
         self.status.report.works.iter().map(name).collect()
     }
-}
-
-/// Returns a status as a value for `-o json` and `-o yaml`.
-pub(super) fn to_json(status: &ApplicationStatus) -> Value {
-    let report = &status.report;
-    let (clusters, healthy) = report.clusters();
-    let counts = HealthStatus::ALL.map(|health| (health.name(), report.objects(health)));
-    let counts: BTreeMap<_, _> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
-    json!({
-        "application": report.application,
-        "health": status.health(),
-        "clusters": {"total": clusters, "healthy": healthy},
-        "objects": counts,
-        "syncing": report.syncing.is_some(),
-        "works": report.works.iter().map(work).collect::<Vec<_>>(),
-        "unreachable": report.unreachable,
-        "holds": status.holds.iter().map(Hold::describe).collect::<Vec<_>>(),
-        "problems": status.problems.iter().map(problem).collect::<Vec<_>>(),
-        "argocd": status.application.as_ref().map(argocd),
-    })
 }
 
 fn problem(diagnosis: &Diagnosis) -> Value {

@@ -1,13 +1,14 @@
 //! The table and the values of `status`.
 
-use super::print::to_json;
 use super::table::table;
-use super::{ApplicationStatus, progress};
+use super::{ApplicationStatus, StatusList, progress};
 use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, Diagnosis, ProblemCause};
+use crate::list::List as _;
 use hub_state::json::borrowed;
 use manifest::yaml;
 use ocm::health::{Clock, HealthReport, HealthStatus, WorkStatus, evaluate};
 use ocm::hold::Hold;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use testing::status::{broken, fine, object, status, work};
 use testing::works::texts;
@@ -30,6 +31,10 @@ fn status_of(report: HealthReport) -> ApplicationStatus {
         problems: Vec::new(),
         holds: Vec::new(),
     }
+}
+
+fn to_json(status: &ApplicationStatus) -> Value {
+    StatusList { status, colours: false }.to_json()
 }
 
 fn report() -> ApplicationStatus {

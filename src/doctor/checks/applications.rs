@@ -64,7 +64,7 @@ const MANY: usize = 20;
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     // Another check reports Applications that cannot be read.
-    let applications = hub_state.applications.found().map_or(&[][..], Vec::as_slice);
+    let applications = hub_state.applications.items();
     let mut reports: Vec<(&'static str, &str, String)> = Vec::new();
     for application in applications {
         for diagnosis in problems(application, hub_state.clusters.found()) {

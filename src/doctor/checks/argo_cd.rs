@@ -110,8 +110,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if let Some(redis) = redis.filter(|_| !hub_state.principals().any(is_ready)) {
         findings.push(NO_REDIS.finding(&[("redis", &redis), ("namespace", namespace)]));
     }
-    let deployments = hub_state.deployments.found().map(Vec::as_slice);
-    let image = ArgoCd::among(deployments.unwrap_or_default()).image.unwrap_or_default();
+    let image = ArgoCd::among(hub_state.deployments.items()).image.unwrap_or_default();
     findings.push(match version(repo_server, &image) {
         None => NO_VERSION.finding(&[("image", &image)]),
         Some((text, number)) => {

@@ -54,7 +54,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     };
     // Another check reports works that cannot be read.
     let mut by_cluster: BTreeMap<&str, Vec<&HubWork>> = BTreeMap::new();
-    for work in hub_state.works.found().into_iter().flatten() {
+    for work in hub_state.works.items() {
         by_cluster.entry(&work.cluster).or_default().push(work);
     }
     if clusters.is_empty() && by_cluster.is_empty() {

@@ -41,7 +41,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         _ => Vec::new(),
     };
     findings.extend(hub_state.nodes.refusal("the Nodes"));
-    findings.extend(hub_state.nodes.found().into_iter().flat_map(|nodes| about_nodes(nodes)));
+    findings.extend(about_nodes(hub_state.nodes.items()));
     findings
 }
 

@@ -110,7 +110,7 @@ fn kinds_without_rule(hub_state: &HubState, config: &Value) -> BTreeSet<String> 
         .filter_map(|key| key.strip_prefix(HEALTH)?.rsplit_once('_'))
         .map(|(group, kind)| format!("{kind}.{group}"))
         .collect();
-    let works = hub_state.works.found().into_iter().flatten();
+    let works = hub_state.works.items().iter();
     let kinds = works
         .flat_map(|work| &work.objects)
         .filter_map(|object| object.split(' ').next());

@@ -2,7 +2,7 @@
 
 use crate::doctor::hub_state::{HubState, LiveState, Lookup};
 use crate::doctor::message::{CLUSTERS, Finding, Message, check};
-use crate::install::{AUTHORITY, AUTHORITY_KEY, CLUSTER_PROXY_NAMESPACE, LIVE, component_of};
+use crate::install::{AUTHORITY, AUTHORITY_KEY, CLUSTER_PROXY_NAMESPACE, LIVE, SERVER, component_of};
 use crate::workload::{is_ready, items};
 use jiff::Timestamp;
 use pki::Certificate;
@@ -73,11 +73,7 @@ fn about_argocd_server(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
     {
         findings.push(NO_EXTENSION.finding(&[]));
     }
-    let server = hub_state
-        .deployments
-        .found()
-        .and_then(|all| component_of(all, "server"));
-    if let Some(server) = server {
+    if let Some(server) = component_of(hub_state.deployments.items(), SERVER) {
         let volumes = items(&server["spec"]["template"]["spec"]["volumes"]);
         let is_mounted = volumes.iter().any(|volume| volume["configMap"]["name"] == LIVE);
         match &live.certificate {
@@ -137,11 +133,7 @@ fn about_authority(hub_state: &HubState, live: &LiveState, now: Timestamp) -> Ve
     if !refusal.is_empty() {
         return refusal;
     }
-    let text = live
-        .authority
-        .found()
-        .and_then(|config| config["data"][AUTHORITY_KEY].as_str());
-    let text = text.unwrap_or_default();
+    let text = live.authority.text(AUTHORITY_KEY).unwrap_or_default();
     let Ok(certificates) = Certificate::read_all(text.as_bytes()) else {
         return vec![NO_AUTHORITY.finding(&[("namespace", namespace)])];
     };
@@ -167,7 +159,7 @@ fn about_addons(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {
     let Some(addons) = live.addons.found() else {
         return live.addons.refusal("ManagedClusterAddOns");
     };
-    let works = hub_state.works.found().into_iter().flatten();
+    let works = hub_state.works.items().iter();
     let clusters: BTreeSet<&str> = works
         .filter(|work| work.application.is_some())
         .map(|work| &*work.cluster)

@@ -51,7 +51,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     if lacks("conditionRules") {
         findings.push(NO_RULES.finding(&[]));
     }
-    let sets = hub_state.sets.found().into_iter().flatten();
+    let sets = hub_state.sets.items().iter();
     // OCM has this setting since the version whose rollouts wait for health.
     if lacks("feedbackScrapeType") {
         let names = sets.clone().map(|set| &set.qualified_name);
@@ -68,7 +68,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
             .refusal("the ClusterManagers of OCM's operator"),
     );
     findings.extend(hub_state.sets.refusal("ManifestWorkReplicaSets"));
-    let has_cluster_manager = hub_state.cluster_managers.found().is_some_and(|list| !list.is_empty());
+    let has_cluster_manager = !hub_state.cluster_managers.items().is_empty();
     let message = if has_cluster_manager && gate(hub_state, "ManifestWorkReplicaSet") != Some(true) {
         &NO_GATE
     } else {
@@ -92,13 +92,8 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
 /// controller requires.
 fn needed(hub_state: &HubState) -> Vec<&'static Resource> {
     let mut needed = vec![&WORKS, &CLUSTERS];
-    if hub_state
-        .applications
-        .found()
-        .into_iter()
-        .flatten()
-        .any(|application| application.placement)
-    {
+    let mut applications = hub_state.applications.items().iter();
+    if applications.any(|application| application.placement) {
         needed.extend([&WORK_SETS, &DECISIONS]);
     }
     let controllers = ControllerPod::from_state(hub_state)

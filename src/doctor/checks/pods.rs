@@ -35,8 +35,8 @@ check! {
 const RESTARTS: u64 = 3;
 
 fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
-    let applications = hub_state.applications.found();
-    let lost = applications.into_iter().flatten().filter(|application| {
+    let applications = hub_state.applications.items();
+    let lost = applications.iter().filter(|application| {
         let mut problems = problems(application, None).into_iter();
         problems.any(|diagnosis| diagnosis.cause == ProblemCause::PluginMissing)
     });
@@ -78,8 +78,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         .filter(|pod| status(pod)["restartCount"].as_u64() >= Some(RESTARTS));
     findings.extend(RESTARTED.about(PODS, restarted.map(|pod| name(pod)), &[]));
     if findings.is_empty() {
-        let applications = applications.map_or(0, Vec::len);
-        let (pods, applications) = (count(with.len(), "pod"), count(applications, "Application"));
+        let (pods, applications) = (count(with.len(), "pod"), count(applications.len(), "Application"));
         findings.push(OK.finding(&[("pods", &pods), ("applications", &applications)]));
     }
     findings

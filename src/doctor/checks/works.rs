@@ -78,7 +78,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         .collect();
     let is_too_large = |error: &str| error.contains("the size of manifests is") && error.contains("which exceeds the");
     let mut about_applications = |message: &'static Message, has_problem: &dyn Fn(&DiagnosedApplication) -> bool| {
-        let applications = hub_state.applications.found().into_iter().flatten();
+        let applications = hub_state.applications.items().iter();
         let names = applications.filter(|application| has_problem(application));
         findings.extend(message.about(APPLICATIONS, names.map(|application| &application.qualified_name), &[]));
     };
@@ -114,7 +114,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
 
 /// Returns the finding about works whose Placements select no managed cluster.
 fn without_clusters(hub_state: &HubState) -> Option<Finding> {
-    let sets = hub_state.sets.found()?.iter();
+    let sets = hub_state.sets.items().iter();
     let sets: Vec<_> = sets.filter(|set| !set.empty_placements.is_empty()).collect();
     let placements = hub_state.unsatisfied_placements.found();
     let placement = sets.first()?.empty_placements.first()?;
