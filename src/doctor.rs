@@ -21,7 +21,6 @@ pub use checks::{CHECKS, Check, REFUSED};
 pub(crate) use hub_state::{AGENT_LABEL, HubNode, HubState, HubWork, LiveState, Lookup, PLUGIN, Project, ReplicaSet};
 pub(crate) use message::Finding;
 pub use message::{Message, Severity};
-pub(crate) use print::FindingList;
 pub(crate) use rights::{Permission, required_permissions};
 
 use jiff::Timestamp;

@@ -61,7 +61,7 @@ impl Holds {
 }
 
 impl List for Holds {
-    fn table(&self, _: bool) -> String {
+    fn table(&self, _: bool, _: bool) -> String {
         if self.all.is_empty() {
             return "no managed cluster is on hold\n".to_owned();
         }
@@ -132,7 +132,7 @@ mod tests {
             policy_time: now(),
         };
         assert_eq!(
-            holds.table(false),
+            holds.table(false, false),
             "CLUSTER   UNTIL                  LEFT             REASON\n\
              eu1                              until released   audit\n\
              eu1       2026-12-01T06:00:00Z   8h\n\
@@ -144,6 +144,10 @@ mod tests {
         );
         // No controller renews the Lease, so the policy still enforces it.
         holds.policy_time = "2026-11-30T20:00:00Z".parse().expect("a time");
-        assert!(holds.table(false).contains("21:00:00Z   0s"), "{}", holds.table(false));
+        assert!(
+            holds.table(false, false).contains("21:00:00Z   0s"),
+            "{}",
+            holds.table(false, false)
+        );
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// Something that `-o` prints.
 pub(crate) trait List {
-    /// Returns a table for people, with more columns if `wide` and if there are more.
-    fn table(&self, wide: bool) -> String;
+    /// Returns a table for people, with more columns if `wide` and with `colours`, if it has these.
+    fn table(&self, wide: bool, colours: bool) -> String;
 
     /// Returns the value for JSON and YAML.
     fn to_json(&self) -> Value;
@@ -17,11 +17,20 @@ pub(crate) trait List {
     fn names(&self) -> Vec<String>;
 }
 
-/// Formats a list.
+/// Formats a list whose table has no colours.
 pub(crate) fn format_list(list: &impl List, format: ListFormat) -> Result<String, String> {
+    format_coloured(list, format, false)
+}
+
+/// Formats a list, with colours in a table if `colours` is set.
+pub(crate) fn format_coloured(
+    list: &(impl List + ?Sized),
+    format: ListFormat,
+    colours: bool,
+) -> Result<String, String> {
     match format {
-        ListFormat::Table => Ok(list.table(false)),
-        ListFormat::Wide => Ok(list.table(true)),
+        ListFormat::Table => Ok(list.table(false, colours)),
+        ListFormat::Wide => Ok(list.table(true, colours)),
         ListFormat::Json => {
             let mut text = String::new();
             json::write(&borrowed(&list.to_json()), &mut text).map_err(|error| error.to_string())?;

@@ -611,7 +611,7 @@ fn share(value: &Value, all: usize, default: usize) -> usize {
 pub(crate) struct Rollouts(pub Vec<Rollout>);
 
 impl List for Rollouts {
-    fn table(&self, _: bool) -> String {
+    fn table(&self, _: bool, _: bool) -> String {
         let mut text = String::new();
         for rollout in &self.0 {
             let rows = rollout.clusters.iter().map(|cluster| {

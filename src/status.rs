@@ -12,7 +12,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use print::StatusList;
 pub(crate) use table::progress;
 
 use crate::diagnosis::{DiagnosedApplication, Diagnosis};

@@ -18,7 +18,7 @@ pub(crate) struct WorkSummary<'w> {
 }
 
 impl List for WorkSummary<'_> {
-    fn table(&self, wide: bool) -> String {
+    fn table(&self, wide: bool, _: bool) -> String {
         table(&self.works, self.limit, if wide { 7 } else { 6 })
     }
 

@@ -3,7 +3,7 @@
 use super::{Exit, colours, print_answer, progress};
 use crate::cli::DoctorArgs;
 use crate::doctor;
-use crate::doctor::{CheckResult, FindingList};
+use crate::doctor::CheckResult;
 use crate::fetch::WorkReader;
 use crate::list;
 use generate::settings::Env;
@@ -20,14 +20,11 @@ pub(super) fn run(args: &DoctorArgs, env: &Env) -> Result<Exit, Problems> {
     } else if !args.checks.is_empty() {
         findings.retain(|finding| args.checks.iter().any(|name| name == finding.check));
     }
-    let listed = FindingList {
-        findings: &findings,
-        colours: colours(args.color, env),
-    };
     let exit = match doctor::overall_result(&findings) {
         CheckResult::Passed => Exit::SUCCESS,
         CheckResult::Failed => Exit::FAILURE,
         CheckResult::Unknown => Exit::CANNOT_TELL,
     };
-    print_answer("findings", &list::format_list(&listed, args.output)?, exit)
+    let text = list::format_coloured(&*findings, args.output, colours(args.color, env))?;
+    print_answer("findings", &text, exit)
 }

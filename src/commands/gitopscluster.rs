@@ -32,8 +32,8 @@ pub(super) fn run(args: &GitOpsClusterStatusArgs, env: &Env) -> Result<Exit, Pro
         reports: &reports,
         is_one: args.name.is_some(),
         now: Timestamp::now(),
-        colours: colours(args.color, env),
     };
     let exit = Exit::of_answer(reports.iter().all(GitOpsClusterReport::is_healthy));
-    print_answer("status", &list::format_list(&listed, args.output)?, exit)
+    let text = list::format_coloured(&listed, args.output, colours(args.color, env))?;
+    print_answer("status", &text, exit)
 }

@@ -9,8 +9,7 @@ use crate::doctor::Lookup;
 use crate::fetch::WorkReader;
 use crate::list;
 use crate::status;
-use crate::status::overview::OverviewList;
-use crate::status::{ApplicationStatus, StatusList};
+use crate::status::ApplicationStatus;
 use crate::view::full_name;
 use generate::settings::Env;
 use jiff::Timestamp;
@@ -62,12 +61,9 @@ fn list_applications(args: &StatusArgs, env: &Env) -> Result<Exit, Problems> {
     })?;
     warn(&notices);
     overview.keep(&args.health, &args.project)?;
-    let listed = OverviewList {
-        overview: &overview,
-        colours: colours(args.color, env),
-    };
     let exit = Exit::of_answer(overview.health() == HealthStatus::Healthy);
-    print_answer("status", &list::format_list(&listed, args.output)?, exit)
+    let text = list::format_coloured(&overview, args.output, colours(args.color, env))?;
+    print_answer("status", &text, exit)
 }
 
 /// Reads until there is no more to wait for, and returns the last health of the Application.
@@ -334,11 +330,7 @@ impl Screen {
     /// Prints a status, unless it equals the last one.
     fn print(&mut self, status: &ApplicationStatus, again: bool) -> Result<(), String> {
         self.end_progress();
-        let listed = StatusList {
-            status,
-            colours: self.colours,
-        };
-        let mut text = list::format_list(&listed, self.format)?;
+        let mut text = list::format_coloured(status, self.format, self.colours)?;
         if again && self.format == ListFormat::Yaml {
             text.insert_str(0, "---\n");
         }

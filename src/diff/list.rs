@@ -62,7 +62,7 @@ pub(crate) struct ChangeList<'c>(pub &'c [ObjectChange]);
 
 impl List for ChangeList<'_> {
     /// The wide table names all targets, the other one only a single target.
-    fn table(&self, wide: bool) -> String {
+    fn table(&self, wide: bool, _: bool) -> String {
         let row = |group: ChangeOfTargets<'_>| {
             let targets = match group.targets.len() {
                 2.. if !wide => group.targets.len().to_string(),

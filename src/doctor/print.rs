@@ -6,18 +6,9 @@ use crate::table::{GREEN, RED, Table, YELLOW, bold, clean};
 use manifest::text::{count, unique};
 use serde_json::{Value, json};
 
-/// The findings about a hub.
-#[derive(Debug)]
-pub(crate) struct FindingList<'f> {
-    /// The findings, errors first.
-    pub(crate) findings: &'f [Finding],
-    /// True if the table has colours.
-    pub(crate) colours: bool,
-}
-
-impl List for FindingList<'_> {
+impl List for [Finding] {
     /// A line for each finding, the totals, and the addresses of the pages about them. The wide table has the ids too.
-    fn table(&self, wide: bool) -> String {
+    fn table(&self, wide: bool, colours: bool) -> String {
         let row = |finding: &Finding| {
             let message = finding.message;
             let cells = [message.level.name(), finding.check, message.id, &clean(&finding.line())];
@@ -28,9 +19,9 @@ impl List for FindingList<'_> {
             state: 0,
             wide: &[2],
         };
-        let mut text = table.format(self.findings.iter().map(row).collect(), wide, self.colours);
-        text.extend(["\n", &bold(&totals(self.findings), self.colours), "\n"]);
-        let links = unique(self.findings.iter().filter_map(Finding::link).collect());
+        let mut text = table.format(self.iter().map(row).collect(), wide, colours);
+        text.extend(["\n", &bold(&totals(self), colours), "\n"]);
+        let links = unique(self.iter().filter_map(Finding::link).collect());
         if !links.is_empty() {
             text += "\nDetails:\n";
         }
@@ -53,18 +44,15 @@ impl List for FindingList<'_> {
             })
         };
         json!({
-            "errors": number(self.findings, Severity::Error),
-            "warnings": number(self.findings, Severity::Warning),
-            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+            "errors": number(self, Severity::Error),
+            "warnings": number(self, Severity::Warning),
+            "findings": self.iter().map(finding).collect::<Vec<_>>(),
         })
     }
 
     /// The ids of the findings.
     fn names(&self) -> Vec<String> {
-        self.findings
-            .iter()
-            .map(|finding| finding.message.id.to_owned())
-            .collect()
+        self.iter().map(|finding| finding.message.id.to_owned()).collect()
     }
 }
 

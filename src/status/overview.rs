@@ -222,14 +222,6 @@ fn row_on(on_cluster: &OnCluster) -> Row {
     }
 }
 
-/// An overview in the formats of `-o`.
-#[derive(Debug)]
-pub(crate) struct OverviewList<'o> {
-    pub(crate) overview: &'o Overview,
-    /// True if the table has colours.
-    pub(crate) colours: bool,
-}
-
 /// Formats the number of Applications by health on one line.
 fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
     let mut counts = BTreeMap::<HealthStatus, usize>::new();
@@ -243,30 +235,30 @@ fn totals(all: impl Iterator<Item = HealthStatus>) -> String {
     texts.join(", ").replacen(", ", ": ", 1)
 }
 
-impl List for OverviewList<'_> {
-    fn table(&self, wide: bool) -> String {
-        let (headings, rows) = self.overview.rows();
-        let total = bold(&totals(rows.iter().map(|row| row.health)), self.colours);
+impl List for Overview {
+    fn table(&self, wide: bool, colours: bool) -> String {
+        let (headings, rows) = self.rows();
+        let total = bold(&totals(rows.iter().map(|row| row.health)), colours);
         let table = Table {
             headings: &headings,
             state: 3,
             wide: &[5, 6],
         };
-        format!("{}{total}\n", format_rows(&table, rows, wide, self.colours))
+        format!("{}{total}\n", format_rows(&table, rows, wide, colours))
     }
 
     fn to_json(&self) -> Value {
-        let items: Vec<_> = match self.overview {
-            Overview::All(all) => all.iter().map(to_json).collect(),
-            Overview::OnClusters(all) => all.iter().map(on_cluster_to_json).collect(),
+        let items: Vec<_> = match self {
+            Self::All(all) => all.iter().map(to_json).collect(),
+            Self::OnClusters(all) => all.iter().map(on_cluster_to_json).collect(),
         };
         json!({"items": items})
     }
 
     fn names(&self) -> Vec<String> {
-        match self.overview {
-            Overview::All(all) => all.iter().map(|application| clean(&application.name)).collect(),
-            Overview::OnClusters(all) => all
+        match self {
+            Self::All(all) => all.iter().map(|application| clean(&application.name)).collect(),
+            Self::OnClusters(all) => all
                 .iter()
                 .map(|cluster| clean(&format!("{}/{}", cluster.cluster, cluster.application.name)))
                 .collect(),
@@ -321,11 +313,7 @@ mod tests {
     }
 
     fn format_overview(overview: &Overview, format: ListFormat) -> String {
-        let listed = OverviewList {
-            overview,
-            colours: false,
-        };
-        list::format_list(&listed, format).expect("a text")
+        list::format_list(overview, format).expect("a text")
     }
 
     fn all() -> Overview {

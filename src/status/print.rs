@@ -10,42 +10,33 @@ use ocm::hold::Hold;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The works of an Application.
-#[derive(Debug)]
-pub(crate) struct StatusList<'r> {
-    /// The report about them.
-    pub(crate) status: &'r ApplicationStatus,
-    /// True if the table has colours.
-    pub(crate) colours: bool,
-}
-
-impl List for StatusList<'_> {
-    fn table(&self, wide: bool) -> String {
-        table(self.status, wide, self.colours)
+impl List for ApplicationStatus {
+    fn table(&self, wide: bool, colours: bool) -> String {
+        table(self, wide, colours)
     }
 
     fn to_json(&self) -> Value {
-        let (status, report) = (self.status, &self.status.report);
+        let report = &self.report;
         let (clusters, healthy) = report.clusters();
         let counts = HealthStatus::ALL.map(|health| (health.name(), report.objects(health)));
         let counts: BTreeMap<_, _> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         json!({
             "application": report.application,
-            "health": status.health(),
+            "health": self.health(),
             "clusters": {"total": clusters, "healthy": healthy},
             "objects": counts,
             "syncing": report.syncing.is_some(),
             "works": report.works.iter().map(work).collect::<Vec<_>>(),
             "unreachable": report.unreachable,
-            "holds": status.holds.iter().map(Hold::describe).collect::<Vec<_>>(),
-            "problems": status.problems.iter().map(problem).collect::<Vec<_>>(),
-            "argocd": status.application.as_ref().map(argocd),
+            "holds": self.holds.iter().map(Hold::describe).collect::<Vec<_>>(),
+            "problems": self.problems.iter().map(problem).collect::<Vec<_>>(),
+            "argocd": self.application.as_ref().map(argocd),
         })
     }
 
     fn names(&self) -> Vec<String> {
         let name = |work: &WorkStatus| clean(&format!("{}/{}", work.namespace, work.name));
-        self.status.report.works.iter().map(name).collect()
+        self.report.works.iter().map(name).collect()
     }
 }
 

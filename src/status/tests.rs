@@ -1,14 +1,13 @@
 //! The table and the values of `status`.
 
 use super::table::table;
-use super::{ApplicationStatus, StatusList, progress};
+use super::{ApplicationStatus, progress};
 use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, Diagnosis, ProblemCause};
 use crate::list::List as _;
 use hub_state::json::borrowed;
 use manifest::yaml;
 use ocm::health::{Clock, HealthReport, HealthStatus, WorkStatus, evaluate};
 use ocm::hold::Hold;
-use serde_json::Value;
 use std::collections::BTreeSet;
 use testing::status::{broken, fine, object, status, work};
 use testing::works::texts;
@@ -31,10 +30,6 @@ fn status_of(report: HealthReport) -> ApplicationStatus {
         problems: Vec::new(),
         holds: Vec::new(),
     }
-}
-
-fn to_json(status: &ApplicationStatus) -> Value {
-    StatusList { status, colours: false }.to_json()
 }
 
 fn report() -> ApplicationStatus {
@@ -149,7 +144,7 @@ fn permanent_problem_is_not_healthy() {
     );
     assert_eq!(old.health(), HealthStatus::Degraded);
     assert_eq!(with(vec![fine], false).health(), HealthStatus::Progressing);
-    let printed = yaml::write(&borrowed(&to_json(&old)));
+    let printed = yaml::write(&borrowed(&old.to_json()));
     for line in ["problems:\n- cause: path\n", "  sync: Unknown\n", "health: Degraded\n"] {
         assert!(printed.contains(line), "{line} is not in\n{printed}");
     }
@@ -157,7 +152,7 @@ fn permanent_problem_is_not_healthy() {
 
 #[test]
 fn yaml_output_has_health_totals_and_objects() {
-    let printed = yaml::write(&borrowed(&to_json(&report())));
+    let printed = yaml::write(&borrowed(&report().to_json()));
     for line in [
         "application: team_shop\n",
         "clusters:\n  healthy: 1\n  total: 3\n",
@@ -183,7 +178,7 @@ fn table_of_any_work_has_one_line_per_row() {
             "{table:?}"
         );
         assert!(is_plain_line(&progress(&report)));
-        let value = to_json(&report);
+        let value = report.to_json();
         let value = borrowed(&value);
         let printed = yaml::write(&value);
         let read: Vec<_> = yaml::documents(&printed)

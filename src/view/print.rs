@@ -33,7 +33,7 @@ pub(crate) struct ObjectList {
 }
 
 impl List for ObjectList {
-    fn table(&self, wide: bool) -> String {
+    fn table(&self, wide: bool, _: bool) -> String {
         let mut rows: Vec<Vec<String>> = Vec::new();
         for entry in &self.objects {
             match entry {
@@ -137,7 +137,7 @@ pub(crate) struct EventList {
 }
 
 impl List for EventList {
-    fn table(&self, _wide: bool) -> String {
+    fn table(&self, _: bool, _: bool) -> String {
         let row = |event: &ObjectEvent| {
             let last = match event.count {
                 0 | 1 => age(&event.last, self.now),
@@ -225,7 +225,7 @@ mod tests {
             now: now(),
         };
         assert_eq!(
-            list.table(false),
+            list.table(false, false),
             "\
 NAME                      READY   STATUS             AGE
 deployment.apps/web       1/2     Ready              60m
@@ -236,7 +236,7 @@ deployment.apps/web       1/2     Ready              60m
 secret/key                -       Forbidden          -
 "
         );
-        let wide = list.table(true);
+        let wide = list.table(true, false);
         assert!(wide.contains("back-off\u{fffd}[31m"), "{wide}");
         assert_eq!(list.names().first().map(String::as_str), Some("deployment.apps/web"));
     }
@@ -257,7 +257,7 @@ secret/key                -       Forbidden          -
             now: now(),
         };
         assert_eq!(list.names(), ["configmap/a/web", "configmap/shop/web"]);
-        assert!(list.table(false).contains("\nconfigmap/a/web "));
+        assert!(list.table(false, false).contains("\nconfigmap/a/web "));
     }
 
     #[test]
@@ -282,7 +282,7 @@ secret/key                -       Forbidden          -
             events: vec![event],
             now: now(),
         };
-        let table = list.table(false);
+        let table = list.table(false, false);
         let row = table.lines().nth(1).expect("a row");
         assert_eq!(row, "60s (x7 over 60m)   Warning   BackOff   pod/web   back-off");
     }

@@ -2,8 +2,8 @@ use super::{CHECKS, REFUSED};
 use crate::cli::ListFormat;
 use crate::diagnosis::{ApplicationCondition, DiagnosedApplication, DiagnosedCluster, SyncOperation};
 use crate::doctor::{
-    CheckResult, Finding, FindingList, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission, Project,
-    ReplicaSet, Severity, about_nodes, examine, overall_result, required_permissions,
+    CheckResult, Finding, HubNode, HubState, HubWork, LiveState, Lookup, Message, Permission, Project, ReplicaSet,
+    Severity, about_nodes, examine, overall_result, required_permissions,
 };
 use crate::embedded::{self, shipped};
 use crate::list;
@@ -227,7 +227,7 @@ fn messages() -> impl Iterator<Item = &'static Message> {
 }
 
 fn printed(findings: &[Finding], format: ListFormat, colours: bool) -> String {
-    list::format_list(&FindingList { findings, colours }, format).expect("text")
+    list::format_coloured(findings, format, colours).expect("text")
 }
 
 #[test]

@@ -17,16 +17,11 @@ pub(crate) struct GitOpsClusterList<'r> {
     pub(crate) is_one: bool,
     /// The time that the expiry of certificates is relative to.
     pub(crate) now: Timestamp,
-    /// True if tables have colours.
-    pub(crate) colours: bool,
 }
 
 impl List for GitOpsClusterList<'_> {
-    fn table(&self, wide: bool) -> String {
-        let tables = self
-            .reports
-            .iter()
-            .map(|report| table(report, self.now, wide, self.colours));
+    fn table(&self, wide: bool, colours: bool) -> String {
+        let tables = self.reports.iter().map(|report| table(report, self.now, wide, colours));
         tables.collect::<Vec<_>>().join("\n\n")
     }
 
