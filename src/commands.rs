@@ -22,7 +22,7 @@ use crate::cli::{
 };
 use crate::diagnosis::cluster_problem;
 use crate::diff;
-use crate::diff::{ChangeList, ComparedWork, DiffStyle};
+use crate::diff::{ComparedWork, DiffStyle};
 use crate::summary::WorkSummary;
 use crate::{completion, fetch, list, manual};
 use clap::CommandFactory;
@@ -237,7 +237,7 @@ fn differences(args: DiffArgs, env: &Env) -> Result<Exit, Problems> {
         }
         // As kubectl diff: nothing to show is no output.
         Some(ListFormat::Table | ListFormat::Wide) if changes.is_empty() => String::new(),
-        Some(format) => list::format_list(&ChangeList(&changes), format)?,
+        Some(format) => list::format_list(&*changes, format)?,
     };
     print_answer("differences", &text, Exit::of_answer(changes.is_empty()))
 }

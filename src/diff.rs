@@ -17,7 +17,6 @@ mod text;
 mod work;
 
 pub(crate) use file::{read_input, works};
-pub(crate) use list::ChangeList;
 pub(crate) use text::{DiffStyle, format_changes, object_text};
 pub(crate) use work::ComparedWork;
 

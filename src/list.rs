@@ -18,7 +18,7 @@ pub(crate) trait List {
 }
 
 /// Formats a list whose table has no colours.
-pub(crate) fn format_list(list: &impl List, format: ListFormat) -> Result<String, String> {
+pub(crate) fn format_list(list: &(impl List + ?Sized), format: ListFormat) -> Result<String, String> {
     format_coloured(list, format, false)
 }
 

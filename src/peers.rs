@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::workload::{arguments, containers, name};
+use crate::workload::{arguments, containers, object_ref};
 use manifest::value::Value as Yaml;
 use manifest::yaml;
 use primitives::object_ref::ObjectRef;
@@ -30,8 +30,7 @@ pub struct Peer {
 impl Peer {
     /// Reads a Deployment; `None` if it has no such controller, or no replica.
     pub fn from_deployment(deployment: &Value) -> Option<Self> {
-        let namespace = deployment["metadata"]["namespace"].as_str().unwrap_or_default();
-        let object_ref = ObjectRef::new(namespace, name(deployment));
+        let object_ref = object_ref(deployment);
         let is_named = |part: &str, container: &Value| {
             let image = container["image"].as_str().unwrap_or_default();
             object_ref.name.contains(part) || image.contains(part)

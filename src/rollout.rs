@@ -8,6 +8,7 @@ use crate::diff;
 use crate::diff::{ComparedWork, DiffStyle};
 use crate::list::List;
 use crate::table;
+use crate::workload::object_ref;
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
 use manifest::yaml;
@@ -21,9 +22,9 @@ use ocm::work::{TEMPLATE, WORKLOAD, Work};
 use ocm::zeros::remove_zeros;
 use primitives::object_ref::ObjectRef;
 use primitives::{hash, time_math};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt;
 
 const GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
 const GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
@@ -33,7 +34,7 @@ const GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-ind
 const UNDONE: &str = "argocd-ocm-cmp.github.io/rollout-undone";
 
 /// The state of a rollout on a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) enum RolloutState {
     /// The cluster has the current content, and an object is broken, or its deadline has passed.
     Failed,
@@ -45,12 +46,6 @@ pub(crate) enum RolloutState {
     Waiting,
     /// The cluster has the current content, and OCM counts it as done.
     Updated,
-}
-
-impl fmt::Display for RolloutState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
 }
 
 /// A managed cluster that the ManifestWorkReplicaSet selects, and how far the rollout is there.
@@ -219,8 +214,7 @@ impl Rollout {
 
     /// Returns the namespace and the name of the set.
     pub(crate) fn object_ref(&self) -> ObjectRef {
-        let text = |key| self.set["metadata"][key].as_str().unwrap_or_default();
-        ObjectRef::new(text("namespace"), text("name"))
+        object_ref(&self.set)
     }
 
     fn kind(&self) -> &str {
@@ -606,14 +600,10 @@ fn share(value: &Value, all: usize, default: usize) -> usize {
     number.filter(|number| (1..=all).contains(number)).unwrap_or(default)
 }
 
-/// The rollouts of an Application.
-#[derive(Debug)]
-pub(crate) struct Rollouts(pub Vec<Rollout>);
-
-impl List for Rollouts {
+impl List for [Rollout] {
     fn table(&self, _: bool, _: bool) -> String {
         let mut text = String::new();
-        for rollout in &self.0 {
+        for rollout in self {
             let rows = rollout.clusters.iter().map(|cluster| {
                 let group = if cluster.group.1.is_empty() {
                     cluster.group.0.to_string()
@@ -623,7 +613,7 @@ impl List for Rollouts {
                 [
                     cluster.name.clone(),
                     group,
-                    cluster.state.to_string(),
+                    format!("{:?}", cluster.state),
                     cluster.message.clone(),
                 ]
             });
@@ -643,10 +633,10 @@ impl List for Rollouts {
                 "cluster": cluster.name,
                 "group": cluster.group.1,
                 "message": cluster.message,
-                "state": cluster.state.to_string(),
+                "state": cluster.state,
             })
         };
-        let rollouts = self.0.iter().map(|rollout| {
+        let rollouts = self.iter().map(|rollout| {
             json!({
                 "clusters": rollout.clusters.iter().map(cluster).collect::<Vec<_>>(),
                 "complete": rollout.is_complete(),
@@ -659,7 +649,7 @@ impl List for Rollouts {
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.iter().map(|rollout| rollout.object_ref().to_string()).collect()
+        self.iter().map(|rollout| rollout.object_ref().to_string()).collect()
     }
 }
 
@@ -748,7 +738,7 @@ mod tests {
         rollout
             .clusters
             .iter()
-            .map(|cluster| cluster.state.to_string())
+            .map(|cluster| format!("{:?}", cluster.state))
             .collect()
     }
 

@@ -1,5 +1,6 @@
 //! Reads the objects of a hub as JSON: the Deployments of Argo CD, and the settings of their containers.
 
+use primitives::object_ref::ObjectRef;
 use serde_json::Value;
 
 /// Returns the items of a list; other values have none.
@@ -14,6 +15,12 @@ pub(crate) fn item<'v>(list: &'v Value, name: &str) -> Option<&'v Value> {
 
 pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// Returns the namespace and the name of an object.
+pub(crate) fn object_ref(object: &Value) -> ObjectRef {
+    let namespace = object["metadata"]["namespace"].as_str();
+    ObjectRef::new(namespace.unwrap_or_default(), name(object))
 }
 
 pub(crate) fn named<'v>(all: &'v [Value], wanted: &str) -> Option<&'v Value> {

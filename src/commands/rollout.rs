@@ -7,7 +7,7 @@ use crate::cli::{RolloutArgs, RolloutCommand, RolloutStatusArgs};
 use crate::diagnosis;
 use crate::fetch::{ApplicationState, WorkReader};
 use crate::list;
-use crate::rollout::{Rollout, Rollouts, SetChange, placement_of};
+use crate::rollout::{Rollout, SetChange, placement_of};
 use crate::workload::items;
 use hub::HubObject;
 use jiff::Timestamp;
@@ -45,9 +45,8 @@ pub(super) fn run(command: &RolloutCommand) -> Result<Exit, Problems> {
 
 fn status(args: &RolloutStatusArgs) -> Result<Exit, Problems> {
     let (text, undelivered, is_complete) = with_rollouts(&args.of, "reading the hub", async |_, state| {
-        let Rollouts(rollouts) = &state.rollouts;
-        let is_complete = state.undelivered.is_empty() && rollouts.iter().all(Rollout::is_complete);
-        let text = list::format_list(&state.rollouts, args.output)?;
+        let is_complete = state.undelivered.is_empty() && state.rollouts.iter().all(Rollout::is_complete);
+        let text = list::format_list(&*state.rollouts, args.output)?;
         Ok((text, state.undelivered, is_complete))
     })?;
     warn(&undelivered);
@@ -56,7 +55,7 @@ fn status(args: &RolloutStatusArgs) -> Result<Exit, Problems> {
 
 /// The rollouts of an Application.
 struct ReadRollouts {
-    rollouts: Rollouts,
+    rollouts: Vec<Rollout>,
     application: Value,
     /// The reasons why the rollouts do not deliver its current version, or not yet: one line each.
     undelivered: Vec<String>,
@@ -72,7 +71,7 @@ fn change(
 ) -> Result<Exit, Problems> {
     let mut lines = String::new();
     let done = with_rollouts(args, "changing the rollout", async |hub, state| {
-        let Rollouts(mut rollouts) = state.rollouts;
+        let mut rollouts = state.rollouts;
         if rollouts.iter().any(Rollout::is_open) {
             rollouts.retain(Rollout::is_open);
         }
@@ -258,7 +257,7 @@ fn with_rollouts<T>(
         }
         let application = hub.get(&APPLICATIONS.path(namespace), name).await?;
         let state = ReadRollouts {
-            rollouts: Rollouts(rollouts),
+            rollouts,
             application: application.unwrap_or_default(),
             undelivered: undelivered(&state, &ObjectRef::new(namespace, name)),
         };

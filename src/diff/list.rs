@@ -56,11 +56,7 @@ impl ChangeOfTargets<'_> {
     }
 }
 
-/// The changes on the hub.
-#[derive(Debug)]
-pub(crate) struct ChangeList<'c>(pub &'c [ObjectChange]);
-
-impl List for ChangeList<'_> {
+impl List for [ObjectChange] {
     /// The wide table names all targets, the other one only a single target.
     fn table(&self, wide: bool, _: bool) -> String {
         let row = |group: ChangeOfTargets<'_>| {
@@ -70,17 +66,17 @@ impl List for ChangeList<'_> {
             };
             [group.result().to_owned(), group.change.what.clone(), targets]
         };
-        let rows = grouped(self.0).into_iter().map(row);
+        let rows = grouped(self).into_iter().map(row);
         table::lines(&["RESULT", "OBJECT", "CLUSTERS"], rows)
     }
 
     fn to_json(&self) -> Value {
-        json!({"changes": grouped(self.0).iter().map(change_to_json).collect::<Vec<_>>()})
+        json!({"changes": grouped(self).iter().map(change_to_json).collect::<Vec<_>>()})
     }
 
     /// The names of the objects, each once.
     fn names(&self) -> Vec<String> {
-        let groups = grouped(self.0).into_iter();
+        let groups = grouped(self).into_iter();
         unique(groups.map(|group| clean(&group.change.what)).collect())
     }
 }

@@ -12,7 +12,7 @@ use crate::install::{
     AUTHORITY, AUTHORITY_SECRET, CLUSTER_PROXY_NAMESPACE, CMD_PARAMS, CONTROLLER, LIVE, PARAMS, REPO_SERVER, SERVER,
     component_of, live_authority, required_config_maps,
 };
-use crate::workload::name;
+use crate::workload::{name, object_ref};
 use generate::{confine, health_rules};
 use hub::{PAGE, WORK_PAGE, each, explain, in_order, status};
 use kube::core::params::{GetParams, ListParams, PostParams};
@@ -337,9 +337,7 @@ impl Hub {
 
 /// Returns the name of a Placement that selects no managed cluster, with OCM's reason.
 fn unsatisfied(placement: &Value) -> Option<(String, String)> {
-    let text = |key: &str| placement["metadata"][key].as_str().unwrap_or_default();
-    let name = format!("{}/{}", text("namespace"), text("name"));
-    Some((name, diagnosis::unsatisfied(placement)?))
+    Some((object_ref(placement).to_string(), diagnosis::unsatisfied(placement)?))
 }
 
 /// Returns true if the requested permission is granted.

@@ -129,6 +129,7 @@ struct DeliveredApplication {
 }
 
 /// The Applications, and the positions of those that deliver a work: by kind, namespace and name.
+#[derive(Default)]
 struct Applications<'n> {
     /// The namespace of Argo CD.
     argocd: &'n str,
@@ -142,9 +143,7 @@ impl<'n> Applications<'n> {
     fn new(argocd: &'n str) -> Self {
         Self {
             argocd,
-            all: Vec::new(),
-            by_work: HashMap::new(),
-            malformed: 0,
+            ..Self::default()
         }
     }
 

@@ -49,9 +49,7 @@ impl Feature {
     pub const ARGOCD_AGENT: Self = Self("argocd-agent");
     pub const UI: Self = Self("ui");
     pub const LIVE: Self = Self("live");
-}
 
-impl Feature {
     /// Returns all features.
     pub fn all() -> &'static [Self] {
         &ALL

@@ -3,7 +3,7 @@
 use super::argo_cd::NAME;
 use super::settings::{self, CONTROLLER};
 use super::{LIVE, MANAGER, PART_MANAGERS, ShippedObject, is_own_policy};
-use crate::workload::{items, name};
+use crate::workload::{items, name, object_ref};
 use hub_state::json::borrowed;
 use hub_state::pull;
 use ocm::gitops_cluster::{SHARED_FINALIZER, namespace_of_finalizer};
@@ -135,16 +135,12 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
         let is_ours = |text: &str| text == SHARED_FINALIZER || namespace_of_finalizer(text) == Some(namespace);
         all.find(|text| is_ours(text)).map(str::to_owned)
     };
-    let qualified_name = |value: &Value| {
-        let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
-        format!("{}/{}", text("namespace"), text("name"))
-    };
     let clusters = gitops_clusters.iter().filter_map(|gitops_cluster| {
         let finalizer = ours(gitops_cluster)?;
         Some(format!(
             "GitOpsCluster {} has the controller's finalizer {finalizer}, and cannot be deleted without the controller: delete it \
              first, which removes its clusters from Argo CD, or remove the finalizer to keep them there",
-            qualified_name(gitops_cluster)
+            object_ref(gitops_cluster)
         ))
     });
     let waits = |value: &&Value| {
@@ -153,10 +149,8 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
         application.is_some_and(|application| application.deleting && application.argocd_finalizers().next().is_some())
     };
     let applications = applications.iter().filter(waits).map(|application| {
-        let qualified_name = qualified_name(application);
-        format!(
-            "Application {qualified_name} is being deleted by the controller (pull model): wait until it is deleted"
-        )
+        let object_ref = object_ref(application);
+        format!("Application {object_ref} is being deleted by the controller (pull model): wait until it is deleted")
     });
     clusters.chain(applications).collect()
 }

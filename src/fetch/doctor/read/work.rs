@@ -37,6 +37,15 @@ struct WorkSpec {
     placement_refs: Option<Vec<PlacementName>>,
 }
 
+impl WorkSpec {
+    /// Returns the JSON of each object.
+    fn manifests(&self) -> impl Iterator<Item = &str> {
+        let workload = self.workload.iter();
+        let manifests = workload.flat_map(|workload| workload.manifests.iter().flatten());
+        manifests.map(|manifest| manifest.get())
+    }
+}
+
 #[derive(Deserialize)]
 struct PlacementName {
     name: String,
@@ -221,14 +230,8 @@ impl ReadWork {
 
     /// Returns its managed cluster if it delivers an object that names this user, such as a ClusterRoleBinding.
     pub(crate) fn cluster_with_binding(&self, user: &str) -> Option<String> {
-        let mut manifests = self
-            .spec
-            .workload
-            .iter()
-            .filter_map(|workload| workload.manifests.as_ref())
-            .flatten();
-        let is_bound =
-            self.metadata.deletion_timestamp.is_none() && manifests.any(|manifest| manifest.get().contains(user));
+        let mut manifests = self.spec.manifests();
+        let is_bound = self.metadata.deletion_timestamp.is_none() && manifests.any(|manifest| manifest.contains(user));
         is_bound.then(|| self.metadata.namespace.clone())
     }
 
@@ -278,31 +281,20 @@ impl ReadWork {
             };
             plain(&message).into()
         });
-        let manifests = self
-            .spec
-            .workload
-            .and_then(|workload| workload.manifests)
-            .unwrap_or_default();
         let changed = self.metadata.last_change().filter(|_| is_behind);
         Some(doctor::HubWork {
             outstanding_since: self.metadata.deletion_timestamp.or(changed),
             objects: if is_deleting {
                 Vec::new()
             } else {
-                manifests
-                    .iter()
-                    .filter_map(|manifest| object_name(manifest.get()))
-                    .collect()
+                self.spec.manifests().filter_map(object_name).collect()
             },
             application,
             cluster: self.metadata.namespace.into(),
             name: self.metadata.name.into(),
             created: self.metadata.creation_timestamp,
             // The API server encodes it in the same way for the webhook.
-            size: manifests
-                .iter()
-                .map(|manifest| webhook_size(manifest.get().len()))
-                .sum(),
+            size: self.spec.manifests().map(|manifest| webhook_size(manifest.len())).sum(),
             executor: self.spec.executor.as_ref().map(executor_user),
             has_status: applied.is_some(),
             of_old_agent,
