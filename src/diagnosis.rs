@@ -11,6 +11,7 @@
 mod tests;
 
 use crate::doctor::PLUGIN;
+use argocd_agent::state::condition;
 use generate::similar::similar;
 use hub::HubObject;
 use manifest::text::with_reason;
@@ -617,15 +618,9 @@ pub(crate) fn cluster_problem(name: &str, clusters: &BTreeMap<String, DiagnosedC
 
 /// Returns the reason why a Placement selects no managed cluster, in the words of OCM; `None` if it selects some.
 pub(crate) fn unsatisfied(placement: &Value) -> Option<String> {
-    let status = &placement["status"];
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let mut unsatisfied =
-        conditions.filter(|condition| condition["type"] == "PlacementSatisfied" && condition["status"] == "False");
-    let condition = unsatisfied.next()?;
-    if status["numberOfSelectedClusters"]
-        .as_i64()
-        .is_some_and(|number| number > 0)
-    {
+    let condition = condition(placement, "PlacementSatisfied");
+    let selected = placement["status"]["numberOfSelectedClusters"].as_i64();
+    if condition["status"] != "False" || selected.is_some_and(|number| number > 0) {
         return None;
     }
     let text = |key: &str| condition[key].as_str().unwrap_or_default();

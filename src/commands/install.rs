@@ -19,7 +19,7 @@ use crate::install::{
     belongs_to_another_product, is_unchanged, keep_in_gitops, keep_tuned, merged_managers, mounted_config_maps,
     objects, objects_of, other_namespace, our_managers, owns_argocd_fields, replaces_only_redis,
 };
-use crate::workload::items;
+use argocd_agent::state::condition;
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
 use manifest::problem::Problems;
 use manifest::yaml;
@@ -446,10 +446,9 @@ pub(super) fn changes_of(object: &ShippedObject, live: &Value, changed: &Value) 
 
 /// Waits until the API server serves the kind.
 async fn until_established(hub: &InstallHub, crd: &ShippedObject) -> Result<(), String> {
-    let is_established = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
     let established = poll(async || {
         let live = hub.get(&crd.path(), crd.name()).await?;
-        Ok(live.filter(|live| items(&live["status"]["conditions"]).iter().any(is_established)))
+        Ok(live.filter(|live| condition(live, "Established")["status"] == "True"))
     });
     if established.await?.is_some() {
         return Ok(());

@@ -92,6 +92,15 @@ impl Message {
         Some(self.finding(&[&[(key, &number as &dyn Display), ("names", &names)], values].concat()))
     }
 
+    /// Returns these findings, or one with these values if there are none.
+    pub(super) fn if_none(&'static self, findings: Vec<Finding>, values: &[(&str, &dyn Display)]) -> Vec<Finding> {
+        if findings.is_empty() {
+            vec![self.finding(values)]
+        } else {
+            findings
+        }
+    }
+
     /// Creates a finding with these values for the names in braces.
     pub(super) fn finding(&'static self, values: &[(&str, &dyn Display)]) -> Finding {
         Finding {

@@ -74,11 +74,8 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
         let of_message = problems.iter().filter(|(_, problem)| problem.id == message.id);
         message.about(CLUSTERS, of_message.map(|(name, _)| name), &[])
     };
-    let mut findings: Vec<_> = CHECK.messages.iter().filter_map(about).collect();
-    if findings.is_empty() {
-        findings.push(OK.finding(&[("clusters", &by_cluster.len()), ("all", &clusters.len())]));
-    }
-    findings
+    let findings: Vec<_> = CHECK.messages.iter().filter_map(about).collect();
+    OK.if_none(findings, &[("clusters", &by_cluster.len()), ("all", &clusters.len())])
 }
 
 /// Returns the problem of a cluster that has works, if any.

@@ -80,10 +80,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     if !is_of(&pod.image, version) {
         findings.push(OTHER_VERSION.finding(&[("image", &pod.image), ("version", &version)]));
     }
-    if findings.is_empty() {
-        findings.push(OK.finding(&[("names", &pod.names().join(", "))]));
-    }
-    findings
+    OK.if_none(findings, &[("names", &pod.names().join(", "))])
 }
 
 /// Checks that its Pods are ready.

@@ -90,10 +90,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if data("application.resourceTrackingMethod") == Some("label") {
         findings.push(BY_LABEL.finding(&[]));
     }
-    if findings.is_empty() {
-        findings.push(OK.finding(&[("version", &version)]));
-    }
-    findings
+    OK.if_none(findings, &[("version", &version)])
 }
 
 /// Returns the kinds in works for which Argo CD has a health check, and neither the plugin nor the user has a rule.

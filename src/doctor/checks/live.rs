@@ -56,10 +56,7 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     findings.extend(about_service(hub_state, live));
     findings.extend(about_authority(hub_state, live, now));
     findings.extend(about_addons(hub_state, live));
-    if findings.is_empty() {
-        findings.push(OK.finding(&[]));
-    }
-    findings
+    OK.if_none(findings, &[])
 }
 
 fn about_argocd_server(hub_state: &HubState, live: &LiveState) -> Vec<Finding> {

@@ -77,15 +77,12 @@ fn run(hub_state: &HubState, now: Timestamp) -> Vec<Finding> {
     let idle = sets.filter(|set| !set.has_status && is_late(set.created, now));
     let idle = idle.map(|set| &set.qualified_name);
     findings.extend(message.about(SETS, idle, &[]));
-    if findings.is_empty() {
-        let unknown = if has_cluster_manager {
-            ""
-        } else {
-            "; there is no ClusterManager: see the flags --feature-gates of OCM's controllers for enabled feature gates"
-        };
-        findings.push(OK.finding(&[("gates", &unknown)]));
-    }
-    findings
+    let unknown = if has_cluster_manager {
+        ""
+    } else {
+        "; there is no ClusterManager: see the flags --feature-gates of OCM's controllers for enabled feature gates"
+    };
+    OK.if_none(findings, &[("gates", &unknown)])
 }
 
 /// Returns the needed APIs of OCM: works and managed clusters, those for Applications with a Placement, and those that the

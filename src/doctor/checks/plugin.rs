@@ -79,10 +79,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     if !is_of(image, version) {
         findings.push(OTHER_VERSION.finding(&[("deployment", &deployment), ("image", &image), ("version", &version)]));
     }
-    if findings.is_empty() {
-        findings.push(OK.finding(&[("deployment", &deployment), ("version", &version)]));
-    }
-    findings
+    OK.if_none(findings, &[("deployment", &deployment), ("version", &version)])
 }
 
 /// Returns true if the tag of an image is of this version, or if the image has no tag.

@@ -77,11 +77,8 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         .iter()
         .filter(|pod| status(pod)["restartCount"].as_u64() >= Some(RESTARTS));
     findings.extend(RESTARTED.about(PODS, restarted.map(|pod| name(pod)), &[]));
-    if findings.is_empty() {
-        let (pods, applications) = (count(with.len(), "pod"), count(applications.len(), "Application"));
-        findings.push(OK.finding(&[("pods", &pods), ("applications", &applications)]));
-    }
-    findings
+    let (pods, applications) = (count(with.len(), "pod"), count(applications.len(), "Application"));
+    OK.if_none(findings, &[("pods", &pods), ("applications", &applications)])
 }
 
 /// Returns the reason why a container is not ready, as Kubernetes words it.

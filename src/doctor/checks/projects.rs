@@ -50,10 +50,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
         };
         findings.extend(message.about(APPLICATIONS, users, &[("project", name)]));
     }
-    if findings.is_empty() {
-        findings.push(OK.finding(&[("names", &list_names(by_project.keys()))]));
-    }
-    findings
+    OK.if_none(findings, &[("names", &list_names(by_project.keys()))])
 }
 
 /// Returns true if an AppProject permits works, by Argo CD's rules for namespaced kinds.

@@ -106,10 +106,7 @@ fn run(hub_state: &HubState, _: Timestamp) -> Vec<Finding> {
     }
     watched.retain(|_, informers| informers.len() > WATCHES_MAX);
     findings.extend(TOO_MANY_WATCHES.about(CLUSTERS, watched.keys(), &[("limit", &WATCHES_MAX)]));
-    if findings.is_empty() {
-        findings.push(OK.finding(&[("works", &works.len())]));
-    }
-    findings
+    OK.if_none(findings, &[("works", &works.len())])
 }
 
 /// Returns the finding about works whose Placements select no managed cluster.
