@@ -87,11 +87,8 @@ async fn apply(
     }
     options.images = images::selected(args, &installed, &options.argo_cd);
     let is_about_policy = requested.is_some() || features.contains(&Feature::PLUGIN);
-    let (source, mut about_policy) = policy::decided(hub, &options, workloads, requested).await?;
+    let (source, about_policy) = policy::decided(hub, &options, workloads, requested).await?;
     options.policy = source;
-    if !is_about_policy {
-        about_policy = None;
-    }
     let (principal, about_principal) = principal::decided(hub, &options, &features, workloads).await?;
     options.principal = principal;
     let (view, about_view) = live::completed(hub, args, &options, &features).await?;
@@ -158,7 +155,7 @@ async fn apply(
     for (object, live) in &live_objects {
         summary.extend(policy::about_sample(&options.policy, object, live.as_ref()));
     }
-    summary.extend(about_policy.map(|line| line + "\n"));
+    summary.extend(about_policy.filter(|_| is_about_policy).map(|line| line + "\n"));
     Ok(())
 }
 
