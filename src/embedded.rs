@@ -1,7 +1,8 @@
 //! The YAML files that install the program, embedded in this version. Each describes itself at its start.
 
-use manifest::{json, yaml};
-use serde_json::Value;
+use hub_state::json::Written;
+use manifest::yaml;
+use serde_json::{Value, json};
 
 /// The shipped files by their paths in the repository, sorted.
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -27,15 +28,8 @@ pub(crate) fn shipped(path: &str) -> Vec<Value> {
 
 /// Returns the objects in a text; none if it is not YAML.
 pub(crate) fn objects(text: &str) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for document in yaml::documents(text) {
-        let Ok(document) = document else { return Vec::new() };
-        let mut object = String::new();
-        let written = json::write(&document.value, &mut object);
-        let Some(object) = written.ok().and_then(|()| serde_json::from_str(&object).ok()) else {
-            return Vec::new();
-        };
-        objects.push(object);
-    }
-    objects
+    let documents: Result<Vec<_>, _> = yaml::documents(text).collect();
+    let documents = documents.unwrap_or_default();
+    let values = documents.iter().map(|document| &document.value);
+    values.map(|value| json!(Written::whole(value))).collect()
 }

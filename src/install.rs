@@ -54,6 +54,7 @@ pub use tuning::keep_tuned;
 use crate::embedded;
 use clap::ValueEnum;
 use generate::print::OutputFormat;
+use hub_state::json::borrowed;
 use hub_state::model::shipped;
 use hub_state::pull::Dialect;
 use manifest::problem::Problems;
@@ -260,8 +261,7 @@ pub fn admission_policies(file: &str, namespace: &str) -> Vec<ShippedObject> {
 pub fn format_objects(objects: &[ShippedObject], form: OutputFormat) -> String {
     let mut text = String::new();
     for (at, object) in objects.iter().enumerate() {
-        let object = object.json();
-        let value = yaml::json(&object).expect("the object is JSON");
+        let value = borrowed(&object.value);
         match form {
             OutputFormat::Yaml => {
                 text.push_str(if at > 0 { "---\n" } else { "" });

@@ -9,9 +9,9 @@ use crate::diff::{ComparedWork, DiffStyle};
 use crate::list::List;
 use crate::table;
 use crate::workload::object_ref;
+use hub_state::json::borrowed;
 use jiff::{SignedDuration, Timestamp};
 use manifest::text::count;
-use manifest::yaml;
 use ocm::duration;
 use ocm::health::{HealthStatus, WorkStatus};
 use ocm::hold::Hold;
@@ -534,10 +534,10 @@ impl Rollout {
         let with_content = |content: &Value| {
             let mut set = self.set.clone();
             set["spec"][TEMPLATE] = essential(content);
-            set.to_string()
+            set
         };
         let (before, after) = (with_content(&self.set["spec"][TEMPLATE]), with_content(content));
-        let parse = |text| Work::new(yaml::json(text).ok()?).ok().map(ComparedWork::from);
+        let parse = |set| Work::new(borrowed(set)).ok().map(ComparedWork::from);
         let changes = match (parse(&before), parse(&after)) {
             (Some(before), Some(after)) => diff::compare(&[before], &[after], true),
             _ => Vec::new(),

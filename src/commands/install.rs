@@ -21,8 +21,8 @@ use crate::install::{
 };
 use argocd_agent::state::condition;
 pub(super) use hub::{ApplyFailure, ApplyOptions, InstallHub, finish, qualified_name, with_hub};
+use hub_state::json::borrowed;
 use manifest::problem::Problems;
-use manifest::yaml;
 use ocm::resources::{CONFIG_MAPS, NAMESPACES, NODES, SERVICES};
 use policy::Existing;
 use serde_json::Value;
@@ -427,7 +427,7 @@ pub(super) fn changes_of(object: &ShippedObject, live: &Value, changed: &Value) 
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|key, _| !["generation", "managedFields", "resourceVersion"].contains(&key.as_str()));
         }
-        object.to_string()
+        object
     };
     let style = DiffStyle {
         colours: false,
@@ -435,10 +435,7 @@ pub(super) fn changes_of(object: &ShippedObject, live: &Value, changed: &Value) 
         changed: "changed",
     };
     let (live, changed) = (shown(live), shown(changed));
-    match (yaml::json(&live), yaml::json(&changed)) {
-        (Ok(live), Ok(changed)) => object_text(&object.to_string(), &live, &changed, &style),
-        _ => String::new(),
-    }
+    object_text(&object.to_string(), &borrowed(&live), &borrowed(&changed), &style)
 }
 
 /// Waits until the API server serves the kind.
