@@ -343,28 +343,20 @@ impl Hub {
         let states = states.flat_map(|(cluster, works)| applications.on_cluster(cluster, works, &clock));
         let overview = Overview::OnClusters(OnCluster::all(states));
         let mut notices: Vec<_> = notice.into_iter().chain(applications.notice()).collect();
-        let known = match self.managed_clusters().await? {
-            Lookup::Found(known) => Some(known),
-            Lookup::NotFound => None,
-            Lookup::Refused(why) => {
-                if let Some((cluster, _)) = on_clusters.iter().find(|(_, works)| works.is_empty()) {
-                    return Ok(Err(format!(
-                        "managed cluster {cluster} has no works, and may not be registered: managedclusters are not read: {why}"
-                    )));
-                }
-                None
-            }
-        };
-        for problem in clusters
-            .iter()
-            .filter_map(|name| cluster_problem(name, known.as_ref()?))
-        {
+        let known = self.managed_clusters().await?;
+        let without_works = on_clusters.iter().find(|(_, works)| works.is_empty());
+        if let (Lookup::Refused(why), Some((cluster, _))) = (&known, without_works) {
+            return Ok(Err(format!(
+                "managed cluster {cluster} has no works, and may not be registered: managedclusters are not read: {why}"
+            )));
+        }
+        for problem in clusters.iter().filter_map(|name| cluster_problem(name, known.found()?)) {
             if problem.cause == ProblemCause::ClusterUnknown {
                 return Ok(Err(problem.line()));
             }
             notices.push(problem.line());
         }
-        let unreachable = known.as_ref().map(diagnosis::unreachable).unwrap_or_default();
+        let unreachable = known.found().map(diagnosis::unreachable).unwrap_or_default();
         let shown = clusters.iter().filter(|name| unreachable.contains(*name));
         notices.extend(shown.map(|name| format!("{name} is unreachable: showing its last reported state")));
         Ok(Ok((overview, notices)))
