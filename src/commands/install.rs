@@ -15,7 +15,7 @@ use crate::doctor;
 use crate::doctor::{HubNode, Severity};
 use crate::install;
 use crate::install::{
-    ArgoCd, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject,
+    ArgoCd, CONTROLLER, Feature, InstallOptions, Installed, MANAGER, PolicySource, REDIS_PROXY, ShippedObject,
     belongs_to_another_product, is_unchanged, keep_in_gitops, keep_tuned, merged_managers, mounted_config_maps,
     objects, objects_of, other_namespace, our_managers, owns_argocd_fields, replaces_only_redis,
 };
@@ -80,7 +80,12 @@ async fn apply(
         }
     }
     let workloads = &workloads;
-    let settings = settings::read_config_map(hub, args).await?;
+    // Additions to Argo CD's objects do not depend on the settings.
+    let settings = if args.additions_only {
+        None
+    } else {
+        hub.config_map(&options.namespace, CONTROLLER).await?
+    };
     let (mut installed, features) = options.adopt(workloads, settings.as_ref())?;
     if features.contains(&Feature::ARGOCD_ADDON) && !args.additions_only {
         installed.argocd_image = images::read_addon_image(hub).await?;

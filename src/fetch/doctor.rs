@@ -113,10 +113,6 @@ impl Hub {
             state.with_works_of_another = works.pairs();
             Ok(())
         };
-        let of_clusters = async {
-            state.clusters = self.managed_clusters().await?;
-            Ok(())
-        };
         let of_works = async {
             let permitting;
             (state.sets, state.works, permitting) = self.delivered(&tracking, namespace).await?;
@@ -124,7 +120,9 @@ impl Hub {
             state.unsatisfied_placements = self.list_all(&PLACEMENTS, keep).await?;
             Ok::<_, Error>(permitting)
         };
-        let (.., permitting) = tokio::try_join!(of_argo_cd, of_ocm, of_applications, of_clusters, of_works)?;
+        let of_clusters = self.managed_clusters();
+        let (.., clusters, permitting) = tokio::try_join!(of_argo_cd, of_ocm, of_applications, of_clusters, of_works)?;
+        state.clusters = clusters;
         if state.config == Lookup::NotFound {
             state.argocd_namespaces = self.argocd_namespaces().await?;
         }

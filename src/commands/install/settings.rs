@@ -1,18 +1,8 @@
 //! The settings of the controller in its ConfigMap on a hub.
 
-use super::InstallHub;
-use crate::cli::HubInstallArgs;
 use crate::install::{CONTROLLER, ShippedObject};
 use crate::workload::{containers, items};
 use serde_json::Value;
-
-/// Returns the ConfigMap, if it exists. Additions to Argo CD's objects do not depend on it.
-pub(super) async fn read_config_map(hub: &InstallHub, args: &HubInstallArgs) -> Result<Option<Value>, String> {
-    if args.additions_only {
-        return Ok(None);
-    }
-    hub.config_map(&args.argo_cd.namespace, CONTROLLER).await
-}
 
 /// Returns a line about an existing ConfigMap that stays, with the settings that the new Deployment overrides.
 pub(super) fn left(live: &Value, objects: &[ShippedObject]) -> Option<String> {
