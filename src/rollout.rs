@@ -457,7 +457,8 @@ impl Rollout {
         let template = &self.set["spec"][TEMPLATE];
         let undone = self.set["metadata"]["annotations"][UNDONE].as_str().unwrap_or_default();
         let (replaced, restored) = undone.split_once(' ').unwrap_or((undone, ""));
-        let mut contents: Vec<(&Value, Vec<&str>)> = Vec::new();
+        // Each with the first cluster that has it.
+        let mut contents: Vec<(&Value, &str)> = Vec::new();
         for cluster in self
             .clusters
             .iter()
@@ -467,10 +468,10 @@ impl Rollout {
                 .spec
                 .as_ref()
                 .filter(|spec| !is_same(spec, template) && hashed(spec) != replaced);
-            let Some(spec) = earlier else { continue };
-            match contents.iter_mut().find(|(content, _)| is_same(content, spec)) {
-                Some((_, clusters)) => clusters.push(&cluster.name),
-                None => contents.push((spec, vec![&cluster.name])),
+            if let Some(spec) = earlier
+                && !contents.iter().any(|(content, _)| is_same(content, spec))
+            {
+                contents.push((spec, &cluster.name));
             }
         }
         let content = match (&contents[..], like) {
@@ -488,10 +489,7 @@ impl Rollout {
                 ));
             }
             (several, _) => {
-                let examples: Vec<_> = several
-                    .iter()
-                    .filter_map(|(_, clusters)| clusters.first().copied())
-                    .collect();
+                let examples: Vec<_> = several.iter().map(|(_, cluster)| *cluster).collect();
                 return Err(format!(
                     "managed clusters have {} different earlier contents of ManifestWorkReplicaSet {name}: choose one with --like {}",
                     several.len(),
