@@ -71,13 +71,9 @@ impl Hub {
         if !fleet.gitops_clusters.iter().any(has_agents) {
             return Ok(fleet);
         }
-        match self.agents(&selected.namespace).await {
-            Ok(agents) => fleet.agents = Some(agents),
-            Err(error) => fleet.notices.push(format!(
-                "showing the state of agents that the controller last wrote: {}",
-                refusal(error)?
-            )),
-        }
+        let agents = self.agents(&selected.namespace).await;
+        let instead = "showing the state of agents that the controller last wrote";
+        fleet.agents = or_notice(agents, instead, &mut fleet.notices)?;
         if certificates {
             let with_agents = fleet
                 .gitops_clusters
@@ -90,14 +86,9 @@ impl Hub {
                 argocd.or(value["metadata"]["namespace"].as_str()).map(str::to_owned)
             });
             let namespaces = namespaces.collect();
-            match self.certificates(&namespaces).await {
-                Ok(certificates) => fleet.certificates = Some(certificates),
-                Err(error) => {
-                    let why = refusal(error)?;
-                    let notice = format!("showing the expiry of certificates as far as the controller wrote it: {why}");
-                    fleet.notices.push(notice);
-                }
-            }
+            let certificates = self.certificates(&namespaces).await;
+            let instead = "showing the expiry of certificates as far as the controller wrote it";
+            fleet.certificates = or_notice(certificates, instead, &mut fleet.notices)?;
         }
         Ok(fleet)
     }
@@ -147,10 +138,13 @@ impl Hub {
     }
 }
 
-/// Returns the reason why the hub does not permit a read, or does not serve the kind; passes other errors on.
-fn refusal(error: Error) -> Result<String, Error> {
-    match status(&error) {
-        Some(403 | 404) => Ok(explain(&error)),
-        _ => Err(error),
+/// Returns an answer, or adds a notice about what is shown `instead` if the hub does not permit the read, or does not serve the kind.
+fn or_notice<T>(answer: Result<T, Error>, instead: &str, notices: &mut Vec<String>) -> Result<Option<T>, Error> {
+    match answer {
+        Err(error) if matches!(status(&error), Some(403 | 404)) => {
+            notices.push(format!("{instead}: {}", explain(&error)));
+            Ok(None)
+        }
+        answer => answer.map(Some),
     }
 }

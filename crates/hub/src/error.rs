@@ -16,9 +16,8 @@ pub fn status(error: &Error) -> Option<u16> {
 /// Converts an answer; returns `None` if the object or its kind does not exist.
 pub fn optional<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
-        Ok(value) => Ok(Some(value)),
         Err(error) if status(&error) == Some(404) => Ok(None),
-        Err(error) => Err(error),
+        answer => answer.map(Some),
     }
 }
 
