@@ -2,6 +2,7 @@
 
 use crate::list::List;
 use crate::table;
+use hub_state::json::without_empty;
 use jiff::{SignedDuration, Timestamp, Unit};
 use ocm::duration;
 use ocm::hold::Hold;
@@ -79,11 +80,7 @@ impl List for Holds {
     fn to_json(&self) -> Value {
         let hold = |hold: &Hold| {
             let over = hold.is_over(self.policy_time);
-            let mut fields = json!({"cluster": hold.cluster, "until": hold.until, "reason": hold.reason, "over": over});
-            if let Some(fields) = fields.as_object_mut() {
-                fields.retain(|_, value| !value.is_null());
-            }
-            fields
+            without_empty(json!({"cluster": hold.cluster, "until": hold.until, "reason": hold.reason, "over": over}))
         };
         self.all.iter().map(hold).collect()
     }
