@@ -149,8 +149,10 @@ pub fn stuck_deletions(namespace: &str, gitops_clusters: &[Value], applications:
         application.is_some_and(|application| application.deleting && application.argocd_finalizers().next().is_some())
     };
     let applications = applications.iter().filter(waits).map(|application| {
-        let object_ref = object_ref(application);
-        format!("Application {object_ref} is being deleted by the controller (pull model): wait until it is deleted")
+        let qualified_name = object_ref(application);
+        format!(
+            "Application {qualified_name} is being deleted by the controller (pull model): wait until it is deleted"
+        )
     });
     clusters.chain(applications).collect()
 }
