@@ -112,14 +112,17 @@ fn change(
         let is_undo = changes.iter().any(|(_, change)| change.content.is_some());
         if changes.iter().any(is_reverted) {
             let name = &args.application;
-            let effect = if is_undo {
-                "go on with the new version"
+            return Err(Problems::one(if is_undo {
+                format!(
+                    "Argo CD is syncing Application {name}, and would go on with the new version: run argocd app terminate-op {name}, \
+                     then this command again"
+                )
             } else {
-                "revert the change"
-            };
-            return Err(Problems::one(format!(
-                "Argo CD is syncing Application {name}, and would {effect}: run argocd app terminate-op {name}, then this command again"
-            )));
+                format!(
+                    "Argo CD is syncing Application {name}, and would revert the change: run argocd app terminate-op {name}, then this \
+                     command again"
+                )
+            }));
         }
         if is_undo {
             check_agents_are_limited(&hub, &args.argo_cd.namespace).await?;
