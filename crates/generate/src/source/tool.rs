@@ -617,8 +617,8 @@ pub(super) fn no_temporary_folder(name: &str, error: &io::Error) -> Problems {
     ))
 }
 
-/// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, and
-/// names of temporary folders lose their numbers.
+/// Returns the lines of a tool's messages without details that differ between runs: paths become relative to the folder, names of
+/// temporary folders lose their numbers, and lines of a log their times.
 fn plain_lines(error_output: &str, folder: &Path) -> Vec<String> {
     let mut error_output = without_numbers(error_output, "TMPDIR/tmp/kustomize-", "kustomize-");
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -632,8 +632,25 @@ fn plain_lines(error_output: &str, folder: &Path) -> Vec<String> {
     // Users of Argo CD cannot pass this flag.
     let lines = lines.filter(|line| !line.starts_with("Use --debug flag"));
     lines
+        .map(without_time)
         .map(|line| line.strip_prefix("Error: ").unwrap_or(line).to_owned())
         .collect()
+}
+
+/// Removes the time with which Go's log begins a line.
+fn without_time(line: &str) -> &str {
+    const FORM: &str = "0000/00/00 00:00:00 ";
+    let is_of_form = |(byte, form)| {
+        if form == b'0' {
+            u8::is_ascii_digit(&byte)
+        } else {
+            byte == form
+        }
+    };
+    match line.split_at_checked(FORM.len()) {
+        Some((time, rest)) if time.bytes().zip(FORM.bytes()).all(is_of_form) => rest,
+        _ => line,
+    }
 }
 
 /// Sorts helm's messages about values by location: it lists schema violations in a different order every time, with the reasons
@@ -808,6 +825,13 @@ mod tests {
         let folder = env::current_dir().expect("a folder");
         let script = format!("echo \"{}/a.yaml: bad\" >&2; exit 2", folder.display());
         assert_eq!(run(LONG, &script, None), Ok(Err("a.yaml: bad".to_owned())));
+        // kustomize logs this before its error.
+        let script =
+            "echo '2026/12/01 16:00:51 vars that were never replaced: a' >&2; echo 'Error: 2026/12/01' >&2; exit 1";
+        assert_eq!(
+            run(LONG, script, None),
+            Ok(Err("vars that were never replaced: a 2026/12/01".to_owned()))
+        );
         assert_eq!(
             run(LONG, "exit 3", None),
             Ok(Err("it ended with exit status: 3".to_owned()))
