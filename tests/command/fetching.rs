@@ -755,6 +755,10 @@ fn refuses_submodules_and_files_by_address_outside_resources() {
             "[submodule \"a\"]\n\tpath = a\n\turl = {url}/git/a.git\n",
         ),
     ];
+    let secret = "secretGenerator: [{name: db, literals: [hunter2-of-the-base]}]\n";
+    stage.repository("secret.git", &[("kustomization.yaml", secret)]);
+    stage.resources("{url}/git/secret.git?ref=main");
+    stage.refuses("{url}/git/", "invalid literal source [hidden], expected key=value");
     stage.repository("base.git", &base);
     stage.resources("{url}/git/base.git?ref=main");
     stage.refuses(

@@ -187,23 +187,39 @@ fn kustomizations() -> Vec<Case> {
             .file("app/a.yaml", text)
     };
     cases.extend([
-        resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a, annotations: {literal}}}\n")),
-        resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: *{CANARY}\n")),
+        resource(format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: a, annotations: {literal}}}\n"
+        )),
+        resource(format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: *{CANARY}\n"
+        )),
         resource(format!("apiVersion: v1\nkind: Secret\nstringData: {{a: {literal}}}\n")),
         resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {literal}\n")),
-        resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{a: {literal}}}\n x\n")),
-        resource(format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {literal}, annotations: [a]}}\n")),
-        Case::new("an overlay of a base with a Secret", "")
-            .file("app/kustomization.yaml", "resources: [../base]\nlabels: [{pairs: {a: b}, fields: [{path: stringData, create: true}]}]\n\
-                  patches: [{target: {kind: Secret}, patch: '[{op: replace, path: /stringData, value: x}]'}]\ncommonAnnotations: {x: y}\n\
-                  replacements: [{source: {kind: Secret, name: a, fieldPath: stringData.a}, targets: [{select: {kind: Secret}, fieldPaths: [stringData.a.b]}]}]\n")
-            .file("base/kustomization.yaml", "resources: [a.yaml]\n")
-            .file("base/a.yaml", format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{a: {literal}}}\n")),
+        resource(format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\nstringData: {{a: {literal}}}\n x\n"
+        )),
+        resource(format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {literal}, annotations: [a]}}\n"
+        )),
         Case::new("a list that is no list", "")
-            .file("app/kustomization.yaml", "secretGenerator:\n- {name: a, envs: [a.env, a.env]}\n")
+            .file(
+                "app/kustomization.yaml",
+                "secretGenerator:\n- {name: a, envs: [a.env, a.env]}\n",
+            )
             .file("app/a.env", format!("{CANARY}\nexport {CANARY}\n=x\n")),
     ]);
+    let overlays: Vec<Case> = cases.iter().map(overlay).collect();
+    cases.extend(overlays);
     cases
+}
+
+/// Returns an overlay of a kustomization.
+fn overlay(base: &Case) -> Case {
+    let case =
+        Case::new(format!("an overlay: {}", base.name), "").file("app/kustomization.yaml", "resources: [../base]\n");
+    base.files.iter().fold(case, |case, (path, content)| {
+        case.file(path.replacen("app/", "base/", 1), content)
+    })
 }
 
 /// Sources that our own checks refuse.

@@ -81,6 +81,8 @@ const PUBLIC_FUNCTIONS: [&str; 6] = ["block", "define", "fail", "include", "requ
 pub(super) struct Inputs {
     pub(super) folder: PathBuf,
     pub(super) repository: PathBuf,
+    /// The folder of fetched bases and charts.
+    pub(super) fetched: Option<PathBuf>,
     /// Its arguments, among them value files and parameters.
     pub(super) arguments: Vec<OsString>,
     /// Its standard input.
@@ -156,7 +158,8 @@ impl Texts {
     fn read_inputs(&mut self, inputs: &Inputs) {
         self.public.extend(VOCABULARY.split_whitespace().map(str::to_owned));
         let mut files = HashSet::new();
-        let mut folders = vec![inputs.folder.clone()];
+        let fetched = inputs.fetched.as_ref().and_then(|folder| folder.canonicalize().ok());
+        let mut folders: Vec<_> = fetched.iter().chain([&inputs.folder]).cloned().collect();
         // The folder itself, if the repository is not known: never the root of the file system, with devices that are never read to the
         // end.
         let repository = inputs
@@ -180,16 +183,23 @@ impl Texts {
         if let Some(input) = &inputs.input {
             self.add_file_text("values.yaml", input);
         }
+        let mut walked = HashSet::new();
         while let Some(folder) = folders.pop() {
-            if !is_inside(&folder, &repository) {
+            let Ok(folder) = folder.canonicalize() else { continue };
+            let is_walked = folder.ancestors().any(|above| walked.contains(above));
+            let mut roots = fetched.iter().chain([&repository]);
+            if is_walked || !roots.any(|root| folder.starts_with(root)) {
                 continue;
             }
-            let entries = WalkDir::new(folder).into_iter();
+            let entries = WalkDir::new(&folder).into_iter();
             for entry in entries.filter_entry(|entry| entry.file_name() != ".git").flatten() {
-                if entry.file_type().is_file() || entry.path_is_symlink() && entry.path().is_file() {
+                if entry.path().is_file() {
                     self.file(entry.path(), &mut files, &mut folders);
+                } else if entry.path_is_symlink() {
+                    folders.push(entry.into_path());
                 }
             }
+            walked.insert(folder);
         }
     }
 
@@ -211,11 +221,12 @@ impl Texts {
         self.add_file_text(&name, &text);
         if KUSTOMIZATION_FILES.iter().any(|file| path.ends_with(file)) {
             let folder = path.parent().unwrap_or(Path::new("/"));
-            for word in text.split([' ', '\n', '\r', ',', '[', ']', '"', '\'', '=']) {
-                let named = folder.join(word);
-                if word.contains("..") && named.is_dir() && !named.starts_with(folder) {
+            let is_between_words = |char: char| char.is_whitespace() || "[]{},\"'=".contains(char);
+            let names = text.split(is_between_words).filter(|word| word.contains(".."));
+            for named in names.map(|word| folder.join(word)) {
+                if named.is_dir() {
                     folders.push(named);
-                } else if word.contains("..") && named.is_file() {
+                } else if named.is_file() {
                     // Its folder may hold the files that it names in turn.
                     folders.extend(named.parent().map(Path::to_owned));
                 }
@@ -876,6 +887,7 @@ mod tests {
         let folder = tempfile::TempDir::new().expect("a scratch folder");
         std::fs::write(folder.path().join("secret.yaml"), lines("abcdefgh")).expect("a file");
         let inputs = Inputs {
+            fetched: None,
             folder: folder.path().to_owned(),
             repository: folder.path().to_owned(),
             arguments: Vec::new(),
@@ -883,6 +895,38 @@ mod tests {
         };
         assert_eq!(without_secrets(&message.repeat(3), &inputs), TOO_LARGE);
         assert_eq!(without_secrets("bad: abcdefgh7", &inputs), "bad: [hidden]");
+    }
+
+    #[test]
+    fn reads_bases_that_are_links_or_fetched() {
+        let scratch = tempfile::TempDir::new().expect("a scratch folder");
+        let [app, base, fetched] = ["repository/app", "repository/base", "fetched/base"].map(|path| {
+            let folder = scratch.path().join(path);
+            std::fs::create_dir_all(&folder).expect("a folder");
+            folder
+        });
+        std::os::unix::fs::symlink("../base", app.join("link")).expect("a link");
+        std::fs::write(
+            base.join("secret.yaml"),
+            "kind: Secret\nstringData: {a: of-the-base-7}\n",
+        )
+        .expect("a file");
+        std::fs::write(
+            fetched.join("secret.yaml"),
+            "kind: Secret\nstringData: {a: fetched-value-8}\n",
+        )
+        .expect("a file");
+        let inputs = Inputs {
+            fetched: Some(scratch.path().join("fetched")),
+            folder: app,
+            repository: scratch.path().join("repository"),
+            arguments: Vec::new(),
+            input: None,
+        };
+        assert_eq!(
+            without_secrets("bad: of-the-base-7 fetched-value-8", &inputs),
+            "bad: [hidden] [hidden]"
+        );
     }
 
     #[test]

@@ -444,6 +444,7 @@ impl Tools {
         let inputs = || Inputs {
             folder: folder.to_owned(),
             repository: access.folder.to_owned(),
+            fetched: access.fetched.map(Fetched::content),
             arguments: arguments.iter().map(|argument| argument.as_ref().to_owned()).collect(),
             input: input.map(str::to_owned),
         };
