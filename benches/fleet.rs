@@ -104,11 +104,6 @@ impl<'p> Stage<'p> {
         &self.load
     }
 
-    /// Returns the kubeconfig of the hub.
-    pub(crate) fn kubeconfig(&self) -> &Path {
-        self.hub.kubeconfig_path()
-    }
-
     /// Returns the temporary folder.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()

@@ -155,7 +155,7 @@ fn set() -> Value {
 
 /// Returns an Application as the ApplicationSet controller creates it.
 fn application(load: &Load, at: usize, set: &Value) -> Value {
-    let mut application = load.pulled_application(at, Some(set));
+    let mut application = load.pulled_application(at, set);
     application["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
     application["spec"] = json!({
         "project": "default",

@@ -110,7 +110,7 @@ impl<'s> Fleet<'s> {
 
     /// Returns an Application as the ApplicationSet controller creates it.
     fn application(&self, at: usize) -> Value {
-        let mut application = self.load.pulled_application(at, Some(&self.sets[at / self.clusters]));
+        let mut application = self.load.pulled_application(at, &self.sets[at / self.clusters]);
         application["spec"] = spec();
         application
     }

@@ -48,25 +48,25 @@ impl Load {
         format!("cluster-{}", application % self.size.1)
     }
 
-    /// Returns an Application of the basic pull model for its managed cluster, without a spec; `set` is the ApplicationSet that owns it.
-    pub(crate) fn pulled_application(&self, at: usize, set: Option<&Value>) -> Value {
-        let mut application = ObjectRef::application(&format!("application-{at}")).with(json!({
-            "metadata": {"labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"}, "annotations": {
+    /// Returns an Application of the basic pull model for its managed cluster, without a spec, of this ApplicationSet.
+    pub(crate) fn pulled_application(&self, at: usize, set: &Value) -> Value {
+        ObjectRef::application(&format!("application-{at}")).with(json!({
+            "metadata": {
+                "labels": {"apps.open-cluster-management.io/pull-to-ocm-managed-cluster": "true"},
+                "annotations": {
                     "apps.open-cluster-management.io/ocm-managed-cluster": self.cluster(at),
                     "argocd.argoproj.io/skip-reconcile": "true",
-                }},
-        }));
-        if let Some(set) = set {
-            application["metadata"]["ownerReferences"] = json!([{
-                "apiVersion": "argoproj.io/v1alpha1",
-                "kind": "ApplicationSet",
-                "name": set["metadata"]["name"],
-                "uid": set["metadata"]["uid"],
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }]);
-        }
-        application
+                },
+                "ownerReferences": [{
+                    "apiVersion": "argoproj.io/v1alpha1",
+                    "kind": "ApplicationSet",
+                    "name": set["metadata"]["name"],
+                    "uid": set["metadata"]["uid"],
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            },
+        }))
     }
 
     /// Installs one of our CRDs, and waits until it is served.
