@@ -14,7 +14,7 @@ mod table;
 
 pub(crate) use argocd::{Followed, Latest, follow, lock, set, start_argocd};
 pub(crate) use controller::{Controller, Program, cpu_of, writes};
-pub(crate) use load::{APPLICATIONS, Load, WORKS, now, request};
+pub(crate) use load::{APPLICATIONS, Load, WORKS, application_set, now, request};
 pub(crate) use metrics::{Metrics, Requests};
 pub(crate) use table::Table;
 

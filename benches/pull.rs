@@ -19,19 +19,15 @@ mod fleet;
 
 use anyhow::{Context, Result};
 use fleet::{
-    APPLICATIONS, Controller, Load, Program, Requests, Size, Stage, Table, WORKS, now, request, seconds, timed,
+    APPLICATIONS, Controller, Load, Program, Requests, Size, Stage, Table, WORKS, application_set, now, request,
+    seconds, timed,
 };
 use serde_json::{Value, json};
-use testbed::ObjectRef;
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 3] = [(1000, 100), (3000, 300), (10_000, 1000)];
 
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
-
-/// The name of the ApplicationSet, and its path.
-const SET: &str = "fleet";
-const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -44,7 +40,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     let stage = Stage::start(program, size).await?;
     let load = stage.load();
     load.create_clusters().await?;
-    let set = load.client().request(request("POST", SETS, &set())).await?;
+    let set = stage.hub().create(&application_set("fleet")).await?;
     let controller = stage.controller("first").await?;
     // The peer begins with a Secret for each cluster.
     controller.quiet(|metrics| program.written(metrics), 0.0).await?;
@@ -137,29 +133,17 @@ fn is<'s>(sync: &'s str, health: &'s str, phase: &'s str) -> impl Fn(&Value) -> 
     }
 }
 
-/// Returns the common fields of the set's Applications.
-fn source(name: &str) -> Value {
-    json!({"repoURL": "https://example.com/fleet/applications.git", "targetRevision": "HEAD", "path": name})
-}
-
-/// Returns an ApplicationSet, which only owns its Applications.
-fn set() -> Value {
-    ObjectRef::application_set(SET).with(json!({"spec": {
-        "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
-        "template": {
-            "metadata": {"name": "{{name}}"},
-            "spec": {"project": "default", "source": source("{{name}}"), "destination": {"server": "{{server}}"}},
-        },
-    }}))
-}
-
 /// Returns an Application as the ApplicationSet controller creates it.
 fn application(load: &Load, at: usize, set: &Value) -> Value {
     let mut application = load.pulled_application(at, set);
     application["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
     application["spec"] = json!({
         "project": "default",
-        "source": source(&format!("application-{at}")),
+        "source": {
+            "repoURL": "https://example.com/fleet/applications.git",
+            "targetRevision": "HEAD",
+            "path": format!("application-{at}"),
+        },
         "destination": {"server": format!("https://{}-control-plane:6443", load.cluster(at)), "namespace": "shop"},
         "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": ["CreateNamespace=true"]},
     });

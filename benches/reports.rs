@@ -17,14 +17,14 @@
 mod fleet;
 
 use anyhow::{Context, Result, ensure};
-use fleet::{Controller, Load, Program, Size, Stage, Table, now, request, seconds, timed, writes};
+use fleet::{
+    APPLICATIONS, Controller, Load, Program, Size, Stage, Table, application_set, now, request, seconds, timed, writes,
+};
 use serde_json::{Value, json};
-use testbed::ObjectRef;
 
 /// The numbers of Applications and of managed clusters.
 const SIZES: [Size; 2] = [(1000, 1000), (10_000, 1000)];
 
-const ARGO_CD: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd";
 const REPORTS: &str =
     "/apis/apps.open-cluster-management.io/v1alpha1/namespaces/argocd/multiclusterapplicationsetreports";
 
@@ -50,16 +50,10 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     let crd = format!("{KIND}.apps.open-cluster-management.io");
     load.install("deploy/report_crd.yaml", &crd).await?;
     load.create_clusters().await?;
-    let fleet = Fleet::create(load, size).await?;
+    let fleet = Fleet::create(&stage, size).await?;
     let controller = stage.controller("first").await?;
 
-    let create = |at| {
-        vec![request(
-            "POST",
-            &format!("{ARGO_CD}/applications"),
-            &fleet.application(at),
-        )]
-    };
+    let create = |at| vec![request("POST", APPLICATIONS, &fleet.application(at))];
     fleet
         .measure(
             &controller,
@@ -76,7 +70,7 @@ async fn measure(program: &Program, size: Size, table: &mut Table) -> Result<()>
     for (name, flags) in phases {
         let status = json!({"status": status(flags)});
         let report = |at| {
-            let path = format!("{ARGO_CD}/applications/application-{at}");
+            let path = format!("{APPLICATIONS}/application-{at}");
             vec![request("PATCH", &path, &status)]
         };
         fleet
@@ -99,19 +93,23 @@ struct Fleet<'s> {
 }
 
 impl<'s> Fleet<'s> {
-    async fn create(load: &'s Load, (applications, clusters): Size) -> Result<Self> {
+    async fn create(stage: &'s Stage<'_>, (applications, clusters): Size) -> Result<Self> {
         let mut sets = Vec::new();
         for at in 0..applications.div_ceil(clusters) {
-            let created = request("POST", &format!("{ARGO_CD}/applicationsets"), &set(at));
-            sets.push(load.client().request(created).await?);
+            sets.push(stage.hub().create(&application_set(&format!("set-{at}"))).await?);
         }
+        let load = stage.load();
         Ok(Self { load, clusters, sets })
     }
 
     /// Returns an Application as the ApplicationSet controller creates it.
     fn application(&self, at: usize) -> Value {
         let mut application = self.load.pulled_application(at, &self.sets[at / self.clusters]);
-        application["spec"] = spec();
+        application["spec"] = json!({
+            "project": "default",
+            "source": {"repoURL": "https://example.com/fleet/applications.git", "targetRevision": "HEAD", "path": "shop"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
+        });
         application
     }
 
@@ -152,22 +150,6 @@ impl<'s> Fleet<'s> {
         );
         Ok(())
     }
-}
-
-fn set(at: usize) -> Value {
-    ObjectRef::application_set(&format!("set-{at}")).with(json!({"spec": {
-        "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
-        "template": {"metadata": {"name": "{{name}}"}, "spec": spec()},
-    }}))
-}
-
-/// Returns the common fields of all Applications.
-fn spec() -> Value {
-    json!({
-        "project": "default",
-        "source": {"repoURL": "https://example.com/fleet/applications.git", "targetRevision": "HEAD", "path": "shop"},
-        "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
-    })
 }
 
 /// Returns Argo CD's status of an Application that is synced or not, and healthy or not.

@@ -168,6 +168,21 @@ impl Load {
     }
 }
 
+/// Returns an ApplicationSet, which only owns its Applications.
+pub(crate) fn application_set(name: &str) -> Value {
+    ObjectRef::application_set(name).with(json!({"spec": {
+        "generators": [{"clusterDecisionResource": {"configMapRef": "ocm-placement-generator", "requeueAfterSeconds": 30}}],
+        "template": {
+            "metadata": {"name": "{{name}}"},
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/fleet/applications.git", "targetRevision": "HEAD", "path": "{{name}}"},
+                "destination": {"server": "{{server}}"},
+            },
+        },
+    }}))
+}
+
 pub(crate) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
