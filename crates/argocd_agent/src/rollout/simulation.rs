@@ -14,6 +14,14 @@ fn name(number: usize) -> &'static str {
     &NAMES[number]
 }
 
+/// A cluster, and its status on the hub.
+#[derive(Clone, Debug)]
+struct Cluster {
+    agent: Agent<'static>,
+    /// True if no version is healthy on this cluster.
+    is_broken: bool,
+}
+
 struct Hub {
     random: fastrand::Rng,
     now: Timestamp,
@@ -22,7 +30,7 @@ struct Hub {
     read: &'static str,
     next: Option<&'static str>,
     updated: UpdatedClusters<'static>,
-    clusters: BTreeMap<&'static str, Agent<'static>>,
+    clusters: BTreeMap<&'static str, Cluster>,
     limits: Limits,
     /// The versions with which no agent starts.
     bad: BTreeSet<&'static str>,
@@ -69,11 +77,15 @@ impl Hub {
             is_healthy: false,
             since: Some(self.now),
         };
-        self.clusters.entry(name(number)).or_insert(agent);
+        let cluster = Cluster {
+            agent,
+            is_broken: false,
+        };
+        self.clusters.entry(name(number)).or_insert(cluster);
     }
 
     fn plan(&self, desired: &'static str) -> (Plan<'static>, RolloutInput<'static>) {
-        let clusters = self.clusters.iter().map(|(name, agent)| {
+        let clusters = self.clusters.iter().map(|(name, Cluster { agent, .. })| {
             let applied = agent.applied.filter(|_| agent.applied == agent.assigned);
             (*name, Agent { applied, ..*agent })
         });
@@ -113,7 +125,7 @@ impl Hub {
             self.read = self.first;
         }
         let now = Some(self.now);
-        for (name, agent) in &mut self.clusters {
+        for (name, Cluster { agent, is_broken }) in &mut self.clusters {
             let assigned = self.next.filter(|_| self.updated.contains_key(name));
             let assigned = assigned.unwrap_or(self.read);
             if agent.assigned != Some(assigned) {
@@ -131,7 +143,7 @@ impl Hub {
             }
             let is_bad = agent.applied.is_none_or(|version| self.bad.contains(version));
             let flips = self.is_wild && self.random.u8(..60) == 0;
-            let is_healthy = !is_bad && !flips;
+            let is_healthy = !*is_broken && !is_bad && !flips;
             if agent.is_healthy != is_healthy && self.random.bool() {
                 (agent.is_healthy, agent.since) = (is_healthy, now);
             }
@@ -194,7 +206,7 @@ impl Hub {
 
     /// Counts the clusters that have a version or are about to get it.
     fn with(&self, version: &str) -> usize {
-        let has = |agent: &&Agent<'static>| [agent.assigned, agent.applied].contains(&Some(version));
+        let has = |cluster: &&Cluster| [cluster.agent.assigned, cluster.agent.applied].contains(&Some(version));
         self.clusters.values().filter(has).count()
     }
 }
@@ -240,7 +252,9 @@ fn rollout_completes_once_clusters_are_stable() {
             hub.look(if (300..600).contains(&turn) { "v3" } else { "v2" });
         }
         hub.is_wild = false;
-        hub.clusters.values_mut().for_each(|agent| agent.is_available = true);
+        hub.clusters
+            .values_mut()
+            .for_each(|cluster| cluster.agent.is_available = true);
         // Failed clusters recover, so the rollout may have been stopped for a moment.
         for _ in 0..2_000 {
             hub.pass();
@@ -248,5 +262,20 @@ fn rollout_completes_once_clusters_are_stable() {
         }
         assert_eq!(hub.roll("v4"), State::Done);
         assert_eq!(hub.with("v4"), hub.clusters.len());
+    });
+}
+
+#[test]
+fn unhealthy_clusters_come_last_and_block_no_others() {
+    each(|mut hub| {
+        for number in [0, 20] {
+            hub.clusters.get_mut(name(number)).expect("it is there").is_broken = true;
+        }
+        for _ in 0..40 {
+            hub.pass();
+        }
+        hub.limits.max_failures = IntOrPercent::Number(0);
+        assert_eq!(hub.roll("v2"), State::Stopped);
+        assert!(hub.with("v2") >= SIZE - 2, "{}", hub.with("v2"));
     });
 }

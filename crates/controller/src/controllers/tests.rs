@@ -232,26 +232,50 @@ fn argo_cd_notices_changed_health_but_not_a_changed_message() {
 }
 
 #[test]
-fn work_becomes_degraded_by_time_alone_until_the_next_report() {
+fn work_becomes_degraded_by_time_alone() {
     let mut hub = Hub::new();
     let counts = |hub: &Hub| [HealthStatus::Progressing, HealthStatus::Degraded].map(|health| hub.0.count(health));
-    let [back, then, ahead]: [Timestamp; 3] = ["1970-01-01T00:00:00Z", "2026-06-01T12:00:50Z", "2199-01-01T00:00:00Z"]
-        .map(|time| time.parse().expect("a time"));
-    // The clock may jump.
-    for late in [then, ahead] {
-        assert_eq!(hub.apply(work_of("shop", "eu1/shop", &NO_MATCH)), ["argocd/shop"]);
-        assert_eq!((counts(&hub), hub.0.next_deadline()), ([1, 0], Some(then)));
-        for early in [back, now()] {
-            assert_eq!((hub.0.tick(early), hub.0.next_deadline()), (Vec::new(), Some(then)));
-        }
-        let affected = hub.0.tick(late);
-        assert_eq!(names(&affected), ["argocd/shop"]);
-        assert_eq!(affected[0].refresh, Refresh::Needed);
-        assert_eq!(counts(&hub), [0, 1]);
-        for time in [back, now(), then, ahead] {
-            assert_eq!((hub.0.tick(time), hub.0.next_deadline()), (Vec::new(), None));
-        }
+    hub.apply(work_of("shop", "eu1/shop", &NO_MATCH));
+    assert_eq!(counts(&hub), [1, 0]);
+    let then: Timestamp = "2026-06-01T12:00:50Z".parse().expect("a time");
+    assert_eq!(hub.0.next_deadline(), Some(then));
+    assert_eq!(hub.0.tick(now()), []);
+    let affected = hub.0.tick(then);
+    assert_eq!(names(&affected), ["argocd/shop"]);
+    assert_eq!(affected[0].refresh, Refresh::Needed);
+    assert_eq!(counts(&hub), [0, 1]);
+    assert_eq!((hub.0.next_deadline(), hub.0.tick(then)), (None, Vec::new()));
+}
+
+#[test]
+fn clock_jump_expires_deadlines_until_the_next_report() {
+    let mut hub = Hub::new();
+    let [back, ahead]: [Timestamp; 2] =
+        ["1970-01-01T00:00:00Z", "2199-01-01T00:00:00Z"].map(|time| time.parse().expect("a time"));
+    hub.apply(work_of("shop", "eu1/shop", &NO_MATCH));
+    let foreseen = hub.0.next_deadline();
+    assert!(foreseen.is_some());
+    assert_eq!((hub.0.tick(back), hub.0.next_deadline()), (Vec::new(), foreseen));
+    assert_eq!(names(&hub.0.tick(ahead)), ["argocd/shop"]);
+    assert_eq!(hub.0.count(HealthStatus::Degraded), 1);
+    for time in [back, now(), ahead] {
+        assert_eq!((hub.0.tick(time), hub.0.next_deadline()), (Vec::new(), None));
     }
+    assert_eq!(hub.apply(work_of("shop", "eu1/shop", &NO_MATCH)), ["argocd/shop"]);
+    assert_eq!(
+        (hub.0.count(HealthStatus::Progressing), hub.0.next_deadline()),
+        (1, foreseen)
+    );
+}
+
+#[test]
+fn relist_removes_missing_works() {
+    let mut hub = Hub::new();
+    for name in ["one", "other"] {
+        hub.deliver(name, "eu1", "");
+    }
+    assert_eq!(hub.apply(listed(Kind::Works, &["eu1/one"])), ["argocd/other"]);
+    assert_eq!(hub.0.count(HealthStatus::Healthy), 1);
 }
 
 #[test]

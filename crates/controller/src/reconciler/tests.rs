@@ -213,6 +213,19 @@ async fn hanging_writes_delay_no_other_controller_tenant_or_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn writes_events_during_endless_writes() {
+    let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
+    enqueue(&mut reconciler, Kind::Applications, applications("a", "hang", 300));
+    enqueue(&mut reconciler, Kind::Applications, applications("b", "fine", 3));
+    run(&mut reconciler, 1).await;
+    assert!(
+        reconciler.workqueues[0].queue.is_due(false, (CLOCKS.elapsed)()),
+        "more is to be written"
+    );
+    assert_eq!(requests("POST"), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn all_other_writes_go_before_events() {
     let mut reconciler = reconciler(&[&APPLICATION], CLOCKS);
     let all = applications("a", "busy", 600);
