@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
-/// The lists of an AppProject that a global project extends.
+/// The lists of an AppProject that a global project extends; `destinationServiceAccounts` since Argo CD 3.5.
 const LISTS: [&str; 8] = [
     "clusterResourceBlacklist",
     "clusterResourceWhitelist",
@@ -37,7 +37,7 @@ impl GlobalProjects {
             let document = yaml::documents(data("globalProjects")?).next()?.ok()?;
             let mut text = String::new();
             json::write(&document.value, &mut text).ok()?;
-            serde_json::from_str(&text).ok()
+            serde_json::from_value(as_in_go(serde_json::from_str(&text).ok()?, false)).ok()
         };
         Self(read().unwrap_or_default())
     }
@@ -72,6 +72,43 @@ impl GlobalProjects {
             }
         }
         extended
+    }
+}
+
+/// Converts a value as the YAML reader of Argo CD, which knows the types: the names of fields may be in any case, and a number or a
+/// boolean is a text, because nothing else is here. The keys of labels stay.
+fn as_in_go(value: Value, are_labels: bool) -> Value {
+    const FIELDS: [&str; 7] = [
+        "projectName",
+        "labelSelector",
+        "matchLabels",
+        "matchExpressions",
+        "key",
+        "operator",
+        "values",
+    ];
+    let text = |value: Value| {
+        if value.is_null() {
+            json!("")
+        } else {
+            as_in_go(value, false)
+        }
+    };
+    let field = |(key, value): (String, Value)| match FIELDS.iter().find(|field| field.eq_ignore_ascii_case(&key)) {
+        Some(field) => ((*field).to_owned(), as_in_go(value, *field == "matchLabels")),
+        None => (key, value),
+    };
+    match value {
+        Value::Bool(flag) => json!(flag.to_string()),
+        Value::Number(number) => json!(number.to_string()),
+        Value::Array(items) => items.into_iter().map(text).collect(),
+        Value::Object(labels) if are_labels => labels.into_iter().map(|(key, value)| (key, text(value))).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(field)
+            .collect(),
+        other => other,
     }
 }
 
@@ -130,6 +167,20 @@ mod tests {
         assert!(matches!(globals.extend(&itself, find), Cow::Borrowed(_)));
         let bare = json!({"metadata": {"name": "bare", "labels": {"env": "dev", "team": "a"}}});
         assert_eq!(globals.extend(&bare, find)["spec"], json!({"sourceRepos": ["all"]}));
+        for text in [
+            "- {projectName: all, labelSelector: {matchLabels: {env: true}}}",
+            "- {ProjectName: all, labelselector: {MATCHLABELS: {env: 'true'}}}",
+            "- {projectName: all, labelSelector: {matchExpressions: [{key: env, operator: In, values: [true, 1]}], matchLabels: null}}",
+        ] {
+            let globals = GlobalProjects::configured(|_| Some(text));
+            let extends = |env: &str| {
+                globals
+                    .extend(&project("own", json!({"env": env}), &[]), find)
+                    .into_owned()
+            };
+            assert_eq!(extends("true")["spec"]["sourceRepos"], json!(["all"]), "{text}");
+            assert_eq!(extends("false")["spec"]["sourceRepos"], json!([]), "{text}");
+        }
         for invalid in [
             "- [",
             "- {projectName: all, labelSelector: {matchExpressions: [{key: a, operator: is}]}}",
