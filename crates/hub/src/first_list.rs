@@ -40,7 +40,10 @@ async fn send(
         return Ok(client.send(request).await?.map(Either::Left));
     }
     *request.uri_mut() = list;
-    let response = client.send(request).await?;
+    let response = client
+        .send(request)
+        .await
+        .inspect_err(|_| was_broken.store(true, Ordering::Relaxed))?;
     if !response.status().is_success() {
         was_broken.store(response.status().is_server_error(), Ordering::Relaxed);
         return Ok(response.map(Either::Left));

@@ -59,22 +59,23 @@ pub fn desired(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> MirroredS
         let since = current.health.since.filter(|_| same);
         mirror.health.since = since.or(Some(whole_seconds(inputs.now)));
     }
-    if let Some(waiting) = not_begun(inputs) {
+    if let Some(waiting) = not_begun(current, inputs) {
         mirror.operation = Some(waiting);
     }
     if hides_operation(&mirror, inputs) {
         mirror.operation.clone_from(&current.operation);
     }
     mirror.conditions = conditions(current, mirror.conditions, inputs);
-    let request = inputs
-        .pull_work
-        .and_then(|pull_work| begun(current, pull_work))
-        .cloned();
+    let has_begun = |request: &OperationRequest| inputs.pull_work.is_some_and(|pull_work| pull_work.has_begun(request));
+    let request = request(current, inputs, has_begun);
     let reported = inputs.pull_work.map(|pull_work| &pull_work.feedback.reported);
     let is_reported = reported.is_some_and(|reported| mirror.operation == reported.operation);
     mirror.history = match inputs.application.zip(inputs.pull_work) {
         Some((application, pull_work)) if is_reported => {
-            history::after(application, &current.history, &pull_work.feedback, request.as_ref())
+            let carried = pull_work.operation.as_ref();
+            let forwarded = carried.filter(|operation| pull_work.has_begun(operation));
+            let forwarded = forwarded.or(request.as_ref());
+            history::after(application, &current.history, &pull_work.feedback, forwarded)
         }
         _ => current.history.clone(),
     };
@@ -190,7 +191,7 @@ fn health_only(health: &str, message: &str) -> MirroredStatus {
 
 /// Returns the state of an operation that was removed from the hub's Application and has not started. Without it, `argocd app
 /// sync` and an ApplicationSet would consider the operation done.
-fn not_begun(inputs: &StatusInputs<'_>) -> Option<OperationState> {
+fn not_begun(current: &MirroredStatus, inputs: &StatusInputs<'_>) -> Option<OperationState> {
     let pull_work = inputs.pull_work?;
     let operation = pull_work.operation.as_ref()?;
     if pull_work.has_done(operation) || pull_work.has_begun(operation) {
@@ -204,19 +205,26 @@ fn not_begun(inputs: &StatusInputs<'_>) -> Option<OperationState> {
         retries: None,
         revision: None,
         revisions: Vec::new(),
-        request: Some(operation.clone()),
+        request: request(current, inputs, |request| request.id == operation.id),
     })
 }
 
-/// Returns the last operation that the cluster started, if the controller forwarded it. The work carries it until the cluster has
-/// done it, and the hub shows it from then on.
-fn begun<'s>(current: &'s MirroredStatus, pull_work: &'s PullWork) -> Option<&'s OperationRequest> {
+/// Returns an operation that the controller forwarded, as it is on the hub: the agent may have changed that in its work. The hub's
+/// Application has it until the work carries it, and its status from then on.
+fn request(
+    current: &MirroredStatus,
+    inputs: &StatusInputs<'_>,
+    is_it: impl Fn(&OperationRequest) -> bool,
+) -> Option<OperationRequest> {
+    let requested = inputs
+        .application
+        .and_then(|application| application.requests.operation.as_ref());
     let shown = current.operation.as_ref().and_then(|state| state.request.as_ref());
-    let requests = [pull_work.operation.as_ref(), shown];
-    requests
+    requested
         .into_iter()
-        .flatten()
-        .find(|request| pull_work.has_begun(request))
+        .chain(shown)
+        .find(|request| is_it(request))
+        .cloned()
 }
 
 /// Returns true if an operation that the ApplicationSet controller requested is running and its result is unknown. The operation

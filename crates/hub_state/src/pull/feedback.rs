@@ -135,7 +135,8 @@ impl Feedback {
             Some(list) => serde_json::from_str::<Vec<String>>(text_at(list, "/jsonRaw")?)
                 .ok()?
                 .into_iter()
-                .next(),
+                .next()
+                .filter(|text| !text.is_empty()),
             None => text_at(of_type(name, "String")?, "/string").map(str::to_owned),
         };
         let word = |name: &str| string(name).as_deref().map(bounded_word);

@@ -70,7 +70,16 @@ impl OperationRequest {
         })
     }
 
-    /// Reads the operation of a work's payload or of an operation state, if it has an ID of ours.
+    /// Reads the operation of an operation state, with an empty ID if the controller has not forwarded it.
+    pub fn of_state(state: &Borrowed<'_>) -> Option<Self> {
+        let foreign = |operation| Self {
+            id: Box::default(),
+            value: json::to_string(operation).into(),
+        };
+        Self::of_payload(state).or_else(|| at(state, "/operation").map(foreign))
+    }
+
+    /// Reads the operation of a work's payload, if it has an ID of ours.
     pub fn of_payload(payload: &Borrowed<'_>) -> Option<Self> {
         let operation = at(payload, "/operation")?;
         let mut info = items(operation, "/info").iter();

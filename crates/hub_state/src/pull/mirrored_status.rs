@@ -163,7 +163,7 @@ impl OperationState {
             retries: integer_at(state, "/retryCount"),
             revision: own(state, "/syncResult/revision"),
             revisions: texts(state, "/syncResult/revisions"),
-            request: OperationRequest::of_payload(state),
+            request: OperationRequest::of_state(state),
         })
     }
 }
@@ -227,7 +227,11 @@ pub fn patch(current: &MirroredStatus, desired: &MirroredStatus, comparison_requ
         return None;
     }
     if let Some(Value::Object(state)) = patch.get_mut("operationState") {
-        let [before, after] = [current, desired].map(requested);
+        let [before, mut after] = [current, desired].map(operation);
+        // They are large, and may contain Secrets.
+        if let Some(Value::Object(sync)) = after.get_mut("sync") {
+            sync.remove("manifests");
+        }
         // The API server rejects a state without an operation.
         let operation = merge_patch::between(&before, &after).unwrap_or_else(|| json!({}));
         state.insert("operation".to_owned(), operation);
@@ -235,14 +239,9 @@ pub fn patch(current: &MirroredStatus, desired: &MirroredStatus, comparison_requ
     Some(json!({ "status": patch }))
 }
 
-/// Returns the operation to show: without its manifests, which are large, and may contain Secrets.
-fn requested(status: &MirroredStatus) -> Value {
+fn operation(status: &MirroredStatus) -> Value {
     let request = status.operation.as_ref().and_then(|state| state.request.as_ref());
-    let mut operation = request.map_or_else(|| json!({}), OperationRequest::to_json);
-    if let Some(Value::Object(sync)) = operation.get_mut("sync") {
-        sync.remove("manifests");
-    }
-    operation
+    request.map_or_else(|| json!({}), OperationRequest::to_json)
 }
 
 /// Returns true if the time of the last comparison needs a write by itself: if it is too old, or if a client such as `argocd app

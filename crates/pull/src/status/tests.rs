@@ -331,7 +331,11 @@ fn cleared_operation_shows_as_running() {
     // As Argo CD does when a user requests a sync.
     hub.0["operationState"] = Value::Null;
     let before = pull_works(well(&[&SUCCEEDED]));
-    hub.write(&inputs(Some(&before))).expect("a write");
+    let with_request = StatusInputs {
+        application: Some(&asked),
+        ..inputs(Some(&before))
+    };
+    hub.write(&with_request).expect("a write");
     // Kargo requests a sync again that is not shown as its own.
     let requested = asked.requests.operation.as_ref().expect("an operation").to_json();
     let waiting = json!({
